@@ -4,16 +4,16 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { findNamed, type Places } from './configured-servers.ts'
+import { type ConfigPlaces, findNamed } from './configured-servers.ts'
 import { trusted } from './trust/consent.ts'
 
 /** With a yes to every file. */
-const find = (word: string, places: Places, file: string | undefined) =>
+const find = (word: string, places: ConfigPlaces, file: string | undefined) =>
   findNamed(word, places, file, each => each.filled(trusted(each)))
 
 const entry = (word: string) => ({ command: 'node', args: [word] })
 
-async function home(files: Readonly<Record<string, unknown>>, platform: NodeJS.Platform = 'linux'): Promise<Places> {
+async function home(files: Readonly<Record<string, unknown>>, platform: NodeJS.Platform = 'linux'): Promise<ConfigPlaces> {
   const folder = await mkdtemp(join(tmpdir(), 'vivarium-home-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   for (const [path, content] of Object.entries(files)) {

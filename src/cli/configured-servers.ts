@@ -24,19 +24,19 @@ interface Source {
   readonly part?: (root: Placed) => Placed | undefined
 }
 
-export interface Places {
+export interface ConfigPlaces {
   readonly cwd: string
   readonly home: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
 }
 
-export function placesOf(env: Places['env']): Places {
+export function configPlacesOf(env: ConfigPlaces['env']): ConfigPlaces {
   return { cwd: process.cwd(), home: homedir(), env, platform: process.platform }
 }
 
 /** The nearest first: the folder one works in, then the user's own files. */
-export function sourcesOf(places: Places): readonly Source[] {
+export function sourcesOf(places: ConfigPlaces): readonly Source[] {
   const all = everySource(places)
   // Who works in the home has one file for both, and it is the user's own.
   const own = (file: string): boolean => all.some(each => each.file === file && each.inFolder === undefined)
@@ -45,7 +45,7 @@ export function sourcesOf(places: Places): readonly Source[] {
     .map(({ inFolder, ...source }) => (inFolder === undefined || own(source.file) ? source : { ...source, inFolder }))
 }
 
-function everySource(places: Places): readonly Source[] {
+function everySource(places: ConfigPlaces): readonly Source[] {
   const { cwd, home, env } = places
   const settings = settingsFolder(places)
   const code = join(settings, 'Code', 'User')
@@ -72,7 +72,7 @@ function everySource(places: Places): readonly Source[] {
 }
 
 /** What a source holds, not used yet; undefined where its file is not there, or says nothing of servers. */
-export async function readSource(source: Source, { env, home }: Places): Promise<FileToUse | undefined> {
+export async function readSource(source: Source, { env, home }: ConfigPlaces): Promise<FileToUse | undefined> {
   const { file, inFolder } = source
   const text = textOf(file)
   if (text === undefined) return undefined
@@ -81,7 +81,7 @@ export async function readSource(source: Source, { env, home }: Places): Promise
 }
 
 /** One file that was named, not used yet. What kind it is shows by what it holds, and whose by where it lies. */
-export async function readNamed(file: string, places: Places): Promise<FileToUse> {
+export async function readNamed(file: string, places: ConfigPlaces): Promise<FileToUse> {
   const path = resolve(places.cwd, file)
   const text = readFileSync(path, 'utf8')
   const parsed = await parseConfig(text, path)
@@ -138,7 +138,7 @@ function objectOf(line: number, entries: readonly (readonly [string, Placed])[])
   return { line, members: new Map(entries), value: Object.fromEntries(entries.map(([name, { value }]) => [name, value])) }
 }
 
-function settingsFolder({ home, env, platform }: Places): string {
+function settingsFolder({ home, env, platform }: ConfigPlaces): string {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support')
   if (platform === 'win32') return folderIn(env, 'APPDATA') ?? join(home, 'AppData', 'Roaming')
   return folderIn(env, 'XDG_CONFIG_HOME') ?? join(home, '.config')
@@ -163,7 +163,7 @@ type UseFile = (file: FileToUse) => Promise<HostConfig>
 /** Undefined: no file knows the name. Throws where several know it differently, and where the one that does has a mistake. */
 export async function findNamed(
   word: string,
-  places: Places,
+  places: ConfigPlaces,
   file: string | undefined,
   use: UseFile,
 ): Promise<Resolved | undefined> {
@@ -186,7 +186,7 @@ export async function findNamed(
   return found && resolved(found, own, shellWord(clip(word)), await use(found.file))
 }
 
-async function candidates(places: Places): Promise<readonly Candidate[]> {
+async function candidates(places: ConfigPlaces): Promise<readonly Candidate[]> {
   const found: Candidate[] = []
   for (const each of sourcesOf(places)) {
     const file = await readSource(each, places)
@@ -196,12 +196,12 @@ async function candidates(places: Places): Promise<readonly Candidate[]> {
 }
 
 /** The servers of all config files, by name. */
-export async function knownNames(places: Places): Promise<readonly string[]> {
+export async function knownNames(places: ConfigPlaces): Promise<readonly string[]> {
   const all = await candidates(places)
   return [...new Set(all.flatMap(({ file: { written } }) => [...written.servers.keys(), ...written.refused.keys()]))]
 }
 
-async function readFileNamed(file: string, places: Places): Promise<FileToUse> {
+async function readFileNamed(file: string, places: ConfigPlaces): Promise<FileToUse> {
   try {
     return await readNamed(file, places)
   } catch (error) {
@@ -224,7 +224,7 @@ function fail(word: string, file: string, { servers, faults }: HostConfig): neve
 }
 
 /** The nearest file that knows the name, by what is written there: nothing is filled in for those that are not used. */
-function pick(name: string, found: readonly Candidate[], places: Places): Candidate | undefined {
+function pick(name: string, found: readonly Candidate[], places: ConfigPlaces): Candidate | undefined {
   const knowing = found.filter(({ file: { written } }) => written.servers.has(name) || written.refused.has(name))
   const different = new Set(knowing.map(({ file }) => file.written.servers.get(name)?.digest))
   if (different.size > 1) throw ambiguous(name, knowing, places)
@@ -232,7 +232,7 @@ function pick(name: string, found: readonly Candidate[], places: Places): Candid
 }
 
 /** Two files of one program cannot be told apart by its name: there the file is named. */
-function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: Places): CliError {
+function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: ConfigPlaces): CliError {
   const sources = knowing.map(({ source }) => source)
   const ways = knowing.map(({ source, file: { file } }) =>
     sources.indexOf(source) === sources.lastIndexOf(source)

@@ -15,11 +15,11 @@ import { watchForHttp } from './http-detection.ts'
 import type { Io } from './io.ts'
 import { missingLists } from './lists.ts'
 import { aside } from './print.ts'
-import type { Call, CommandLike } from './program.ts'
+import type { CommandLike, VerbCall } from './program.ts'
 import { unreachable } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
 import { Screen } from './terminal/screen.ts'
-import { foreign } from './terminal/text.ts'
+import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
 export interface ConnectingOptions extends TrustOption {
@@ -85,7 +85,7 @@ const openMs = 60_000
 const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
-async function openClient(call: Call<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}): Promise<OpenedTarget> {
+async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}): Promise<OpenedTarget> {
   const { target: words, rest } = splitTarget(call)
   const resolved = await resolveTarget(words, io, call.options)
   const { label } = resolved
@@ -143,7 +143,7 @@ export function isFetched(target: Resolved['target']): boolean {
 
 /** Runs with a client, and closes it whatever happens. */
 export async function withClient(
-  call: Call<ConnectingOptions>,
+  call: VerbCall<ConnectingOptions>,
   io: Io,
   work: (opened: OpenedTarget) => Promise<number>,
   more: Partial<ConnectOptions> = {},
@@ -170,7 +170,7 @@ export function targetFor(
 ): Resolved['target'] {
   if (typeof target !== 'object' || !('command' in target)) return target
   const heard = (line: string): void => {
-    if (verbose) aside(io, foreign(line))
+    if (verbose) aside(io, foreignText(line))
     onLine(line)
     said.push(line)
     if (said.length > keptLines) said.shift()
@@ -191,7 +191,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
     ...(revision !== undefined && { revisions: [revision] }),
     ...(verbose && {
       logLevel: 'debug',
-      onLog: ({ level, data }) => aside(io, foreign(`${level}: ${JSON.stringify(data)}`)),
+      onLog: ({ level, data }) => aside(io, foreignText(`${level}: ${JSON.stringify(data)}`)),
     }),
   }
 }

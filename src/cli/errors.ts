@@ -22,13 +22,13 @@ export class CliError extends Error {
 
 /** What failed, as it is told: words of others are one line long and without control characters. */
 export function failureText(error: unknown): string {
-  const { message, fix } = failureOf(error)
+  const { message, fix } = cliFailureOf(error)
   return drawn(fix === undefined ? say`vivarium: ${message}\n` : say`vivarium: ${message}\n  → ${fix}\n`)
 }
 
 /** The same for programs: one line of JSON. */
 export function failureJson(error: unknown): string {
-  const { exit, message, fix } = failureOf(error)
+  const { exit, message, fix } = cliFailureOf(error)
   return `${harmlessJson(JSON.stringify({ error: { code: names[exit], message, ...(fix !== undefined && { fix }), exit } }))}\n`
 }
 
@@ -39,7 +39,7 @@ interface Failure {
 }
 
 /** Everything that is thrown, as a failure; what nobody foresaw counts as 1. */
-export function failureOf(error: unknown): Failure {
+export function cliFailureOf(error: unknown): Failure {
   const message = plain(error instanceof Error ? error.message : String(error))
   if (!(error instanceof CliError)) return { exit: 1, message, fix: undefined }
   return { exit: error.exit, message, fix: error.fix === undefined ? undefined : plain(error.fix) }

@@ -8,8 +8,8 @@ import { revisionById } from '../revisions/index.ts'
 import { Interrupted } from './io.ts'
 import { errorWords } from './server-errors.ts'
 
-export const kinds = ['tools', 'resources', 'templates', 'prompts', 'events'] as const
-export type Kind = (typeof kinds)[number]
+export const listKinds = ['tools', 'resources', 'templates', 'prompts', 'events'] as const
+export type ListKind = (typeof listKinds)[number]
 
 /** What was found, by kind. A kind that the server does not offer is absent. */
 export interface Lists {
@@ -22,7 +22,7 @@ export interface Lists {
 
 /** A list that could not be had, or not whole. */
 export interface FailedList {
-  readonly kind: Kind
+  readonly kind: ListKind
   readonly message: string
   /** The server declares it, and does not know the method: it has none. */
   readonly unknown: boolean
@@ -40,7 +40,7 @@ interface Listed {
   readonly failed: readonly FailedList[]
 }
 
-const method: Readonly<Record<Kind, string>> = {
+const method: Readonly<Record<ListKind, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',
   templates: 'resources/templates/list',
@@ -49,7 +49,7 @@ const method: Readonly<Record<Kind, string>> = {
 }
 
 /** Which capability stands for which list; for events it is an extension. */
-const capability: Readonly<Record<Kind, string>> = {
+const capability: Readonly<Record<ListKind, string>> = {
   tools: 'tools',
   resources: 'resources',
   templates: 'resources',
@@ -57,7 +57,7 @@ const capability: Readonly<Record<Kind, string>> = {
   events: 'events',
 }
 
-function declares({ capabilities, revision }: Client, kind: Kind): boolean {
+function declares({ capabilities, revision }: Client, kind: ListKind): boolean {
   if (kind !== 'events') return capabilities[capability[kind]] !== undefined
   return declared({ capabilities, revision: revisionById(revision) }, eventsExtension) !== undefined
 }
@@ -77,7 +77,11 @@ export function missingLists(): { readonly missing: Set<string>; readonly onTrac
  * Only what the server declares is asked for; but one kind alone is asked for in any case, and its refusal thrown. All are asked for
  * at once, so that one that is never answered costs its time only once. Throws where nothing at all could be had.
  */
-export async function listsOf(client: Client, missing: ReadonlySet<string>, wanted: readonly Kind[] = kinds): Promise<Listed> {
+export async function listsOf(
+  client: Client,
+  missing: ReadonlySet<string>,
+  wanted: readonly ListKind[] = listKinds,
+): Promise<Listed> {
   const asks = wanted.filter(kind => wanted.length === 1 || declares(client, kind))
   const gathered = await Promise.all(
     asks.map(async kind => {
@@ -106,7 +110,7 @@ function isUnknownMethod(error: unknown, { revision }: Client): boolean {
   return error instanceof McpError && error.code === revisionById(revision).errors['method-not-found']
 }
 
-function listOf(client: Client, kind: Kind): AsyncIterable<unknown> {
+function listOf(client: Client, kind: ListKind): AsyncIterable<unknown> {
   switch (kind) {
     case 'tools':
       return client.tools()

@@ -1,6 +1,6 @@
 /** The `vivarium` command: runs one command line, and tells what went wrong in one line. */
 import { readFileSync } from 'node:fs'
-import { failureJson, failureOf, failureText } from './errors.ts'
+import { cliFailureOf, failureJson, failureText } from './errors.ts'
 import { Interrupted, processIo } from './io.ts'
 import { run } from './program.ts'
 
@@ -18,7 +18,7 @@ if (args[0] !== 'serve')
   process.on('unhandledRejection', error => {
     if (error instanceof Interrupted) process.exit(error.exit)
     io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
-    process.exit(failureOf(error).exit)
+    process.exit(cliFailureOf(error).exit)
   })
 
 async function main(): Promise<void> {
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   } catch (error) {
     if (error instanceof Interrupted) process.exit(error.exit)
     io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
-    process.exitCode = failureOf(error).exit
+    process.exitCode = cliFailureOf(error).exit
   }
   // A parent that listens would keep it alive.
   if (process.connected) process.disconnect()

@@ -7,8 +7,8 @@ import {
   brief,
   drawn,
   escaped,
-  foreign,
   foreignMark,
+  foreignText,
   harmlessJson,
   type Paint,
   painter,
@@ -38,7 +38,7 @@ export function printerOf({ output, errors, colour, env }: Io): Printer {
   return {
     paint: painter(colour),
     line: (text = '') => void output.write(`${drawn(text)}\n`),
-    foreign: text => foreign(text, mark),
+    foreign: text => foreignText(text, mark),
     json: (value, compact = false) =>
       void output.write(`${harmlessJson(compact ? JSON.stringify(value) : JSON.stringify(value, null, 2))}\n`),
     aside: { paint: painter(wantsColours(errors, env)), line: text => aside({ errors }, text) },
@@ -59,7 +59,7 @@ export function wrapped(text: string, width: number, mark: string): TerminalText
     }
     lines.push(line)
   }
-  return foreign(lines.join('\n'), mark)
+  return foreignText(lines.join('\n'), mark)
 }
 
 export function widthOf({ output }: Io): number {

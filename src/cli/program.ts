@@ -8,7 +8,7 @@ import type { Io } from './io.ts'
 import { groups, type VerbEntry, verbs } from './verbs.ts'
 
 /** What was typed behind a verb. */
-export interface Call<Options = Readonly<Record<string, unknown>>> {
+export interface VerbCall<Options = Readonly<Record<string, unknown>>> {
   /** Words that are no options, in their order, up to `--`. */
   readonly words: readonly string[]
   /** What stands behind `--`: a program and its arguments. */
@@ -37,7 +37,7 @@ export interface CommandLike {
   /** A word behind the verb that has options and an action of its own. */
   command(name: string, summary: string): CommandLike
   /** Resolves to the exit code. */
-  action<Options>(run: (call: Call<Options>) => Promise<number>): CommandLike
+  action<Options>(run: (call: VerbCall<Options>) => Promise<number>): CommandLike
 }
 
 export interface Verb {

@@ -85,7 +85,7 @@ function versionsIn(text: string): readonly string[] {
 }
 
 /** Everything that can be had; what fails is told beside it. */
-export async function factsOf(
+export async function serverFactsOf(
   client: Client,
   {
     heard,

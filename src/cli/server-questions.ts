@@ -10,11 +10,11 @@ import type { CommandLike } from './program.ts'
 import { propertiesOf } from './signature.ts'
 import { fillForm, wantsOnlyYes } from './terminal/form.ts'
 import { QuestionQueue } from './terminal/questions.ts'
-import { Reader } from './terminal/reader.ts'
+import { LineReader } from './terminal/reader.ts'
 import { Screen } from './terminal/screen.ts'
-import { brief, foreign, foreignMark, say } from './terminal/text.ts'
+import { brief, foreignMark, foreignText, say } from './terminal/text.ts'
 
-export interface AskOptions {
+export interface QuestionOptions {
   readonly yes?: boolean
   readonly answer?: readonly string[]
 }
@@ -36,12 +36,12 @@ export interface Asks {
 
 type Form = Readonly<Record<string, unknown>>
 
-export function createAsks(io: Io, given: AskOptions): Asks {
+export function createAsks(io: Io, given: QuestionOptions): Asks {
   const declined: string[] = []
   const screen = new Screen({ output: io.errors, env: io.env })
-  let reader: Reader | undefined
-  const open = (): Reader => {
-    reader ??= new Reader({
+  let reader: LineReader | undefined
+  const open = (): LineReader => {
+    reader ??= new LineReader({
       input: io.input,
       output: io.errors,
       screen,
@@ -64,7 +64,7 @@ export function createAsks(io: Io, given: AskOptions): Asks {
       () => false,
       async shown => {
         screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks for your yes:')}`)
-        screen.line(foreign(message.slice(0, 4_000), `   ${foreignMark}`))
+        screen.line(foreignText(message.slice(0, 4_000), `   ${foreignMark}`))
         return isYes(await open().ask(`${shown.label(message)}[y]es · [N]o › `, signal))
       },
     )
@@ -81,7 +81,7 @@ export function createAsks(io: Io, given: AskOptions): Asks {
       () => ({ action: 'cancel' }),
       async shown => {
         screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks:')}`)
-        screen.line(foreign(question.message, `   ${foreignMark}`))
+        screen.line(foreignText(question.message, `   ${foreignMark}`))
         if (question.mode === 'form') return fillForm(screen, open(), { ...question, server: 'the server' }, signal, shown)
         screen.line(say`   ${screen.paint.plain(question.url)}`)
         screen.line(say`   ${screen.paint.dim('It leads to')} ${screen.paint.warn(question.host)}`)
@@ -107,7 +107,7 @@ function isYes(line: string | undefined): boolean {
 }
 
 /** Only what fills in the whole form: half an answer is none. */
-function fromOptions(schema: Form, { answer = [], yes }: AskOptions): ElicitResult | undefined {
+function fromOptions(schema: Form, { answer = [], yes }: QuestionOptions): ElicitResult | undefined {
   const fields = propertiesOf(schema)
   const own = answer.filter(word => Object.hasOwn(fields, word.split('=')[0]?.replace(/:$/, '') ?? ''))
   if (yes === true && own.length === 0 && wantsOnlyYes(schema)) return { action: 'accept', content: { confirm: true } }

@@ -6,12 +6,12 @@ import type { Command, Target } from '../client/target.ts'
 import { nearest } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { findNamed, knownNames, type Places, placesOf } from './configured-servers.ts'
+import { type ConfigPlaces, configPlacesOf, findNamed, knownNames } from './configured-servers.ts'
 import { CliError } from './errors.ts'
 import type { Io } from './io.ts'
 import { selfCommand } from './own-package.ts'
 import { aside } from './print.ts'
-import type { Call } from './program.ts'
+import type { VerbCall } from './program.ts'
 import { shellWord, shellWords } from './shell-words.ts'
 import { type TrustOption, useFile } from './trust/consent.ts'
 import { useNpmSettings } from './trust/local-files.ts'
@@ -32,7 +32,7 @@ export interface Resolved {
 }
 
 /** The words that name the target, and the others: behind `--` stands a target, else the first word is it. */
-export function splitTarget({ words, command }: Pick<Call, 'words' | 'command'>): {
+export function splitTarget({ words, command }: Pick<VerbCall, 'words' | 'command'>): {
   readonly target: readonly string[]
   readonly rest: readonly string[]
 } {
@@ -47,7 +47,7 @@ interface TargetOptions extends TrustOption {
   readonly env?: readonly string[] | undefined
   /** The folder in which a program is started. */
   readonly cwd?: string | undefined
-  readonly places?: Places
+  readonly places?: ConfigPlaces
 }
 
 /** `['https://…']`, `['./server.ts']`, `['--', 'node', 'server.js']`, `['@scope/package']`, `['cursor:notes']`. */
@@ -63,7 +63,7 @@ export async function resolveTarget(words: readonly string[], io: Io, options: T
 async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
   const [first, ...more] = words
   if (first === '--') return commandTarget(more, io)
-  if (first === undefined) throw await noTarget(options.places ?? placesOf(io.env))
+  if (first === undefined) throw await noTarget(options.places ?? configPlacesOf(io.env))
   if (/^(https?|wss?):\/\//i.test(first)) return plain(first, addressOf(first))
   if (options.config === undefined && namesFile(first) && isFile(first)) return plain(first, fileTarget(first, io))
   return named(first, io, options)
@@ -71,7 +71,7 @@ async function find(words: readonly string[], io: Io, options: TargetOptions): P
 
 const howToName = 'Name a URL, a file, an npm package or a server of a config file; or write -- and a program, at the end'
 
-async function noTarget(places: Places): Promise<CliError> {
+async function noTarget(places: ConfigPlaces): Promise<CliError> {
   const names = (await knownNames(places)).slice(0, 12).map(each => clip(each))
   const known = names.length === 0 ? '' : `. Your configs have ${names.join(', ')}`
   return new CliError(1, 'No target is given', `${howToName}${known}`)
@@ -79,7 +79,7 @@ async function noTarget(places: Places): Promise<CliError> {
 
 /** A word that is neither an address nor a file. */
 async function named(word: string, io: Io, options: TargetOptions): Promise<Resolved> {
-  const { config, places = placesOf(io.env) } = options
+  const { config, places = configPlacesOf(io.env) } = options
   const found = await findNamed(word, places, config, file => useFile(file, io, options))
   if (found !== undefined) return found
   const named = config === undefined ? packageIn(word) : undefined

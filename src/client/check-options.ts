@@ -1,10 +1,10 @@
 /** What a program that no compiler helps may have misspelt in the options of `connect`. */
-import { checkOptions, type Kind } from '../core/options.ts'
+import { checkOptions, type OptionKind } from '../core/options.ts'
 import { clientFeatures } from './features.ts'
 import type { ConnectOptions } from './options.ts'
 
 /** Those of the connection itself. */
-const own: Readonly<Partial<Record<keyof ConnectOptions, Kind>>> = {
+const own: Readonly<Partial<Record<keyof ConnectOptions, OptionKind>>> = {
   info: 'object',
   revisions: 'list',
   relay: 'object',
@@ -25,7 +25,7 @@ const own: Readonly<Partial<Record<keyof ConnectOptions, Kind>>> = {
   signal: 'object',
 }
 
-const kinds: Readonly<Record<string, Kind>> = Object.assign({}, ...clientFeatures.map(({ options }) => options), own)
+const kinds: Readonly<Record<string, OptionKind>> = Object.assign({}, ...clientFeatures.map(({ options }) => options), own)
 
 /** Throws where an option is unknown or of another kind. */
 export function checkConnectOptions(options: unknown): void {

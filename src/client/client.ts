@@ -9,7 +9,7 @@ import { statesPort } from '../features/reliability/session-state/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import type { CallToolOptions, ClientFeatureMembers, ToolOutcome } from './api.ts'
-import type { OwnKit } from './kit.ts'
+import type { ClientOwnKit } from './kit.ts'
 import type { LiveConnection } from './live-handlers.ts'
 import type { ReadReferenceOptions } from './references.ts'
 import type { ClientMiddleware, Session } from './session.ts'
@@ -17,7 +17,7 @@ import { type Chunked, type StreamToolOptions, ToolStream } from './tool-stream.
 import { Transaction, type TransactionOptions } from './transaction.ts'
 
 class FeatureMembers {
-  constructor({ parts }: OwnKit) {
+  constructor({ parts }: ClientOwnKit) {
     for (const { client = {} } of parts)
       for (const [name, member] of Object.entries(Object.getOwnPropertyDescriptors(client)))
         Object.defineProperty(this, name, { ...member, enumerable: false })
@@ -25,14 +25,14 @@ class FeatureMembers {
 }
 
 /** The compiler cannot see what the features give: their API types say it. */
-const WithFeatures = FeatureMembers as new (kit: OwnKit) => ClientFeatureMembers
+const WithFeatures = FeatureMembers as new (kit: ClientOwnKit) => ClientFeatureMembers
 
 /** One server, as an application sees it. */
 export class Client extends WithFeatures {
-  readonly #kit: OwnKit
+  readonly #kit: ClientOwnKit
   readonly #session: Session
 
-  constructor(kit: OwnKit, session: Session) {
+  constructor(kit: ClientOwnKit, session: Session) {
     super(kit)
     this.#kit = kit
     this.#session = session

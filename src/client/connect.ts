@@ -15,7 +15,7 @@ import { authorizerOf } from './authorizing.ts'
 import { checkConnectOptions } from './check-options.ts'
 import { Client } from './client.ts'
 import { featuresFor } from './features.ts'
-import { installFeatures, type OwnKit } from './kit.ts'
+import { type ClientOwnKit, installClientFeatures } from './kit.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
 import { Session } from './session.ts'
@@ -60,7 +60,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const settings = settingsOf(options)
   const { clock, limits, timeoutMs, probeTimeoutMs, startMs } = settings
   const address = typeof target === 'string' || target instanceof URL ? (URL.parse(target) ?? undefined) : undefined
-  const kit = installFeatures(await featuresFor(options), options, { clock, timeoutMs, address })
+  const kit = installClientFeatures(await featuresFor(options), options, { clock, timeoutMs, address })
   const engine = engineFor(target, options, settings, kit)
   kit.engine = engine
   const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
@@ -82,7 +82,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 }
 
 /** The features hear what becomes of the session. */
-function attend(session: Session, { parts }: OwnKit): void {
+function attend(session: Session, { parts }: ClientOwnKit): void {
   const { conversation } = session.opened
   const failing = parts.flatMap(({ failed }) => (failed === undefined ? [] : [failed]))
   if (failing.length > 0)
@@ -127,11 +127,11 @@ function engineFor(
   target: Target,
   options: ConnectOptions,
   { clock, limits }: ReturnType<typeof settingsOf>,
-  { parts }: OwnKit,
+  { parts }: ClientOwnKit,
 ): Engine {
   const { extensions } = options
   const trace = clientTrace(target, options)
-  const { logLevel, ...asked }: NonNullable<OwnKit['parts'][number]['engine']> = Object.assign(
+  const { logLevel, ...asked }: NonNullable<ClientOwnKit['parts'][number]['engine']> = Object.assign(
     {},
     ...parts.map(part => part.engine),
   )
@@ -179,7 +179,7 @@ function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
 }
 
 /** Leaves nothing behind when it fails: no child, no socket. */
-async function open(probe: ProbeOptions, kit: OwnKit): Promise<Session> {
+async function open(probe: ProbeOptions, kit: ClientOwnKit): Promise<Session> {
   const { engine, signal } = probe
   signal?.throwIfAborted()
   const stop = (): void => void engine.close()

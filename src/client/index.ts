@@ -34,9 +34,13 @@ export type { Progress } from '../engine/calls.ts'
 export type { RequestOptions } from '../engine/client-feature.ts'
 export type { Acknowledged, WireChannel } from '../features/live/channels/messages.ts'
 export type { ChannelStream } from '../features/live/channels/outgoing.ts'
-export type { After, Before, Lifecycle } from '../features/live/context-hooks/client.ts'
+export type { After, Before, InferenceLifecycle as Lifecycle } from '../features/live/context-hooks/client.ts'
 export type { AfterInference, BeforeInference, Injection } from '../features/live/context-hooks/messages.ts'
-export type { DialectLabel, RolledBack, Selection } from '../features/live/dialects/messages.ts'
+export type {
+  DialectLabel,
+  HostSelection as Selection,
+  ServerRollback as RolledBack,
+} from '../features/live/dialects/messages.ts'
 export type { DeclaredSets, KnownSet } from '../features/live/feature-sets/client.ts'
 export type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 export type { OnInfer } from '../features/live/inference/client.ts'

@@ -19,7 +19,7 @@ import type { ConnectFeature } from './features.ts'
 import type { ConnectOptions } from './options.ts'
 
 /** A kit, and what the client itself needs of what it is made of. */
-export interface OwnKit extends ClientKit {
+export interface ClientOwnKit extends ClientKit {
   readonly parts: readonly ClientParts[]
   /** What a request is sent with to which nobody adds anything. */
   readonly sendPlain: SendOptions
@@ -36,16 +36,16 @@ interface KitSettings {
 }
 
 /** Sets up all features, in their order. */
-export function installFeatures(
+export function installClientFeatures(
   features: readonly ConnectFeature[],
   options: ConnectOptions,
   { clock, timeoutMs, address }: KitSettings,
-): OwnKit {
+): ClientOwnKit {
   const sendPlain = { timeoutMs }
   const ports = new Ports()
   const parts: ClientParts[] = []
   const points = new Map<ExtensionPoint<unknown>, readonly unknown[]>()
-  const kit: OwnKit = {
+  const kit: ClientOwnKit = {
     clock,
     address,
     parts,

@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import { failureOf } from '../engine/outcome.ts'
 import type { Side } from '../engine/plan.ts'
-import type { Answerer, Asked } from '../features/live/answers/messages.ts'
+import type { AnswerContext, Answerer } from '../features/live/answers/messages.ts'
 import { liveErrors } from '../features/live/feature-sets/messages.ts'
 import { inferenceChunk } from '../features/live/inference/messages.ts'
 import type { WireAnswer, WireDelivery } from '../features/live/listen/messages.ts'
@@ -12,7 +12,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../jsonrpc/message.ts'
 
 /** Runs an answerer when its time has come: at once, or when the server knows what was selected. */
-type Admit = (answerer: Answerer, params: Params, asked: Asked) => Awaitable<unknown>
+type Admit = (answerer: Answerer, params: Params, asked: AnswerContext) => Awaitable<unknown>
 
 export function answeringHandlers(
   answerers: readonly Answerer[],
@@ -25,7 +25,7 @@ export function answeringHandlers(
   ])
 }
 
-function asking(exchange: Exchange): Asked {
+function asking(exchange: Exchange): AnswerContext {
   return {
     get signal() {
       return exchange.signal
@@ -59,7 +59,7 @@ export class DeliveryDesk {
   }
 
   /** Throws what it is to be refused with. */
-  async answer({ method, params, answer }: WireDelivery, asked: Asked): Promise<unknown> {
+  async answer({ method, params, answer }: WireDelivery, asked: AnswerContext): Promise<unknown> {
     const answerer = (answer ? this.#asked : this.#told).get(method)
     if (answerer === undefined) throw new McpError('method-not-found', `There is no method "${clip(method)}" here`)
     const fault = answerer.method.params.check(params)

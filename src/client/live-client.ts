@@ -3,7 +3,7 @@ import { type ClientKit, defineClientFeature, extend } from '../engine/client-fe
 import type { StateReport } from '../features/live/checkpoints/messages.ts'
 import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../features/mcp/tools/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { Live } from './live.ts'
+import { LiveClient } from './live.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
 
 /** The server as a live one. */
@@ -34,7 +34,7 @@ export const liveClient = defineClientFeature<{ readonly live: LiveHandlers }>({
   uses: [clientToolsPort],
   options: { live: 'object' },
   setup(kit, { live: handlers }) {
-    const live = new Live(handlers, kit.clock)
+    const live = new LiveClient(handlers, kit.clock)
     const client: LiveClientApi = {
       get live() {
         return live.connection
@@ -54,7 +54,7 @@ export const liveClient = defineClientFeature<{ readonly live: LiveHandlers }>({
 
 type LiveOptions = ToolCallOptions & LiveCallOptions
 
-function callsOf(kit: ClientKit, live: Live): ToolCallExtension {
+function callsOf(kit: ClientKit, live: LiveClient): ToolCallExtension {
   const reportIn = (result: unknown, name: string, call: LiveCall | undefined): StateReport | undefined =>
     live.reportIn(result as Params, call, toolOf(kit, name))
   return {

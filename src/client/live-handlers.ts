@@ -4,9 +4,9 @@ import type { Acknowledged, WireChannel } from '../features/live/channels/messag
 import type { ChannelStream } from '../features/live/channels/outgoing.ts'
 import type { StateReport } from '../features/live/checkpoints/messages.ts'
 import type { LiveBlock } from '../features/live/content/messages.ts'
-import type { After, Before, Lifecycle } from '../features/live/context-hooks/client.ts'
+import type { After, Before, InferenceLifecycle } from '../features/live/context-hooks/client.ts'
 import type { AfterInference, BeforeInference } from '../features/live/context-hooks/messages.ts'
-import type { DialectLabel, RolledBack, Selection, SetUse } from '../features/live/dialects/messages.ts'
+import type { DialectLabel, HostSelection, ServerRollback, SetUse } from '../features/live/dialects/messages.ts'
 import type { DeclaredSets, KnownSet } from '../features/live/feature-sets/client.ts'
 import type { OnInfer } from '../features/live/inference/client.ts'
 import type { ModelInfo } from '../features/live/model-info/messages.ts'
@@ -15,12 +15,12 @@ import type { OnElevate } from '../features/live/scopes/client.ts'
 import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
 import type { RefusedMessage } from './live-refusals.ts'
 
-export type { LiveBlock, RefusedMessage, Selection, SetUse, StateReport }
+export type { HostSelection as Selection, LiveBlock, RefusedMessage, SetUse, StateReport }
 
 /** Answers a server that is live. Only messages that an enabled set may send come here; all others are refused before. */
 export interface LiveHandlers {
   /** Which sets may be used. Asked after the server's hello, when its sets change, and by `live.update()`. */
-  select(declared: DeclaredSets): Selection
+  select(declared: DeclaredSets): HostSelection
   readonly onPush: OnPush
   readonly onInfer: OnInfer
   readonly onElevate: OnElevate
@@ -97,8 +97,8 @@ export interface LiveConnection {
   /** Undefined: nothing is changed. */
   afterInference(params: AfterInference, options: { readonly signal: AbortSignal }): Promise<After | undefined>
   /** Tells servers that follow turns and not their content; others hear nothing. */
-  lifecycle(params: Lifecycle): void
-  rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<RolledBack>
+  lifecycle(params: InferenceLifecycle): void
+  rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<ServerRollback>
   publish(channel: string, content: readonly LiveBlock[], options?: PublishOptions): Promise<void>
   /**
    * Shows an answer while it is written; `publish` delivers it. Undefined: no enabled set of the server names `channels.streaming`, so

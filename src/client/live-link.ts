@@ -6,9 +6,9 @@ import type { Channels } from '../features/live/channels/client.ts'
 import type { WireChannel } from '../features/live/channels/messages.ts'
 import { rollBack } from '../features/live/checkpoints/client.ts'
 import { rollbackState } from '../features/live/checkpoints/messages.ts'
-import { type HookPort, Hooks, hooksOf } from '../features/live/context-hooks/client.ts'
+import { ContextHooks, type HookPort, hooksOf } from '../features/live/context-hooks/client.ts'
 import { afterInference, afterInferenceTold } from '../features/live/context-hooks/messages.ts'
-import type { RolledBack } from '../features/live/dialects/messages.ts'
+import type { ServerRollback } from '../features/live/dialects/messages.ts'
 import type { KnownSet, SetBook } from '../features/live/feature-sets/client.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import { ChannelCalls } from './live-channels.ts'
@@ -25,14 +25,14 @@ interface LinkParts {
   update(): Promise<void>
 }
 
-export class LiveLink implements LiveConnection {
+export class LiveSessionLink implements LiveConnection {
   readonly #parts: LinkParts
-  readonly #hooks: Hooks
+  readonly #hooks: ContextHooks
   readonly #channelCalls: ChannelCalls
 
   constructor(parts: LinkParts) {
     this.#parts = parts
-    this.#hooks = new Hooks(this.#port())
+    this.#hooks = new ContextHooks(this.#port())
     const { session, book, carrier, channels } = parts
     this.#channelCalls = new ChannelCalls({ session, book, carrier, channels, send: options => this.#send(options) })
   }
@@ -67,7 +67,7 @@ export class LiveLink implements LiveConnection {
   readonly afterInference: LiveConnection['afterInference'] = (params, { signal }) => this.#hooks.after(params, signal)
   readonly lifecycle: LiveConnection['lifecycle'] = params => this.#hooks.lifecycle(params)
 
-  rollback(featureSet: string, checkpoint: string, options: { readonly signal?: AbortSignal } = {}): Promise<RolledBack> {
+  rollback(featureSet: string, checkpoint: string, options: { readonly signal?: AbortSignal } = {}): Promise<ServerRollback> {
     const { session, book } = this.#parts
     const ask = (): Promise<unknown> => session.request(rollbackState, { featureSet, checkpoint }, this.#send(options))
     return rollBack(this.featureSets.get(featureSet), book.admits(featureSet, 'rollback'), checkpoint, ask)

@@ -3,9 +3,9 @@
  * cursor whenever it ends, and answers go back as requests of our own.
  */
 
-import { backoffMs, isFinal, pause, steadyMs } from '../engine/backoff.ts'
+import { backoffMs, isFinalError, pause, steadyMs } from '../engine/backoff.ts'
 import type { ClientSession } from '../engine/client-feature.ts'
-import type { Asked } from '../features/live/answers/messages.ts'
+import type { AnswerContext } from '../features/live/answers/messages.ts'
 import { liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
 import { Deliveries } from '../features/live/listen/client.ts'
 import {
@@ -25,7 +25,7 @@ interface ListenerParts {
   readonly hostId: string
   /** What the host says of itself. */
   readonly host: Params
-  answer(delivery: WireDelivery, asked: Asked): Promise<unknown>
+  answer(delivery: WireDelivery, asked: AnswerContext): Promise<unknown>
   /** The server will have us no more. */
   deaf(error: unknown): void
 }
@@ -100,7 +100,7 @@ export class LiveListener {
       } catch (error) {
         if (signal.aborted) return
         if (error !== again) {
-          if (isFinal(error) && !isBusy(error)) throw error
+          if (isFinalError(error) && !isBusy(error)) throw error
           session.engine.trace('live-listen-broken', error)
           failed = true
         }
@@ -144,7 +144,7 @@ export class LiveListener {
     const { deliveryId } = delivery
     const running = new AbortController()
     this.#running.set(deliveryId, running)
-    const asked: Asked = {
+    const asked: AnswerContext = {
       signal: running.signal,
       chunk: async (index, delta) => {
         if (!running.signal.aborted) await this.#request({ deliveryId, chunks: [{ index, delta }] })
@@ -161,7 +161,7 @@ export class LiveListener {
     }
   }
 
-  async #answer(delivery: WireDelivery, asked: Asked): Promise<WireAnswer> {
+  async #answer(delivery: WireDelivery, asked: AnswerContext): Promise<WireAnswer> {
     const { session, answer } = this.#parts
     try {
       const result = await answer(delivery, asked)
@@ -182,7 +182,7 @@ export class LiveListener {
         return this.#deliveries.done(answer.deliveryId)
       } catch (error) {
         if (error instanceof McpError && error.kind !== 'timeout') return this.#deliveries.done(answer.deliveryId)
-        if (failures >= mostTries || isFinal(error)) throw error
+        if (failures >= mostTries || isFinalError(error)) throw error
         trace('live-answer-failed', error)
         await pause(clock, backoffMs(failures), signal, true)
       }

@@ -5,7 +5,7 @@ import { pause } from '../engine/backoff.ts'
 import type { ClientSession } from '../engine/client-feature.ts'
 import { type Announced, announcedBy, hasTools } from '../features/live/dialects/messages.ts'
 import type { PolicyCarrier } from '../features/live/feature-sets/client.ts'
-import { readManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
+import { readLiveManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 
@@ -62,7 +62,7 @@ export class ManifestReader {
     while (this.#stale && !this.#stop.aborted) {
       this.#stale = false
       try {
-        const manifest = await this.#session.request(readManifest, {})
+        const manifest = await this.#session.request(readLiveManifest, {})
         if (isRecord(manifest)) this.#read(announcedBy(manifest, hasTools(this.#session.opened.capabilities)))
       } catch (error) {
         engine.trace('live-manifest-unread', error)

@@ -28,7 +28,7 @@ const reasons = new Map<string, Reason>([
 const hooked: Reason = ['HOOK_IN_PROGRESS', 'hooks', () => 'The server may ask again when its hook is answered']
 
 /** Undefined: it was no refusal of the gate. */
-export function refusalOf(method: string, params: unknown, error: unknown): RefusedMessage | undefined {
+export function refusedMessageOf(method: string, params: unknown, error: unknown): RefusedMessage | undefined {
   if (!(error instanceof McpError)) return undefined
   const isHooked = isRecord(error.data) && error.data['reason'] === hookInProgress
   const reason = isHooked ? hooked : reasons.get(error.kind)

@@ -8,14 +8,14 @@ import type { SendOptions } from '../engine/calls.ts'
 import type { ClientSession } from '../engine/client-feature.ts'
 import { declared } from '../engine/extensions.ts'
 import type { Side } from '../engine/plan.ts'
-import type { Answerer, Asked, LiveGate } from '../features/live/answers/messages.ts'
+import type { AnswerContext, Answerer, LiveGate } from '../features/live/answers/messages.ts'
 import { Channels } from '../features/live/channels/client.ts'
 import { stateAnswerers } from '../features/live/checkpoints/client.ts'
 import type { StateReport, WireCallState } from '../features/live/checkpoints/messages.ts'
 import {
   type ReadReceipt,
   readAnnounced,
-  readState,
+  readLiveState,
   type SetUse,
   toolSetOf,
   writeCallState,
@@ -33,15 +33,15 @@ import { answeringHandlers, DeliveryDesk } from './live-answers.ts'
 import { PushBrake } from './live-brake.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
 import { hostCapabilities, hostLive } from './live-hello.ts'
-import { LiveLink } from './live-link.ts'
+import { LiveSessionLink } from './live-link.ts'
 import { LiveListener, type WireListening } from './live-listen.ts'
 import { ManifestReader, sessionCarrier, unavailable } from './live-policy.ts'
-import { refusalOf } from './live-refusals.ts'
+import { refusedMessageOf } from './live-refusals.ts'
 
 /** Messages that wait until the server knows what was selected. */
 const mostWaiting = 1_000
 
-export class Live {
+export class LiveClient {
   /** What hears the server. */
   readonly side: Side
   readonly #handlers: LiveHandlers
@@ -52,7 +52,7 @@ export class Live {
   readonly #stop = new AbortController()
   #session: ClientSession | undefined = undefined
   #book: SetBook | undefined = undefined
-  #link: LiveLink | undefined = undefined
+  #link: LiveSessionLink | undefined = undefined
   #listener: LiveListener | undefined = undefined
   #manifest: ManifestReader | undefined = undefined
   /** The server is not live, or no longer. */
@@ -144,7 +144,7 @@ export class Live {
 
   #attach(session: ClientSession, book: SetBook, listens: boolean): void {
     this.#book = book
-    this.#link = new LiveLink({
+    this.#link = new LiveSessionLink({
       session,
       book,
       carrier: listens ? 'listen' : 'session',
@@ -253,7 +253,7 @@ export class Live {
   }
 
   /** Whatever is refused here is told: nobody else hears of it. */
-  #telling(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
+  #telling(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     const refused = (error: unknown): never => {
       this.#refused(answerer.method.name, params, error)
       throw error
@@ -267,11 +267,11 @@ export class Live {
   }
 
   #refused(method: string, params: unknown, error: unknown): void {
-    const refused = refusalOf(method, params, error)
+    const refused = refusedMessageOf(method, params, error)
     if (refused !== undefined) this.#handlers.onRefused?.(refused)
   }
 
-  #admit(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
+  #admit(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     if (!answerer.waits || this.#held === undefined) return this.#answer(answerer, params, asked)
     if (this.#waiting >= mostWaiting) {
       throw new McpError('busy', `At most ${mostWaiting} messages wait for the selection of feature sets: send it again later`)
@@ -279,7 +279,7 @@ export class Live {
     return this.#later(answerer, params, asked)
   }
 
-  async #later(answerer: Answerer, params: Params, asked: Asked): Promise<unknown> {
+  async #later(answerer: Answerer, params: Params, asked: AnswerContext): Promise<unknown> {
     this.#waiting++
     try {
       while (this.#held !== undefined) await this.#held
@@ -289,7 +289,7 @@ export class Live {
     return asked.signal.aborted ? undefined : this.#answer(answerer, params, asked)
   }
 
-  #answer(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
+  #answer(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     if (!this.#plain) return answerer.answer(params, asked)
     throw new McpError('method-not-found', `The server has not announced MCP Live, so there is no ${answerer.method.name} here`)
   }
@@ -336,7 +336,7 @@ export class Live {
 
   /** What a result says of state, where the set of the tool may keep any. */
   reportIn(result: Params, call: LiveCall | undefined, tool: Params | undefined): StateReport | undefined {
-    const report = this.connection === undefined ? undefined : readState(result)
+    const report = this.connection === undefined ? undefined : readLiveState(result)
     const named = report?.featureSet === undefined || this.#keepsState(report.featureSet)
     return named && this.#keepsState(call?.featureSet ?? this.toolSet(tool)) ? report : undefined
   }

@@ -14,8 +14,8 @@ import type { RootsOptions } from '../features/mcp/roots/client.ts'
 import type { SamplingOptions } from '../features/mcp/sampling/client.ts'
 import type { ToolsOptions } from '../features/mcp/tools/client.ts'
 import type { ConfirmationOptions } from '../features/reliability/confirmation/client.ts'
-import type { CostOptions } from '../features/reliability/cost/client.ts'
-import type { IntentOptions } from '../features/reliability/intent/client.ts'
+import type { CostClientOptions } from '../features/reliability/cost/client.ts'
+import type { IntentClientOptions } from '../features/reliability/intent/client.ts'
 import type { ProblemOptions } from '../features/reliability/problem/client.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import type { Implementation, RevisionId } from '../revisions/index.ts'
@@ -39,8 +39,8 @@ export interface ConnectOptions
     ToolsOptions,
     ProblemOptions,
     ConfirmationOptions,
-    CostOptions,
-    IntentOptions {
+    CostClientOptions,
+    IntentClientOptions {
   /** How this client names itself. Default: vivarium. */
   readonly info?: Implementation
   /** The wires spoken. Default: the five official revisions. */

@@ -3,9 +3,9 @@ import type { Outbound } from '../core/outbound.ts'
 import { createOutbound } from '../transports/outbound/outbound.ts'
 
 export function outboundFor(server: URL, allow: readonly string[] = []): Outbound {
-  return createOutbound({ loopback: isLoopback(server), allow })
+  return createOutbound({ loopback: isLoopbackServer(server), allow })
 }
 
-export function isLoopback({ hostname }: URL): boolean {
+export function isLoopbackServer({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }

@@ -2,7 +2,7 @@
  * Opening a lost session anew although nobody calls. A server that was restarted is met again by the stream on which it
  * speaks unasked; without this, those who follow its changes would stay deaf until somebody happened to make a call.
  */
-import { backoffMs, isFinal, pause, steadyMs } from '../engine/backoff.ts'
+import { backoffMs, isFinalError, pause, steadyMs } from '../engine/backoff.ts'
 import type { Engine } from '../engine/engine.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 
@@ -63,7 +63,7 @@ export class Reconnector {
       } catch (error) {
         engine.trace('mending-failed', error)
         // While it starts, whatever stands before a server may answer in its place: only its own word counts.
-        if (isFinal(error) && !(error instanceof ConnectionError)) return this.#session.gaveUp(error)
+        if (isFinalError(error) && !(error instanceof ConnectionError)) return this.#session.gaveUp(error)
         await pause(engine.clock, backoffMs(failures), signal)
       }
     }

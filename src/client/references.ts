@@ -9,7 +9,7 @@ import type { ReadResourceResult } from '../features/mcp/resources/messages.ts'
 import { type Fetchable, readReference, referenceScheme } from '../features/reliability/data-references/messages.ts'
 import { transfer } from '../features/reliability/data-references/transfer.ts'
 import { createOutbound } from '../transports/outbound/outbound.ts'
-import { isLoopback } from './outbound.ts'
+import { isLoopbackServer } from './outbound.ts'
 
 export interface ReadReferenceOptions {
   /** Begins there, to go on with what was read before. Only the content as a whole has a digest that can be checked. Default 0. */
@@ -67,7 +67,7 @@ function checking(reference: Fetchable): TransformStream<Uint8Array, Uint8Array>
 
 /** This machine itself is meant only by servers that run on it. */
 function reachOf(server: URL | undefined): Outbound {
-  const loopback = server === undefined || isLoopback(server)
+  const loopback = server === undefined || isLoopbackServer(server)
   return createOutbound({ loopback, stream: true, timeout: '30s', maxBytes: Number.POSITIVE_INFINITY, maxRedirects: 0 })
 }
 

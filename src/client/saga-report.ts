@@ -28,7 +28,7 @@ export function sagaReport({ unit, steps }: UnitReport): SagaReport {
     reason: unit.reason,
     steps: steps.map(step => ({
       id: step.id,
-      server: serverOf(step),
+      server: stepServer(step),
       tool: step.target,
       status: step.status,
       error: step.failure,
@@ -37,6 +37,6 @@ export function sagaReport({ unit, steps }: UnitReport): SagaReport {
 }
 
 /** Where a step was made, and is taken back. */
-export function serverOf({ authority }: Step): string {
+export function stepServer({ authority }: Step): string {
   return isRecord(authority) ? String(authority['server']) : ''
 }

@@ -1,7 +1,7 @@
 /** The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back. */
 import { type Clock, realClock } from '../core/clock.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
-import { abandon, isIdle, listed, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
+import { abandon, isIdle, listedUnits, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
 import { compensationKey, isEnded, type Step, type Undone, unfinishedKey } from '../core/journal/unit.ts'
 import { type UnitReport, Units } from '../core/journal/units.ts'
@@ -12,7 +12,7 @@ import type { Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import { storeWithin } from '../stores/within.ts'
 import type { Client } from './client.ts'
-import { serverOf } from './saga-report.ts'
+import { stepServer } from './saga-report.ts'
 
 export interface SagasOptions {
   /** Where the log is kept; what a crash must not lose belongs into one that lasts. */
@@ -91,7 +91,7 @@ export class Sagas {
   /** Ends what others left: whose process has gone, or whose rollback nobody is at. */
   async resume(): Promise<readonly UnitReport[]> {
     const reports: UnitReport[] = []
-    for await (const { unit } of listed(this.units, unfinishedKey(owner, ''))) {
+    for await (const { unit } of listedUnits(this.units, unfinishedKey(owner, ''))) {
       if (isEnded(unit) || !(await this.#isOurs(unit.id))) continue
       if (unit.status === 'open' && (await this.#lives(unit.id))) continue
       const report = await rollback(this.#options(), owner, unit.id, unit.reason ?? 'The process that was at it has gone')
@@ -108,7 +108,7 @@ export class Sagas {
 
   /** Whoever does not know its servers leaves it to others. */
   async #isOurs(id: string): Promise<boolean> {
-    return (await this.units.stepsOf(owner, id)).every(step => this.#clients.has(serverOf(step)))
+    return (await this.units.stepsOf(owner, id)).every(step => this.#clients.has(stepServer(step)))
   }
 
   /** Steps run where their saga was begun, so that the last one tells whether somebody is still at it. */
@@ -129,9 +129,9 @@ export class Sagas {
   }
 
   async #compensate(saga: string, step: Step): Promise<Undone> {
-    const client = this.#clients.get(serverOf(step))
+    const client = this.#clients.get(stepServer(step))
     const { inverse } = step
-    if (client === undefined) return failed(problem('UNSUPPORTED', `No client was given for ${clip(serverOf(step))}`))
+    if (client === undefined) return failed(problem('UNSUPPORTED', `No client was given for ${clip(stepServer(step))}`))
     if (inverse?.parameters === undefined)
       return failed(problem('OUTCOME_UNKNOWN', 'Nobody knows how it ended, and it is undone by its result'))
     try {

@@ -51,7 +51,7 @@ export interface Entrance {
 }
 
 /** A refusal at the door, as HTTP has it. */
-export interface Denial {
+export interface CredentialDenial {
   readonly status: number
   readonly message: string
   readonly headers?: Readonly<Record<string, string>>
@@ -59,7 +59,7 @@ export interface Denial {
 
 export interface Authorizer {
   /** Who calls, or why nobody gets in. An answer that is known already comes at once. */
-  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | Denial | undefined>
+  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | CredentialDenial | undefined>
   /** Headers of an HTTP refusal that asks for more scopes than the caller has. */
   challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>>
   /** The public JSON document at this path, for whoever wants to know where authorization is had (RFC 9728). */

@@ -142,7 +142,7 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
 // Waiting with a deadline.
 
 /** True if the promise settled in time. */
-export async function within(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+export async function settlesWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
   let cancel: Cancel | undefined
   const late = new Promise<boolean>(done => {
     cancel = clock.setTimeout(() => done(false), ms)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isLoopback, networkOf, siteOf } from './occupancy.ts'
+import { isLoopbackNetwork, networkOf, siteOf } from './occupancy.ts'
 
 it('one address of IPv4 is a network, also where it is written as one of IPv6', () => {
   expect(networkOf('192.0.2.1')).toBe('192.0.2.1')
@@ -39,8 +39,8 @@ it('networks with the same first 48 bits are one site; one of IPv4 is in none', 
 
 it('this machine is known by its own addresses, however they are written', () => {
   for (const own of ['127.0.0.1', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::ffff:7f00:1'])
-    expect(isLoopback(networkOf(own))).toBe(true)
-  for (const other of ['192.0.2.1', '::', '::2', '2001:db8::1', '']) expect(isLoopback(networkOf(other))).toBe(false)
+    expect(isLoopbackNetwork(networkOf(own))).toBe(true)
+  for (const other of ['192.0.2.1', '::', '::2', '2001:db8::1', '']) expect(isLoopbackNetwork(networkOf(other))).toBe(false)
 })
 
 it('what is no address is a network of its own', () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { accountOf, Occupancy } from './occupancy.ts'
+import { callerAccount, Occupancy } from './occupancy.ts'
 
-const from = (remoteAddress: string) => accountOf({ carrier: 'http', connection: { remoteAddress } })
+const from = (remoteAddress: string) => callerAccount({ carrier: 'http', connection: { remoteAddress } })
 
 /** Takes places from one address after the other until each is refused; gives how many it got. */
 function fill(places: Occupancy, addresses: readonly string[]): number {

@@ -11,21 +11,21 @@ import type { Caller, Principal } from '../jsonrpc/connection.ts'
 const unknown = '@'
 
 /** Whose place it is. Known without waiting, and nothing that is written down. */
-export function accountOf({ carrier, principal, connection }: Pick<Caller, 'carrier' | 'principal' | 'connection'>): string {
+export function callerAccount({ carrier, principal, connection }: Pick<Caller, 'carrier' | 'principal' | 'connection'>): string {
   if (principal !== undefined) return users.get(principal) ?? userOf(principal)
   if (carrier === 'stdio' || carrier === 'memory') return '='
   const { remoteAddress } = connection as { readonly remoteAddress?: unknown }
   if (typeof remoteAddress !== 'string') return unknown
   const network = networkOf(remoteAddress)
-  return isLoopback(network) ? unknown : `@${network}`
+  return isLoopbackNetwork(network) ? unknown : `@${network}`
 }
 
 /**
  * By whom what a caller does is counted: a user whatever programs act for it, a network however many connections it opens. Where neither
  * is known, its connection is all that tells it from others.
  */
-export function counted(caller: Pick<Caller, 'carrier' | 'principal' | 'connection'>): string | object {
-  const account = accountOf(caller)
+export function countingKey(caller: Pick<Caller, 'carrier' | 'principal' | 'connection'>): string | object {
+  const account = callerAccount(caller)
   return account === unknown || (caller.principal === undefined && !isAnonymous(account)) ? caller.connection : account
 }
 
@@ -151,7 +151,7 @@ export function siteOf(network: string): string | undefined {
 }
 
 /** Whether an address is this machine's own: then it says nothing about where a caller is. */
-export function isLoopback(network: string): boolean {
+export function isLoopbackNetwork(network: string): boolean {
   return network === '127.0.0.1' || network === loopback
 }
 

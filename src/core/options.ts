@@ -7,12 +7,12 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { nearest } from './suggestion.ts'
 
 /** What an option may hold; `any` is checked by whoever reads it. */
-export type Kind = 'string' | 'number' | 'boolean' | 'function' | 'list' | 'object' | 'any'
+export type OptionKind = 'string' | 'number' | 'boolean' | 'function' | 'list' | 'object' | 'any'
 
 /** One kind for each option, no option forgotten. */
-export type KindsOf<Options> = Readonly<Record<keyof Options, Kind>>
+export type KindsOf<Options> = Readonly<Record<keyof Options, OptionKind>>
 
-const wanted: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
+const wanted: Readonly<Record<Exclude<OptionKind, 'any'>, string>> = {
   string: 'a string',
   number: 'a number of at least 0',
   boolean: 'true or false',
@@ -28,7 +28,7 @@ const wanted: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
  * checkOptions('Resource "note://1"', { mimetype: 'text/plain' }, { name: 'string', mimeType: 'string' })
  * // TypeError: Resource "note://1" has no option "mimetype". There are name, mimeType. Did you mean mimeType?
  */
-export function checkOptions(where: string, options: unknown, kinds: Readonly<Record<string, Kind>>): void {
+export function checkOptions(where: string, options: unknown, kinds: Readonly<Record<string, OptionKind>>): void {
   if (!isRecord(options)) throw new TypeError(`${where}: the options must be an object, not ${shown(options)}`)
   for (const [name, value] of Object.entries(options)) {
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined
@@ -48,7 +48,7 @@ export function checkHandler(where: string, handler: unknown, example: string): 
   if (typeof handler !== 'function') throw new TypeError(`${where} has no handler: ${example}`)
 }
 
-function fits(value: unknown, kind: Exclude<Kind, 'any'>): boolean {
+function fits(value: unknown, kind: Exclude<OptionKind, 'any'>): boolean {
   if (kind === 'number') return typeof value === 'number' && value >= 0
   if (kind === 'list') return Array.isArray(value)
   return kind === 'object' ? isRecord(value) : typeof value === kind

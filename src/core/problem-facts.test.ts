@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { StoreError } from '../stores/store.ts'
 import {
-  factsOf,
   type Problem,
   type ProblemFacts,
   problem,
+  problemFactsOf,
   problemFrom,
   problemLimits,
   problemOf,
@@ -35,7 +35,7 @@ it('E11-1: whatever an author says, what is told of it is valid', () => {
   })
   fc.assert(
     fc.property(fc.string(), fc.string(), more, (code, message, more) => {
-      expectValid(factsOf(problem(code, message, { ...more, category: 'transient' })))
+      expectValid(problemFactsOf(problem(code, message, { ...more, category: 'transient' })))
     }),
   )
 })
@@ -49,8 +49,8 @@ it('E11-1: whatever a peer says is either no problem or a valid one, and is told
     fc.property(told, told => {
       const found = problemFrom(told)
       if (found === undefined) return
-      expectValid(factsOf(found))
-      expect(factsOf(problemFrom(factsOf(found)) as Problem)).toEqual(factsOf(found))
+      expectValid(problemFactsOf(found))
+      expect(problemFactsOf(problemFrom(problemFactsOf(found)) as Problem)).toEqual(problemFactsOf(found))
     }),
   )
 })
@@ -64,8 +64,8 @@ it('E11: a problem that was told is the same problem at the other end', () => {
     documentation: 'https://example.com/limits',
     correlationId: 'op-1',
   })
-  expect(factsOf(said)).toMatchObject({ retryAfterSeconds: 2, userActionable: true })
-  expect(problemFrom(factsOf(said))).toMatchObject({ ...said, retryAfter: 2_000 })
+  expect(problemFactsOf(said)).toMatchObject({ retryAfterSeconds: 2, userActionable: true })
+  expect(problemFrom(problemFactsOf(said))).toMatchObject({ ...said, retryAfter: 2_000 })
 })
 
 it.each([
@@ -87,22 +87,22 @@ it('E11: an unknown code is decided by its category, and without one it is perma
 
 it('E11-8: an address that is not https is dropped, the author’s and a peer’s', () => {
   for (const documentation of ['http://example.com/', 'javascript:alert(1)', 'example.com', 'https:']) {
-    expect(factsOf(problem('SERVER_ERROR', 'x', { documentation }))).not.toHaveProperty('documentation')
+    expect(problemFactsOf(problem('SERVER_ERROR', 'x', { documentation }))).not.toHaveProperty('documentation')
     expect(problemFrom({ code: 'SERVER_ERROR', documentation })?.documentation).toBeUndefined()
   }
 })
 
 it('E11-9: details above 8 KiB, counted in bytes, are told whole or not at all', () => {
-  const sized = (text: string) => factsOf(problem('SERVER_ERROR', 'x', { details: { text } })).details
+  const sized = (text: string) => problemFactsOf(problem('SERVER_ERROR', 'x', { details: { text } })).details
   const room = problemLimits.detailsBytes - Buffer.byteLength('{"text":""}')
   expect(sized('x'.repeat(room))).toHaveProperty('text')
   expect(sized('x'.repeat(room + 1))).toEqual({ truncated: true })
   expect(sized('ä'.repeat(room / 2 + 1))).toEqual({ truncated: true })
-  expect(factsOf(problem('SERVER_ERROR', 'x', { details: { n: 1n } })).details).toEqual({ truncated: true })
+  expect(problemFactsOf(problem('SERVER_ERROR', 'x', { details: { n: 1n } })).details).toEqual({ truncated: true })
 })
 
 it('E11: a wait is told only where trying again can help, and fits every timer', () => {
-  expect(factsOf(problem('INVALID_INPUT', 'x', { retryAfter: 500 }))).not.toHaveProperty('retryAfterSeconds')
+  expect(problemFactsOf(problem('INVALID_INPUT', 'x', { retryAfter: 500 }))).not.toHaveProperty('retryAfterSeconds')
   const { retryAfter } = problemFrom({ code: 'TIMEOUT', retryAfterSeconds: 1e300 }) as Problem
   expect(retryAfter).toBeLessThan(2 ** 31)
 })
@@ -111,8 +111,8 @@ it('E11-7: of what a handler threw nothing is told but that it failed', () => {
   const thrown = new Error('ENOENT: /srv/secret/tickets.db')
   const found = problemOf(thrown, 'op-1')
   expect(found).toMatchObject({ code: 'SERVER_ERROR', category: 'permanent', cause: thrown })
-  expect(JSON.stringify(factsOf(found))).not.toMatch(/secret|ENOENT|\\.ts/)
-  expect(factsOf(found)).toMatchObject({ correlationId: 'op-1', userActionable: false })
+  expect(JSON.stringify(problemFactsOf(found))).not.toMatch(/secret|ENOENT|\\.ts/)
+  expect(problemFactsOf(found)).toMatchObject({ correlationId: 'op-1', userActionable: false })
 })
 
 it('E11-7: a store that fails and a time that is over are transient, a problem stays what it is', () => {

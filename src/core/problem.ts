@@ -141,7 +141,7 @@ export interface ProblemFacts {
 /** The same parts as a peer told them. */
 type ToldProblem = { readonly [part in keyof ProblemFacts]?: unknown }
 
-export function factsOf(told: Problem): ProblemFacts {
+export function problemFactsOf(told: Problem): ProblemFacts {
   const { message, category, retryAfter, suggestion, details, documentation, correlationId } = told
   const seconds = told.retryable ? secondsOf(retryAfter === undefined ? undefined : retryAfter / 1000) : undefined
   const safe = details === undefined ? undefined : boundedDetails(details)

@@ -12,7 +12,7 @@ export function backoffMs(failures: number): number {
 }
 
 /** An answer is final, and so is what HTTP refuses for good; a broken line is tried again. */
-export function isFinal(error: unknown): boolean {
+export function isFinalError(error: unknown): boolean {
   if (error instanceof McpError) return error.kind !== 'timeout' && (error.status === undefined || error.status < 500)
   if (!(error instanceof ConnectionError) || error.status === undefined) return false
   return error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429

@@ -20,9 +20,9 @@ import { Hooks } from './hooks.ts'
 import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
 import type { Limits } from './limits.ts'
-import { leave, listen } from './listening.ts'
+import { leave, openListening } from './listening.ts'
 import { faultError, refusalData, unknownPeer } from './malformed-messages.ts'
-import type { Method, Role } from './method.ts'
+import type { Method, PeerRole } from './method.ts'
 import { Outcome, unwritable } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
 import { type Delivery, receiveFrame, refuse, refuseUnplaced } from './receive.ts'
@@ -32,7 +32,7 @@ import { lastWords, type SharedParts, Sharing } from './sharing.ts'
 import { closed, type Layer } from './stages.ts'
 
 export interface EngineOptions {
-  readonly role: Role
+  readonly role: PeerRole
   readonly info: Implementation
   readonly spoken: Spoken
   readonly limits: Limits
@@ -63,7 +63,7 @@ export interface EngineOptions {
 const final = { final: true } as const
 
 export class Engine extends Hooks implements Door {
-  readonly role: Role
+  readonly role: PeerRole
   readonly info: Implementation
   readonly spoken: Spoken
   readonly limits: Limits
@@ -145,8 +145,8 @@ export class Engine extends Hooks implements Door {
   }
 
   listen(caller: Caller, lane: Lane): Awaitable<void> {
-    if (this.sharing === undefined) return listen(this, caller, lane)
-    return this.sharing.prepare(caller, lane, () => listen(this, caller, lane))
+    if (this.sharing === undefined) return openListening(this, caller, lane)
+    return this.sharing.prepare(caller, lane, () => openListening(this, caller, lane))
   }
 
   leave(caller: Caller, reply: Lane): void {

@@ -1,5 +1,5 @@
 /** How many calls are being handled: per conversation, per user where each call is a conversation of its own, and in all. */
-import { accountOf, Occupancy, shareText, Tally } from '../core/occupancy.ts'
+import { callerAccount, Occupancy, shareText, Tally } from '../core/occupancy.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'
@@ -41,16 +41,16 @@ export class InFlight {
     if (route.method.lasting === true || route.method.instant === true) return undefined
     const { callsPerConversation, calls } = this.#limits
     if (conversation.inFlight >= callsPerConversation) return this.#ofConnection
-    if (caller.principal !== undefined && isAlone(conversation) && this.#users.of(accountOf(caller)) >= callsPerConversation)
+    if (caller.principal !== undefined && isAlone(conversation) && this.#users.of(callerAccount(caller)) >= callsPerConversation)
       return this.#ofPrincipal
     if (this.#all >= calls) return this.#ofAll
     // Most of the time there is room for all, and nobody is asked where he comes from.
-    return this.#crowd.held > 0 && this.#crowd.refusal(accountOf(caller)) !== undefined ? this.#ofNetwork : undefined
+    return this.#crowd.held > 0 && this.#crowd.refusal(callerAccount(caller)) !== undefined ? this.#ofNetwork : undefined
   }
 
   enter(exchange: Exchange): void {
     if (this.#all >= calm && exchange.route.method.lasting !== true) {
-      exchange.crowd = accountOf(exchange.caller)
+      exchange.crowd = callerAccount(exchange.caller)
       this.#crowd.enter(exchange.crowd)
     }
     if ((exchange.caller.principal !== undefined || this.keepsAll) && isAlone(exchange.conversation)) this.alone.add(exchange)
@@ -69,7 +69,7 @@ export class InFlight {
   #count({ conversation, route, caller }: Exchange, by: 1 | -1): void {
     if (route.method.lasting === true) return
     this.#all += by
-    if (caller.principal !== undefined && isAlone(conversation)) this.#users.add(accountOf(caller), by)
+    if (caller.principal !== undefined && isAlone(conversation)) this.#users.add(callerAccount(caller), by)
   }
 }
 

@@ -9,7 +9,7 @@ import { likelyPeer } from './malformed-messages.ts'
 import { refuseUnplaced } from './receive.ts'
 
 /** Settles when the lane may be opened, if it was not refused. */
-export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
+export function openListening(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
   const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
     const conversation = engine.sessionLookup.sessionOf(caller)

@@ -2,14 +2,14 @@
 import type { Shape } from '../jsonrpc/shape.ts'
 import type { Capabilities, Revision, RevisionId, Steps } from '../revisions/index.ts'
 
-export type Role = 'server' | 'client'
+export type PeerRole = 'server' | 'client'
 
 export interface Method<P = unknown, R = unknown> {
   /** The name in the canonical model. */
   readonly name: string
   readonly kind: 'request' | 'notification'
   /** Who receives it. */
-  readonly to: Role | 'both'
+  readonly to: PeerRole | 'both'
   /** The wires that have it. */
   readonly in: readonly RevisionId[]
   /** Other spellings of the name, per wire. */

@@ -8,7 +8,7 @@ import { durationText } from '../core/duration.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
-import type { Step } from '../revisions/index.ts'
+import type { VersionStep } from '../revisions/index.ts'
 import type { Behalf, CallOptions, Progress } from './calls.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
@@ -73,7 +73,7 @@ export class PendingCall {
   readonly #conversation: Conversation
   readonly #method: Method
   readonly #params: Params
-  readonly #resultUp: Step | undefined
+  readonly #resultUp: VersionStep | undefined
   readonly #signal: AbortSignal | undefined
   readonly #behalf: Behalf | undefined
   readonly #timeoutMs: number
@@ -94,7 +94,7 @@ export class PendingCall {
     conversation: Conversation,
     method: Method,
     params: Params,
-    resultUp: Step | undefined,
+    resultUp: VersionStep | undefined,
     id: Id,
     options: CallOptions,
     silent: boolean,

@@ -6,11 +6,11 @@ import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import { type Peer, type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { type Peer, type Revision, stepsDown, stepsUp, type VersionStep } from '../revisions/index.ts'
 import type { Memory } from './conversation.ts'
 import { extensionGate } from './extensions.ts'
-import { type Method, type Role, wireName } from './method.ts'
-import { compose, type Handler, type Layer, type Runner } from './stages.ts'
+import { type Method, type PeerRole, wireName } from './method.ts'
+import { compose, type Handler, type Layer, type StageRunner } from './stages.ts'
 
 /** One side of a feature: what it answers, what it wraps, what it says of itself. */
 export interface Side {
@@ -30,9 +30,9 @@ export interface Route {
   readonly method: Method
   readonly name: string
   readonly revision: Revision
-  readonly run: Runner
-  readonly resultDown: Step | undefined
-  readonly paramsUp: Step | undefined
+  readonly run: StageRunner
+  readonly resultDown: VersionStep | undefined
+  readonly paramsUp: VersionStep | undefined
   /** False while the capability behind the method is not offered. */
   readonly offered: (() => boolean) | undefined
   readonly recover: Handler['recover']
@@ -46,7 +46,7 @@ export interface GatedHandler extends Handler {
 }
 
 export class Plan {
-  readonly #role: Role
+  readonly #role: PeerRole
   readonly #sides: readonly Side[]
   readonly #middleware: readonly Layer[]
   /** Compiled when a wire is first spoken: most servers hear one or two. */
@@ -54,7 +54,7 @@ export class Plan {
   readonly #last: (Route | undefined)[] = []
   readonly errors: ReadonlyMap<string, Readonly<Record<string, number>>>
 
-  constructor(role: Role, sides: readonly Side[], middleware: readonly Layer[]) {
+  constructor(role: PeerRole, sides: readonly Side[], middleware: readonly Layer[]) {
     this.#role = role
     this.#sides = sides
     this.#middleware = middleware

@@ -2,7 +2,7 @@
 import { ConnectionError, type Lane, type Outgoing } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { notificationFrame, type Params, requestFrame } from '../jsonrpc/message.ts'
-import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { type Revision, stepsDown, stepsUp, type VersionStep } from '../revisions/index.ts'
 import { type CallOptions, Calls, type SendOptions } from './calls.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
@@ -12,8 +12,8 @@ import { PendingCall } from './pending-calls.ts'
 /** What is compiled once per method and wire on the way out. */
 interface Outbound {
   readonly name: string
-  readonly paramsDown: Step | undefined
-  readonly resultUp: Step | undefined
+  readonly paramsDown: VersionStep | undefined
+  readonly resultUp: VersionStep | undefined
 }
 
 const compiled = new WeakMap<Method, (Outbound | undefined)[]>()

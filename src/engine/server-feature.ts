@@ -10,7 +10,7 @@ import type { Seal } from '../core/handle.ts'
 import type { Journal } from '../core/journal/journal.ts'
 import type { Runners } from '../core/journal/runners.ts'
 import type { Log, Trace } from '../core/log.ts'
-import type { Kind } from '../core/options.ts'
+import type { OptionKind } from '../core/options.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
@@ -121,7 +121,7 @@ export interface BesideEndpoint {
 export interface ServerFeature<O = never, M extends object = object> {
   readonly name: string
   /** The kinds of the options of `createServer` that it reads. */
-  readonly options?: Readonly<Partial<Record<keyof O, Kind>>>
+  readonly options?: Readonly<Partial<Record<keyof O, OptionKind>>>
   /** Members of the context of every call. */
   readonly context?: object
   setup(kit: ServerKit, options: O): InstalledFeature<M>

@@ -4,7 +4,7 @@
  */
 import { toBase64Url } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
-import { accountOf, isAnonymous, Occupancy, shareText } from '../core/occupancy.ts'
+import { callerAccount, isAnonymous, Occupancy, shareText } from '../core/occupancy.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
@@ -45,7 +45,7 @@ export function memorySessions(
   let timer: (() => void) | undefined
   const end = (conversation: Conversation, why: string, how: SessionEnd = 'given up'): void => {
     const id = conversation.session as string
-    if (table.delete(id)) places.leave(accountOf(conversation.caller))
+    if (table.delete(id)) places.leave(callerAccount(conversation.caller))
     conversation.end(new Error(why))
     ended(conversation, how)
   }
@@ -73,7 +73,7 @@ export function memorySessions(
       return conversation
     },
     add: conversation => {
-      const account = accountOf(conversation.caller)
+      const account = callerAccount(conversation.caller)
       const crowded = (): boolean => !isAnonymous(account) && places.of(account) >= limits.sessionsPerPrincipal
       if (places.refusal(account) !== undefined || crowded()) sweep()
       if (crowded()) throw full(`You have ${limits.sessionsPerPrincipal} sessions open`, 'sessionsPerPrincipal')
@@ -113,7 +113,7 @@ function yielding(all: Iterable<Conversation>, places: Occupancy, account: strin
   for (const conversation of all) {
     const { spoke, lastSeen, caller } = conversation
     if (conversation.busy || conversation.heard || (spoke && found !== undefined && found.lastSeen <= lastSeen)) continue
-    const from = accountOf(caller)
+    const from = callerAccount(caller)
     const unused = !spoke || lastSeen <= now - unusedMs
     const free = unused && (from === account || (isAnonymous(from) && places.weight(from) >= mine))
     if (!free && !places.yields(from, account)) continue

@@ -58,10 +58,10 @@ export interface Handler {
   recover?(exchange: Exchange, error: unknown): unknown
 }
 
-export type Runner = (exchange: Exchange) => Awaitable<unknown>
+export type StageRunner = (exchange: Exchange) => Awaitable<unknown>
 
 /** Composes once per wire. Where no layer has anything to do, the handler is called directly. */
-export function compose(handler: Handler, layers: readonly Layer[], nameParam?: Method['nameParam']): Runner {
+export function compose(handler: Handler, layers: readonly Layer[], nameParam?: Method['nameParam']): StageRunner {
   const direct = bare(handler)
   if (layers.length === 0) return direct
   const wrapped = wrap(handler, layers)
@@ -71,10 +71,10 @@ export function compose(handler: Handler, layers: readonly Layer[], nameParam?: 
 }
 
 /** Leaves the finish to whoever runs it: the exchange says that its value is raw. */
-function bare(handler: Handler): Runner {
+function bare(handler: Handler): StageRunner {
   const { resolve, validate } = handler
   const raw = handler.finish !== undefined
-  const execute: Runner = exchange => {
+  const execute: StageRunner = exchange => {
     exchange.raw = raw
     return handler.execute(exchange)
   }
@@ -87,7 +87,7 @@ function bare(handler: Handler): Runner {
 }
 
 /** Executes to the end, for layers that must see what came of it. */
-function whole(handler: Handler): Runner {
+function whole(handler: Handler): StageRunner {
   const { finish, rescue } = handler
   if (finish === undefined || rescue === undefined)
     return exchange => {
@@ -121,7 +121,7 @@ interface Link {
   run(exchange: Exchange, next: Next): Awaitable<unknown>
 }
 
-function wrap(handler: Handler, layers: readonly Layer[]): Runner {
+function wrap(handler: Handler, layers: readonly Layer[]): StageRunner {
   const links = linksOf(handler, layers)
   const execute = whole(handler)
   // Links that have nothing to do are passed over in one loop: guards are always there, and most of them sleep.

@@ -3,11 +3,11 @@
  * something anew takes no address from one that stands before it, and one that is away keeps what it has.
  */
 import { parseTemplate, type Template } from '../features/mcp/resources/template.ts'
-import { exposedUris, fitsAll, type Names } from './names.ts'
+import { exposedUris, fitsEveryAddress, type Names } from './names.ts'
 import type { Offer } from './upstreams/offer.ts'
 
 /** Where something is that clients know under some address. */
-export interface Place {
+export interface UpstreamPlace {
   readonly upstream: string
   /** Its address there. */
   readonly own: string
@@ -32,7 +32,7 @@ export class Addresses {
   /** In the order of the file. */
   #held: readonly Held[] = []
   /** By the address that clients know. */
-  #exact = new Map<string, Place>()
+  #exact = new Map<string, UpstreamPlace>()
   /** By their text, those of the last look; undefined: it cannot be matched. */
   #parsed = new Map<string, Template | undefined>()
   /** Under which addresses resources and templates are shown. */
@@ -68,7 +68,7 @@ export class Addresses {
   }
 
   /** The server that answers for an address, whether it is there now or not; undefined where none does. */
-  find(uri: string): Place | undefined {
+  find(uri: string): UpstreamPlace | undefined {
     const exact = this.#exact.get(uri)
     if (exact !== undefined) return exact
     for (const { upstream, uris, templates, contested } of this.#held) {
@@ -110,7 +110,7 @@ export class Addresses {
   ): ReadonlyMap<string, readonly Template[]> {
     const counts = new Map<string, number>()
     for (const texts of own.values()) for (const text of new Set(texts)) counts.set(text, (counts.get(text) ?? 0) + 1)
-    const contested = (text: string): boolean => (counts.get(text) ?? 0) > 1 && !fitsAll(text)
+    const contested = (text: string): boolean => (counts.get(text) ?? 0) > 1 && !fitsEveryAddress(text)
     const parsedOf = (text: string): readonly Template[] => [this.#parse(text, before)].filter(each => each !== undefined)
     return new Map([...own].map(([upstream, texts]) => [upstream, texts.filter(contested).flatMap(parsedOf)]))
   }

@@ -9,7 +9,7 @@ import type { Resource, ResourceTemplate } from '../features/mcp/resources/messa
 import type { Tool } from '../features/mcp/tools/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Server } from '../server/api.ts'
-import { Addresses, type Place } from './addresses.ts'
+import { Addresses, type UpstreamPlace } from './addresses.ts'
 import type { Aliases } from './aliases.ts'
 import type { Relay } from './bridge/relay.ts'
 import type { OfferedName } from './gateway.ts'
@@ -17,7 +17,7 @@ import { ListNews } from './list-news.ts'
 import { exposedNames, type Names, type Prefixes } from './names.ts'
 import { type Proxied, Proxies } from './proxies.ts'
 import type { Trust } from './trust/trust.ts'
-import { laidOver, leftOf, nothing, type Offer } from './upstreams/offer.ts'
+import { emptyOffer, laidOver, type Offer, omittedFrom } from './upstreams/offer.ts'
 
 type Kind = 'tool' | 'resource' | 'template' | 'prompt'
 type Item = Tool | Resource | ResourceTemplate | Prompt
@@ -50,7 +50,7 @@ const togetherMs = 20
 const share = 30
 const mostWaitMs = 1_000
 
-export class Catalog {
+export class GatewayCatalog {
   readonly #proxies: Proxies
   readonly #trust: Trust
   readonly #clock: Clock
@@ -65,7 +65,7 @@ export class Catalog {
   readonly #known = new Map<string, Known>()
   readonly #shown = new Map<string, Shown>()
   /** What upstreams that are down have offered, by kind and the name under which clients knew it. */
-  readonly #absent = new Map<string, Place>()
+  readonly #absent = new Map<string, UpstreamPlace>()
   readonly #addresses = new Addresses()
   /** What has changed since clients were last told. */
   readonly news: ListNews
@@ -84,7 +84,7 @@ export class Catalog {
   begin(names: Iterable<string>): void {
     const before = new Map(this.#known)
     this.#known.clear()
-    for (const name of names) this.#known.set(name, before.get(name) ?? { offer: nothing, up: false, left: [] })
+    for (const name of names) this.#known.set(name, before.get(name) ?? { offer: emptyOffer, up: false, left: [] })
     for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news.gone(name)
     this.#naming.aliases.keep(new Set(this.#known.keys()))
     if (before.size > 0) this.#soon()
@@ -102,7 +102,7 @@ export class Catalog {
   }
 
   offered(upstream: string): Offer {
-    return this.#known.get(upstream)?.offer ?? nothing
+    return this.#known.get(upstream)?.offer ?? emptyOffer
   }
 
   /** In the order of the config and of each upstream's lists, whichever came up first. */
@@ -114,7 +114,7 @@ export class Catalog {
   left(upstream: string): readonly Why[] {
     const known = this.#known.get(upstream)
     if (known === undefined) return []
-    return known.up ? [...leftOf(upstream, known.offer), ...known.left] : known.left
+    return known.up ? [...omittedFrom(upstream, known.offer), ...known.left] : known.left
   }
 
   /** The upstream of what is not shown because that is down. Of this kind alone: whether its caller may know of it was asked of that. */
@@ -125,7 +125,7 @@ export class Catalog {
   }
 
   /** Where a resource is that clients know under this address. */
-  resource(uri: string): Place | undefined {
+  resource(uri: string): UpstreamPlace | undefined {
     return this.#addresses.find(uri)
   }
 
@@ -133,7 +133,7 @@ export class Catalog {
    * Where something is from, and its name there: a prompt, a resource by its address, a template, or a tool that is not shown because
    * its server is away. Undefined where none offers it.
    */
-  originOf(kind: 'tool' | 'prompt' | 'resource' | 'template', exposed: string): Place | undefined {
+  originOf(kind: 'tool' | 'prompt' | 'resource' | 'template', exposed: string): UpstreamPlace | undefined {
     // An address may read like a template, and be one of another upstream: what is read is not what is completed.
     if (kind === 'resource') return this.resource(exposed)
     const shown = kind === 'tool' ? undefined : this.#shown.get(`${kind} ${exposed}`)?.wanted

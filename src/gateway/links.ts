@@ -4,10 +4,10 @@
  * the address alone: what they are told begins with a secret.
  */
 import { createHmac, randomBytes } from 'node:crypto'
-import { accountOf, Tally } from '../core/occupancy.ts'
+import { callerAccount, Tally } from '../core/occupancy.ts'
 import type { Exchange } from '../engine/exchange.ts'
-import type { Place } from './addresses.ts'
-import type { Catalog } from './catalog.ts'
+import type { UpstreamPlace } from './addresses.ts'
+import type { GatewayCatalog } from './catalog.ts'
 import { prefixedUri } from './names.ts'
 
 /** Addresses that one caller was told, and callers that are remembered. */
@@ -20,17 +20,17 @@ interface Told {
   readonly account: string
   /** Nothing says whose it is. */
   readonly nobodys: boolean
-  readonly places: Map<string, Place>
+  readonly places: Map<string, UpstreamPlace>
 }
 
 export class Links {
-  readonly #catalog: Pick<Catalog, 'address' | 'resource'>
+  readonly #catalog: Pick<GatewayCatalog, 'address' | 'resource'>
   readonly #key = randomBytes(32)
   /** By caller, who longest was told nothing first. */
   readonly #told = new Map<object | string, Told>()
   readonly #accounts = new Tally<string>()
 
-  constructor(catalog: Pick<Catalog, 'address' | 'resource'>) {
+  constructor(catalog: Pick<GatewayCatalog, 'address' | 'resource'>) {
     this.#catalog = catalog
   }
 
@@ -44,7 +44,7 @@ export class Links {
   }
 
   /** What this caller was told of. */
-  find(uri: string, exchange: Exchange): Place | undefined {
+  find(uri: string, exchange: Exchange): UpstreamPlace | undefined {
     const caller = callerOf(exchange)
     if (caller !== undefined) return this.#told.get(caller)?.places.get(uri)
     // Perhaps it comes from another network than before: who knows the address was told.
@@ -68,12 +68,12 @@ export class Links {
   }
 
   /** Whoever is told much loses what it was told itself, and nobody else's. */
-  #keep(exchange: Exchange, uri: string, place: Place): void {
-    const account = accountOf(exchange.caller)
+  #keep(exchange: Exchange, uri: string, place: UpstreamPlace): void {
+    const account = callerAccount(exchange.caller)
     const known = callerOf(exchange)
     const caller = known ?? `nobody ${account}`
     const before = this.#told.get(caller)
-    const told = before ?? { account, nobodys: known === undefined, places: new Map<string, Place>() }
+    const told = before ?? { account, nobodys: known === undefined, places: new Map<string, UpstreamPlace>() }
     if (before === undefined) this.#accounts.add(account, 1)
     this.#told.delete(caller)
     this.#told.set(caller, told)

@@ -34,7 +34,7 @@ export function exposedUris(
   for (const [server, uris] of own) {
     // An address that begins like one of another server's would be taken for it.
     const free = (uri: string): boolean =>
-      holders.get(uri) === 1 && !isBorrowed(uri, server, schemes) && !fitsAll(uri) && !taken(server, uri)
+      holders.get(uri) === 1 && !isBorrowed(uri, server, schemes) && !fitsEveryAddress(uri) && !taken(server, uri)
     all.set(server, new Map(uris.map(uri => [uri, free(uri) ? uri : `${schemes.get(server)}+${uri}`])))
   }
   return all
@@ -49,7 +49,7 @@ function isBorrowed(uri: string, server: string, schemes: ReadonlyMap<string, st
 }
 
 /** A template that leaves the scheme open would answer for the addresses of others. */
-export function fitsAll(template: string): boolean {
+export function fitsEveryAddress(template: string): boolean {
   const at = template.indexOf('{')
   return at !== -1 && !template.slice(0, at).includes(':')
 }

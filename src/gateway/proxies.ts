@@ -16,7 +16,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Server } from '../server/api.ts'
 import type { Context } from '../server/context.ts'
-import type { Place } from './addresses.ts'
+import type { UpstreamPlace } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
 import { definitionMeta } from './trust/foreign.ts'
 import type { AddedOptions } from './trust/options.ts'
@@ -61,10 +61,10 @@ export class Proxies {
   readonly #server: Server
   readonly #relay: Relay
   readonly #trust: Trust
-  readonly #find: (uri: string) => Place | undefined
+  readonly #find: (uri: string) => UpstreamPlace | undefined
 
   /** `find`: which server answers for an address. */
-  constructor(server: Server, relay: Relay, trust: Trust, find: (uri: string) => Place | undefined) {
+  constructor(server: Server, relay: Relay, trust: Trust, find: (uri: string) => UpstreamPlace | undefined) {
     this.#server = server
     this.#relay = relay
     this.#trust = trust

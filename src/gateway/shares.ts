@@ -2,7 +2,7 @@
  * Room at one server that all clients of a gateway share: to that server they are one caller, with the limits of one. A client has at
  * most as much as it leaves free, so that whoever comes next finds room, however much one of them asks for.
  */
-import { accountOf, Tally } from '../core/occupancy.ts'
+import { callerAccount, Tally } from '../core/occupancy.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 
 /** Room at each server, for all clients together. One client has at most as much of it as it leaves free: alone, half. */
@@ -32,13 +32,13 @@ export type Sharer = object | string
 /** Who shares: a user, with whatever OAuth clients, of which anybody can register many; else a pipe. Whoever comes over the network without a token cannot be told from others without one. */
 export function sharerOf(caller: Caller): Sharer {
   const { principal, carrier, connection } = caller
-  if (principal !== undefined) return accountOf(caller)
+  if (principal !== undefined) return callerAccount(caller)
   return carrier === 'stdio' || carrier === 'memory' ? connection : nameless
 }
 
 const nameless = {}
 
-export class Shares {
+export class SlotShares {
   readonly most: number
   readonly #held = new Tally<Sharer>()
   #all = 0

@@ -8,8 +8,8 @@ import type { Conversation } from '../engine/conversation.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Place } from './addresses.ts'
-import { type Sharer, Shares, sharerOf } from './shares.ts'
+import type { UpstreamPlace } from './addresses.ts'
+import { type Sharer, SlotShares, sharerOf } from './shares.ts'
 
 /** One resource, at a server. */
 interface Watched {
@@ -22,13 +22,13 @@ interface Watched {
 
 export class WatchShares {
   readonly #most: number
-  readonly #find: (uri: string) => Place | undefined
-  readonly #shares = new Map<string, Shares>()
+  readonly #find: (uri: string) => UpstreamPlace | undefined
+  readonly #shares = new Map<string, SlotShares>()
   readonly #watched = new Map<string, Watched>()
   /** By conversation and address: what lets go of it. */
   readonly #held = new WeakMap<Conversation, Map<string, () => void>>()
 
-  constructor(most: number, find: (uri: string) => Place | undefined) {
+  constructor(most: number, find: (uri: string) => UpstreamPlace | undefined) {
     this.#most = most
     this.#find = find
   }
@@ -94,7 +94,7 @@ export class WatchShares {
   /** Gives what lets go of it; throws where there is no room for it. */
   #take(uri: string, sharer: Sharer): () => void {
     const upstream = this.#find(uri)?.upstream ?? ''
-    const shares = this.#shares.get(upstream) ?? new Shares(this.#most)
+    const shares = this.#shares.get(upstream) ?? new SlotShares(this.#most)
     this.#shares.set(upstream, shares)
     const watched = this.#watched.get(uri)
     if (watched === undefined) {
@@ -125,7 +125,7 @@ export class WatchShares {
   }
 }
 
-function full(upstream: string, shares: Shares, sharer: Sharer): Error {
+function full(upstream: string, shares: SlotShares, sharer: Sharer): Error {
   const held = shares.of(sharer)
   const where = upstream === '' ? 'that no server offers now' : `of the server ${quoted(upstream)}`
   return problem(

@@ -11,20 +11,20 @@ import type { Layer } from '../engine/stages.ts'
 import { subscribe } from '../features/mcp/resources/messages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Server } from '../server/api.ts'
-import type { Place } from './addresses.ts'
-import type { Catalog } from './catalog.ts'
+import type { UpstreamPlace } from './addresses.ts'
+import type { GatewayCatalog } from './catalog.ts'
 import type { UpstreamNews } from './trust/events.ts'
 
 interface WatchesPort {
   readonly server: Server
-  readonly catalog: Catalog
+  readonly catalog: GatewayCatalog
   readonly news: UpstreamNews
   readonly clock: Clock
   client(upstream: string): Client | undefined
 }
 
 /** One resource of an upstream. */
-interface Watch extends Place {
+interface Watch extends UpstreamPlace {
   /** The addresses by which clients watch it. */
   readonly uris: Set<string>
   /** It is watched though no client does. */
@@ -66,7 +66,7 @@ export class Watches {
   }
 
   /** Where something is watched, also where it is offered no more. */
-  placeOf(uri: string): Place | undefined {
+  placeOf(uri: string): UpstreamPlace | undefined {
     return this.#wanted.get(uri)
   }
 
@@ -193,7 +193,7 @@ interface FollowOptions {
   readonly onWatched: () => void
 }
 
-function watchOf({ upstream, own }: Place, standing: boolean): Watch {
+function watchOf({ upstream, own }: UpstreamPlace, standing: boolean): Watch {
   return { upstream, own, uris: new Set(), standing, stop: undefined, held: Promise.resolve() }
 }
 
@@ -205,6 +205,6 @@ function urisOf({ route, params }: Exchange): readonly string[] {
   return Array.isArray(uris) ? uris.filter(each => typeof each === 'string').slice(0, mostWaited) : []
 }
 
-function keyOf({ upstream, own }: Place): string {
+function keyOf({ upstream, own }: UpstreamPlace): string {
   return `${upstream}\n${own}`
 }

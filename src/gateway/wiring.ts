@@ -18,7 +18,7 @@ import { ParkedCalls } from './bridge/parked-calls.ts'
 import { Relay } from './bridge/relay.ts'
 import { SharedParkedCalls } from './bridge/shared-parked-calls.ts'
 import { States } from './bridge/states.ts'
-import { Catalog } from './catalog.ts'
+import { GatewayCatalog } from './catalog.ts'
 import type { GatewayStore } from './gateway-store.ts'
 import { Links } from './links.ts'
 import { FirstLook } from './ops/first-look.ts'
@@ -37,7 +37,7 @@ import { Watches } from './watches.ts'
 export interface Parts {
   readonly server: Server
   readonly trust: Trust
-  readonly catalog: Catalog
+  readonly catalog: GatewayCatalog
   readonly upstreams: Upstreams
   readonly firstLook: FirstLook
   readonly parking: ParkedCalls
@@ -80,7 +80,7 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
     readable: (upstream, own, { caller }) => trust.visibility.reads(caller, 'resource', { upstream, own }),
   })
   const naming = { aliases, prefixes: (upstream: string) => upstreams.prefix(upstream) }
-  const catalog = new Catalog(server, relay, trust, clock, () => watches.look(), naming)
+  const catalog = new GatewayCatalog(server, relay, trust, clock, () => watches.look(), naming)
   const links = new Links(catalog)
   server.engine.hearers = list => catalog.news.take(list)
   extendFace(server, relay, catalog, links, trust)
@@ -110,7 +110,7 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
 }
 
 /** What crosses beside results: what servers said in `_meta`, state that they keep, and what only a link names. */
-function extendFace({ engine }: Server, relay: Relay, catalog: Catalog, links: Links, trust: Trust): void {
+function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
   engine.extend({
     layers: [relay.layer],
     capabilities: revision => (catalog.stateful ? declaration(revision, stateExtension) : {}),
@@ -152,7 +152,7 @@ interface UpstreamsParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly trust: Trust
-  readonly catalog: Catalog
+  readonly catalog: GatewayCatalog
   readonly rooted: ReturnType<typeof followRoots>
 }
 

@@ -5,7 +5,7 @@ import { type Why, why } from '../core/why.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { digestOf } from '../policy/approvals/binding.ts'
+import { bindingDigest } from '../policy/approvals/binding.ts'
 import { type OnApproval, questionText } from '../policy/approvals/question.ts'
 import type { Note } from '../policy/audit/note.ts'
 import type { SummedNotes } from '../policy/audit/summed.ts'
@@ -194,7 +194,7 @@ function confirmBy({ foundation }: ConnectingParts, onApproval: OnApproval, serv
         wider: [],
         rule: 'confirmation',
         // No other answer counts for it, and it counts for nothing else.
-        digest: digestOf({ confirmation: message, ...asked }),
+        digest: bindingDigest({ confirmation: message, ...asked }),
         lastsMs: 0,
       },
       { signal: signal ?? new AbortController().signal },

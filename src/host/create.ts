@@ -11,7 +11,7 @@ import { ChannelSignals } from './channels/signals.ts'
 import { checkHostOptions } from './check-options.ts'
 import { HostRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions, push } from './connecting.ts'
-import { type FoundationPort, HostFoundation, within } from './foundation.ts'
+import { type FoundationPort, HostFoundation, waitAtMost } from './foundation.ts'
 import { Host } from './host.ts'
 import { createInbox } from './inbox/inbox.ts'
 import { createLoop } from './loop/loop.ts'
@@ -183,7 +183,7 @@ async function settlePins(foundation: HostFoundation, asking: ReadonlySet<Promis
     await Promise.allSettled(asking)
     await Promise.allSettled(foundation.servers.list().map(server => server.tools()))
   }
-  await within(foundation.clock, startMs, settled())
+  await waitAtMost(foundation.clock, startMs, settled())
 }
 
 /** Another selection may hold from now on: servers that are there are told. */

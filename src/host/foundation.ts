@@ -21,7 +21,7 @@ import { type KnownServer, knownServer, type ServerOption } from './servers/entr
 import type { HostServer } from './servers/server.ts'
 import { type Applied, Servers } from './servers/servers.ts'
 import { StateBook } from './state/book.ts'
-import { statePort } from './state/port.ts'
+import { stateBookPort } from './state/port.ts'
 
 export interface FoundationOptions {
   /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
@@ -120,7 +120,7 @@ export class HostFoundation {
     this.state = new StateBook({
       store: this.store,
       clock,
-      port: statePort(name => this.servers.get(name)),
+      port: stateBookPort(name => this.servers.get(name)),
       rolled: (server, featureSet, detail, { success, why }) =>
         void this.audit.note({
           server,
@@ -152,7 +152,7 @@ export class HostFoundation {
     const { config, startMs = 15_000 } = this.#options
     if (config === undefined) await this.#apply(undefined)
     else await this.#startFrom(resolve(config))
-    await within(this.clock, startMs, this.servers.tried())
+    await waitAtMost(this.clock, startMs, this.servers.tried())
   }
 
   async close(): Promise<void> {
@@ -261,7 +261,7 @@ function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]):
 }
 
 /** Waits no longer than so. */
-export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+export function waitAtMost(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = clock.setTimeout(resolve, ms, true)
     work.then(resolve, reject).finally(cancel)

@@ -2,7 +2,7 @@
 import type { AuditVerdict } from '../core/audit/audit.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
 import type { Explanation } from '../policy/audit/book.ts'
-import type { Queried, Question } from '../policy/audit/query.ts'
+import type { AuditQuestion, Queried } from '../policy/audit/query.ts'
 import { type BudgetStatus, budgetRefusal } from '../policy/budgets/budgets.ts'
 import { checkLimits, isUsers } from '../policy/budgets/limits.ts'
 import type { SpentOptions, SpentRow } from '../policy/budgets/spent.ts'
@@ -142,7 +142,7 @@ export class Host {
   }
 
   /** Notes by server, feature set, inference, time, kind and outcome, oldest first. */
-  audit(question: Question = {}): Promise<Queried> {
+  audit(question: AuditQuestion = {}): Promise<Queried> {
     return this.#foundation.audit.query(question)
   }
 

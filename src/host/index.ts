@@ -11,7 +11,7 @@ export type { Covers, WiderAnswer } from '../policy/approvals/binding.ts'
 export type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../policy/approvals/question.ts'
 export type { Explanation } from '../policy/audit/book.ts'
 export type { Note, Noted, NoteOutcome } from '../policy/audit/note.ts'
-export type { Queried, Question } from '../policy/audit/query.ts'
+export type { AuditQuestion as Question, Queried } from '../policy/audit/query.ts'
 export type { BudgetStatus } from '../policy/budgets/budgets.ts'
 export type { BudgetLimit, Spender, Spending } from '../policy/budgets/limits.ts'
 export type { SpentOptions, SpentRow } from '../policy/budgets/spent.ts'
@@ -39,7 +39,7 @@ export type { PromptSection, PromptSnapshot } from './loop/prompt.ts'
 export type { CallOutcome, PlannedCall, TurnSource, UndoReport, UndoStep } from './loop/records.ts'
 export type { TurnPart } from './loop/turn.ts'
 export { Turn, type TurnAnswer as Answer, type TurnCall, type TurnCost, type TurnStatus } from './loop/turn.ts'
-export type { Attachment, OfferedPrompt, SendOptions } from './loop/user-input.ts'
+export type { Attachment, OfferedPrompt, UserInputOptions as SendOptions } from './loop/user-input.ts'
 export {
   type AiModelOptions,
   type AnthropicOptions,

@@ -30,4 +30,4 @@ export type {
   Revision,
   RevisionId,
 } from './revision.ts'
-export { inherited, lineage, type Step, type Steps, stepsDown, stepsUp, type Wire } from './steps.ts'
+export { inherited, lineage, type Steps, stepsDown, stepsUp, type VersionStep, type Wire } from './steps.ts'

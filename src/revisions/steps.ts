@@ -6,8 +6,8 @@ import { revisionById } from './registry.ts'
 import type { Revision, RevisionId } from './revision.ts'
 
 export type Wire = Readonly<Record<string, unknown>>
-export type Step = (value: Wire) => Wire
-export type Steps = Readonly<Partial<Record<RevisionId, Step>>>
+export type VersionStep = (value: Wire) => Wire
+export type Steps = Readonly<Partial<Record<RevisionId, VersionStep>>>
 
 /** The revision and those it is built on, newest first. */
 export function lineage(revision: Revision): Revision[] {
@@ -23,12 +23,12 @@ export function lineage(revision: Revision): Revision[] {
 }
 
 /** From the canonical model down to this wire; undefined when nothing differs. */
-export function stepsDown(steps: Steps | undefined, revision: Revision): Step | undefined {
+export function stepsDown(steps: Steps | undefined, revision: Revision): VersionStep | undefined {
   return chain(lineage(revision).map(each => steps?.[each.id]))
 }
 
 /** From this wire up to the canonical model. */
-export function stepsUp(steps: Steps | undefined, revision: Revision): Step | undefined {
+export function stepsUp(steps: Steps | undefined, revision: Revision): VersionStep | undefined {
   return chain(
     lineage(revision)
       .map(each => steps?.[each.id])
@@ -44,7 +44,7 @@ export function inherited<T>(table: Readonly<Partial<Record<RevisionId, T>>> | u
     .findLast(value => value !== undefined)
 }
 
-function chain(list: (Step | undefined)[]): Step | undefined {
+function chain(list: (VersionStep | undefined)[]): VersionStep | undefined {
   const present = list.filter(step => step !== undefined)
   if (present.length <= 1) return present[0]
   return value => present.reduce((current, step) => step(current), value)

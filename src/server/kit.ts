@@ -18,7 +18,7 @@ import { openRecords, type Records } from './records.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
 /** A kit, and what the server itself needs of what it is made of. */
-export interface OwnKit extends ServerKit {
+export interface ServerOwnKit extends ServerKit {
   readonly ports: Ports
   readonly middleware: Layer[]
   /** More may come. */
@@ -28,7 +28,7 @@ export interface OwnKit extends ServerKit {
 }
 
 /** `engine`: it is there when all features are. */
-export function createKit(options: ServerOptions, engine: () => Engine | undefined): OwnKit {
+export function createKit(options: ServerOptions, engine: () => Engine | undefined): ServerOwnKit {
   const { name, version, pageSize = 500, askTimeout = '10m', sessions = true } = options
   const clock = options.clock ?? realClock
   const { log, trace } = serverLog(options)
@@ -77,7 +77,7 @@ export function createKit(options: ServerOptions, engine: () => Engine | undefin
 }
 
 /** Sets up all features, in their order. */
-export function installFeatures(kit: OwnKit, options: ServerOptions): readonly InstalledFeature[] {
+export function installServerFeatures(kit: ServerOwnKit, options: ServerOptions): readonly InstalledFeature[] {
   return serverFeatures.map(feature => {
     const installed = feature.setup(kit, options)
     const { provides, sides = [] } = installed

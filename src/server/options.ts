@@ -2,7 +2,7 @@
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { checkLogOption, type LogOption } from '../core/log.ts'
-import { checkOptions, type Kind, type KindsOf } from '../core/options.ts'
+import { checkOptions, type KindsOf, type OptionKind } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Icon, Implementation, RevisionId } from '../revisions/index.ts'
@@ -92,7 +92,7 @@ const kinds: KindsOf<OwnOptions> = {
 }
 
 /** What the compiler cannot see, or nobody asked it. */
-export function checkServerOptions(options: ServerOptions, more: Readonly<Record<string, Kind>>): void {
+export function checkServerOptions(options: ServerOptions, more: Readonly<Record<string, OptionKind>>): void {
   if (typeof options?.name !== 'string' || options.name === '' || typeof options.version !== 'string') {
     throw new TypeError("createServer needs a name and a version: createServer({ name: 'tickets', version: '1.0.0' })")
   }

@@ -8,7 +8,7 @@ import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { UpgradeHandler } from '../transports/http/listen.ts'
 import type { Listening, ListenOptions } from '../transports/http/listening.ts'
-import { checkNames, type GuardNames, isLoopback } from '../transports/http/names.ts'
+import { checkNames, type GuardNames, isLoopbackHost } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { shownBeside } from './documents.ts'
 import { givenLimits } from './options.ts'
@@ -60,7 +60,7 @@ export async function serveStdio(engine: Engine): Promise<void> {
 export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}): Promise<Listening> {
   checkOptions('listen', options, listenKinds)
   const { auth, priming, ...rest } = options
-  if (!isLoopback(options.host) && auth === undefined) {
+  if (!isLoopbackHost(options.host) && auth === undefined) {
     throw new Error(
       `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, give auth: oauth({ … }), or say auth: 'none'`,
     )
@@ -68,7 +68,7 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
   // The port may be known only later; but what others call a public address, nobody here can know.
   let url: string | undefined
   const [authorizer, { httpLimits, listenHttp }] = await Promise.all([
-    loadAuthorizer(auth, engine, isLoopback(options.host) ? () => url : undefined),
+    loadAuthorizer(auth, engine, isLoopbackHost(options.host) ? () => url : undefined),
     import('../transports/http/listen.ts'),
   ])
   const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
@@ -100,7 +100,7 @@ async function webSockets(
 }
 
 /** The web-standard face. Another process may get the next request, so what cannot travel is not promised. */
-export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
+export function serveFetch(engine: Engine, options: FetchOptions): FetchHandler {
   const { auth, priming } = options
   checkNames(options)
   const door: Door = {

@@ -1,5 +1,5 @@
 /** `createServer`: folds the list of features into one server, and opens it to the world. */
-import type { Kind } from '../core/options.ts'
+import type { OptionKind } from '../core/options.ts'
 import { Engine } from '../engine/engine.ts'
 import type { InstalledFeature } from '../engine/server-feature.ts'
 import type { Shared } from '../engine/sharing.ts'
@@ -11,15 +11,15 @@ import type { Listening } from '../transports/http/listening.ts'
 import type { Server } from './api.ts'
 import { showBeside } from './documents.ts'
 import { serverFeatures } from './features.ts'
-import { createKit, installFeatures, type OwnKit } from './kit.ts'
+import { createKit, installServerFeatures, type ServerOwnKit } from './kit.ts'
 import { middlewareLayer } from './middleware.ts'
 import { checkServerOptions, infoOf, type ServerOptions } from './options.ts'
 import { auditControl } from './records.ts'
-import { fetchFace, serveHttp, serveStdio } from './serve.ts'
+import { serveFetch, serveHttp, serveStdio } from './serve.ts'
 
 export type { Server, ToolOptions } from './api.ts'
 
-const optionKinds: Readonly<Record<string, Kind>> = Object.assign({}, ...serverFeatures.map(({ options }) => options))
+const optionKinds: Readonly<Record<string, OptionKind>> = Object.assign({}, ...serverFeatures.map(({ options }) => options))
 
 /**
  * Makes an MCP server that speaks every revision: add tools, resources, prompts and events to it, then `listen()` on HTTP, serve
@@ -33,7 +33,7 @@ export function createServer(options: ServerOptions): Server {
   checkServerOptions(options, optionKinds)
   let engine: Engine | undefined
   const kit = createKit(options, () => engine)
-  const features = installFeatures(kit, options)
+  const features = installServerFeatures(kit, options)
   const made = createEngine(options, kit, features)
   engine = made
   for (const feature of features) {
@@ -61,8 +61,8 @@ export function createServer(options: ServerOptions): Server {
       for (const { listens } of features) listens?.(opened.url)
       return opened
     },
-    fetch: gated(fetchFace(made, {}), pending),
-    fetchWith: where => gated(fetchFace(made, where), pending),
+    fetch: gated(serveFetch(made, {}), pending),
+    fetchWith: where => gated(serveFetch(made, where), pending),
     close: () => closeAll(kit, features, made, listening),
     [Symbol.asyncDispose]: () => server.close(),
   }
@@ -77,7 +77,7 @@ type OwnMembers = Pick<
   'engine' | 'audit' | 'use' | 'stdio' | 'listen' | 'fetch' | 'fetchWith' | 'close' | typeof Symbol.asyncDispose
 >
 
-function createEngine(options: ServerOptions, kit: OwnKit, features: readonly InstalledFeature[]): Engine {
+function createEngine(options: ServerOptions, kit: ServerOwnKit, features: readonly InstalledFeature[]): Engine {
   const { clock, limits, trace, sessions, askMs, store, runners } = kit
   const engine: Engine = new Engine({
     role: 'server',
@@ -132,7 +132,7 @@ function doorOf(engine: Engine, waiting: Promise<unknown> | undefined): Door {
 }
 
 async function closeAll(
-  { records, opening }: OwnKit,
+  { records, opening }: ServerOwnKit,
   features: readonly InstalledFeature[],
   engine: Engine,
   listening: ReadonlySet<Listening>,

@@ -2,7 +2,7 @@
 import { obstacle } from './checks.ts'
 import { lowerBound } from './key-order.ts'
 import { isOver, type MemoryLog, type MemoryTables } from './memory-tables.ts'
-import type { Committed, Conflict, Entry, Op, OpResult, Position } from './store.ts'
+import type { Committed, Conflict, Entry, LogPosition, Op, OpResult } from './store.ts'
 
 type Step = OpResult | Conflict['reason']
 
@@ -12,7 +12,7 @@ export class Draft<V> {
   /** Undefined: deleted. */
   readonly #entries = new Map<string, Entry<V> | undefined>()
   readonly #appended = new Map<string, V[]>()
-  readonly #trimmed = new Map<string, Position>()
+  readonly #trimmed = new Map<string, LogPosition>()
   #version: number
   /** By how many bytes the tables grow. */
   growth = 0
@@ -128,7 +128,7 @@ export class Draft<V> {
   }
 
   /** The position that the next entry of a log gets. */
-  #next(log: string): Position {
+  #next(log: string): LogPosition {
     const kept = this.#tables.logs.get(log)
     return (kept === undefined ? 1 : kept.first + kept.values.length) + (this.#appended.get(log)?.length ?? 0)
   }
@@ -142,7 +142,7 @@ export class Draft<V> {
     return log
   }
 
-  #cut(name: string, before: Position): void {
+  #cut(name: string, before: LogPosition): void {
     const log = this.#tables.logs.get(name)
     if (log === undefined) return
     const gone = log.values.splice(0, Math.max(0, Math.min(before - log.first, log.values.length)))

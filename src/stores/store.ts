@@ -15,11 +15,11 @@ export interface Entry<V = string> {
 }
 
 /** The place of an entry in its log: 1, 2, 3 … without gaps, also after a trim. */
-export type Position = number
+export type LogPosition = number
 
 /** One value of a log. */
 export interface LogEntry<V = string> {
-  readonly position: Position
+  readonly position: LogPosition
   readonly value: V
 }
 
@@ -36,7 +36,7 @@ export interface ScanOptions {
 /** Which entries of a log to give. */
 export interface ReadOptions {
   /** Only entries after this position. */
-  readonly after?: Position
+  readonly after?: LogPosition
   /** Default 1,000, which is also the most. */
   readonly limit?: number
 }
@@ -66,14 +66,14 @@ export type Op<V = string> =
       readonly ttl?: number
     }
   /** `at`: the position it must get. */
-  | { readonly op: 'append'; readonly log: string; readonly value: V; readonly at?: Position }
+  | { readonly op: 'append'; readonly log: string; readonly value: V; readonly at?: LogPosition }
   /** Forgets the entries before a position; positions go on. */
-  | { readonly op: 'trim'; readonly log: string; readonly before: Position }
+  | { readonly op: 'trim'; readonly log: string; readonly before: LogPosition }
 
 /** What came of a step: a version of `put` and `add`, a position of `append`, the sum of `add`. */
 export interface OpResult {
   readonly version?: number
-  readonly position?: Position
+  readonly position?: LogPosition
   readonly sum?: number
 }
 
@@ -153,6 +153,6 @@ export const put = <V>(key: string, value: V, options?: PutOptions): Op<V> => ({
 export const remove = <V = string>(key: string, ifVersion?: number): Op<V> =>
   ifVersion === undefined ? { op: 'delete', key } : { op: 'delete', key, ifVersion }
 export const add = (key: string, by: number, options?: AddOptions): Op => ({ op: 'add', key, by, ...options })
-export const append = <V>(log: string, value: V, at?: Position): Op<V> =>
+export const append = <V>(log: string, value: V, at?: LogPosition): Op<V> =>
   at === undefined ? { op: 'append', log, value } : { op: 'append', log, value, at }
-export const trim = <V = string>(log: string, before: Position): Op<V> => ({ op: 'trim', log, before })
+export const trim = <V = string>(log: string, before: LogPosition): Op<V> => ({ op: 'trim', log, before })

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createServer, type Server, type ServerOptions } from 'vivarium/server'
 import { type FakeClock, fakeClock } from 'vivarium/testing'
 import { Runners } from '../../src/core/journal/runners.ts'
-import { accountOf, Occupancy } from '../../src/core/occupancy.ts'
+import { callerAccount, Occupancy } from '../../src/core/occupancy.ts'
 import { type TableLimits, tableLimits } from '../../src/features/mcp/tasks/eviction.ts'
 import type { TaskRecord } from '../../src/features/mcp/tasks/record.ts'
 import { memoryTasks, storeTasks, type TaskTable } from '../../src/features/mcp/tasks/table.ts'
@@ -137,7 +137,7 @@ describe.each([
 ] as const)('tasks %s', (_, open) => {
   const record = (clock: FakeClock, id: string, from: From, more: Partial<TaskRecord> = {}): TaskRecord => {
     const connection = { remoteAddress: from.address }
-    const account = accountOf({ carrier: 'http', principal: from.principal, connection })
+    const account = callerAccount({ carrier: 'http', principal: from.principal, connection })
     const times = { createdAt: clock.now(), updatedAt: clock.now(), ttlMs: day, pollMs: 1_000 }
     const owner = from.principal?.id
     return { id, owner, account, revision: '2026-07-28', status: 'working', questions: {}, bytes: 0, ...times, ...more }
@@ -376,13 +376,13 @@ describe('sockets and streams, really opened', () => {
 
 describe('whose a place is', () => {
   it('is told by the user, else by the network: 56 bits of an address of IPv6 are one', () => {
-    const from = (remoteAddress: string): string => accountOf({ carrier: 'http', connection: { remoteAddress } })
+    const from = (remoteAddress: string): string => callerAccount({ carrier: 'http', connection: { remoteAddress } })
     expect(from('2001:db8::1')).toBe(from('2001:db8:0:0:ffff::2'))
     expect(from('2001:db8::1')).toBe(from('2001:db8:0:ff::1'))
     expect(from('2001:db8::1')).not.toBe(from('2001:db8:0:100::1'))
     expect(from('::ffff:192.0.2.1')).toBe(from('192.0.2.1'))
-    expect(accountOf({ carrier: 'http', connection: {}, principal: user('ann', 'a') })).toBe(
-      accountOf({ carrier: 'websocket', connection: {}, principal: user('ann', 'b') }),
+    expect(callerAccount({ carrier: 'http', connection: {}, principal: user('ann', 'a') })).toBe(
+      callerAccount({ carrier: 'websocket', connection: {}, principal: user('ann', 'b') }),
     )
   })
 

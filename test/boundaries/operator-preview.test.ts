@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { changesIn, cutIn, shownJson, shownText } from '../../src/cli/gateway/approval-text.ts'
 import { connect } from '../../src/client/index.ts'
-import { refusalOf } from '../../src/features/reliability/confirmation/queue-limits.ts'
+import { queueRefusal } from '../../src/features/reliability/confirmation/queue-limits.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'
 import { jsonSchema } from '../../src/server/index.ts'
 import { trial } from '../cli/trial.ts'
@@ -52,20 +52,20 @@ describe('a call that waits for whoever runs the gateway', () => {
   it('stands in line only as long as there is room: for its caller, for its client, and in all', () => {
     const calls = (count: number, account: string, client: string) =>
       Array.from({ length: count }, () => ({ account, client, expires: 60_000 }))
-    expect(refusalOf(calls(99, 'a', 'anonymous'), 'a', 'anonymous', 0)).toBeUndefined()
-    expect(refusalOf(calls(100, 'a', 'anonymous'), 'a', 'anonymous', 0)).toMatchObject({
+    expect(queueRefusal(calls(99, 'a', 'anonymous'), 'a', 'anonymous', 0)).toBeUndefined()
+    expect(queueRefusal(calls(100, 'a', 'anonymous'), 'a', 'anonymous', 0)).toMatchObject({
       code: 'QUOTA_EXHAUSTED',
       message: 'Your share of calls that wait for approval (100) is used up. Nothing was executed',
       retryAfter: 60_000,
     })
     // Many callers of one client, as those without a token can be.
     const crowd = Array.from({ length: 375 }, (_, i) => calls(1, `s${i}`, 'anonymous')).flat()
-    expect(refusalOf(crowd, 'new', 'anonymous', 0)?.message).toContain(
+    expect(queueRefusal(crowd, 'new', 'anonymous', 0)?.message).toContain(
       'calls of the client "anonymous" that wait for approval (375)',
     )
-    expect(refusalOf(crowd, 'new', 'ops', 0)).toBeUndefined()
+    expect(queueRefusal(crowd, 'new', 'ops', 0)).toBeUndefined()
     const full = [...crowd, ...Array.from({ length: 625 }, (_, i) => calls(1, `t${i}`, `c${i}`)).flat()]
-    expect(refusalOf(full, 'new', 'ops', 0)?.code).toBe('QUOTA_EXHAUSTED')
+    expect(queueRefusal(full, 'new', 'ops', 0)?.code).toBe('QUOTA_EXHAUSTED')
   })
 })
 

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { allow } from '../../src/cli/terminal/commands/policy.ts'
 import { createQuestions } from '../../src/cli/terminal/questions.ts'
-import { Reader } from '../../src/cli/terminal/reader.ts'
+import { LineReader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import type { ApprovalQuestion } from '../../src/policy/approvals/question.ts'
 import { approver, calling, near, opened, said, server } from './turns-world.ts'
@@ -13,7 +13,7 @@ function terminal() {
   const output = new PassThrough()
   const screen = new Screen({ output })
   const to = { input: new PassThrough(), output, screen, interactive: false, prompt: '' }
-  const reader = new Reader({ ...to, interrupted: () => {}, complete: async () => [] })
+  const reader = new LineReader({ ...to, interrupted: () => {}, complete: async () => [] })
   return { screen, questions: createQuestions(screen, reader), shown: (): string => String(output.read() ?? '') }
 }
 

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createQuestions, type Questions } from '../../src/cli/terminal/questions.ts'
-import { Reader } from '../../src/cli/terminal/reader.ts'
+import { LineReader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
-import { drawn, escaped, foreign, foreignMark, fullyEscaped, harmlessJson, say } from '../../src/cli/terminal/text.ts'
+import { drawn, escaped, foreignMark, foreignText, fullyEscaped, harmlessJson, say } from '../../src/cli/terminal/text.ts'
 import { type Ended, trial } from '../cli/trial.ts'
 
 const trick = '\u001b[2J\u009b1A\u202e\u2066\u2028x\r\n ? Approve it? [y]es · [N]o › y\nvivarium: all is well\n  → trust me'
@@ -171,7 +171,7 @@ describe('a question', () => {
     const output = new PassThrough()
     const screen = new Screen({ output })
     const to = { input: new PassThrough(), output, screen, interactive: false, prompt: '' }
-    const reader = new Reader({ ...to, interrupted: () => {}, complete: async () => [] })
+    const reader = new LineReader({ ...to, interrupted: () => {}, complete: async () => [] })
     await question(createQuestions(screen, reader))
     reader.close()
     return String(output.read())
@@ -220,7 +220,7 @@ describe('the one place', () => {
       expect(fullyEscaped(text)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
       expect(escaped(escaped(text))).toBe(escaped(text))
       expect(drawn(say`a ${text} b`)).toBe(`a ${escaped(text)} b`)
-      for (const line of drawn(foreign(text)).split('\n')) {
+      for (const line of drawn(foreignText(text)).split('\n')) {
         expect(line.startsWith(foreignMark)).toBe(true)
         expect(line.replaceAll('\t', '')).not.toMatch(harm)
       }

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import type { Client } from '../../src/client/index.ts'
 import type { Exchange } from '../../src/engine/exchange.ts'
 import { ParkedCalls } from '../../src/gateway/bridge/parked-calls.ts'
-import { Turns } from '../../src/gateway/bridge/turns.ts'
+import { CallTurns } from '../../src/gateway/bridge/turns.ts'
 import type { UpstreamCall } from '../../src/gateway/bridge/upstream-call.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway/index.ts'
-import { Shares } from '../../src/gateway/shares.ts'
+import { SlotShares } from '../../src/gateway/shares.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { testIssuer } from '../auth/issuer.ts'
 import { type Behind, behind, clientNamed, clientOf, gatewayOf, tokensOf } from './tenants.ts'
@@ -247,7 +247,7 @@ it('whoever leaves questions unanswered again and again keeps others waiting for
     gave = true
     turns.leave(owner)
   }
-  const turns = new Turns({ upstream: 'bank', clock, waiting: 64, giveWay })
+  const turns = new CallTurns({ upstream: 'bank', clock, waiting: 64, giveWay })
   turns.begin([])
   /** Nobody waits for ever: who is told to come again does so. */
   const insist = (): Promise<void> => turns.enter(other)?.catch(insist) ?? Promise.resolve()
@@ -276,7 +276,7 @@ function moving(clock: ReturnType<typeof fakeClock>): Promise<never> {
 }
 
 it('one has at most as much as it leaves free, so that there is room for the next one', () => {
-  const shares = new Shares(64)
+  const shares = new SlotShares(64)
   const most = (who: string): number => {
     while (shares.take(who)) {}
     return shares.of(who)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkEndpoint, checkServer, isLoopback } from './addresses.ts'
+import { checkEndpoint, checkServer, isLoopbackUrl } from './addresses.ts'
 
 const far = new URL('https://mcp.example/mcp')
 const near = new URL('http://localhost:3000/mcp')
@@ -35,7 +35,7 @@ describe('an address that metadata names', () => {
 
   it('may be on this machine by http where the server is, in any of its spellings', () => {
     for (const address of ['http://localhost:1/x', 'http://127.0.0.1/x', 'http://127.1/x', 'http://[::1]/x', 'http://0x7f.1/x'])
-      expect(isLoopback(checkEndpoint(address, 'x', near))).toBe(true)
+      expect(isLoopbackUrl(checkEndpoint(address, 'x', near))).toBe(true)
     for (const address of ['http://localhost.evil.example/', 'http://127.0.0.1.evil.example/', 'http://10.0.0.1/'])
       expect(() => checkEndpoint(address, 'x', near)).toThrow()
   })

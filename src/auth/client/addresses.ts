@@ -3,13 +3,13 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError } from './failure.ts'
 
 /** Names and literals that lead to this machine. */
-export function isLoopback({ hostname }: URL): boolean {
+export function isLoopbackUrl({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
 /** Whether credentials may travel there: encrypted, or on this machine. */
 export function carriesCredentials(server: URL): boolean {
-  return server.protocol === 'https:' || (server.protocol === 'http:' && isLoopback(server))
+  return server.protocol === 'https:' || (server.protocol === 'http:' && isLoopbackUrl(server))
 }
 
 /** Credentials go to a server by https; by http only where both ends are this machine. */
@@ -28,7 +28,7 @@ export function checkServer(server: URL): void {
 export function checkEndpoint(value: unknown, name: string, server: URL): URL {
   const url = typeof value === 'string' && value.length <= 2048 ? URL.parse(value) : null
   if (url === null) throw new AuthorizationError('address', `The metadata names no ${name} that is an address`)
-  const loopback = url.protocol === 'http:' && isLoopback(url) && isLoopback(server)
+  const loopback = url.protocol === 'http:' && isLoopbackUrl(url) && isLoopbackUrl(server)
   if (url.protocol !== 'https:' && !loopback) {
     throw new AuthorizationError('address', `The ${name} ${clip(String(value))} is refused: only https addresses are used`)
   }

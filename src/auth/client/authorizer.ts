@@ -6,23 +6,23 @@ import type { Clock } from '../../core/clock.ts'
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Binding, type Bound, partyName } from './binding.ts'
-import { chooseScopes, discover, type Found, type Scopes, scopesIn } from './discovery.ts'
+import { type AuthorizationBinding, type Binding, partyName } from './binding.ts'
+import { chooseScopes, type DiscoveredAuthorization, discoverAuthorization, type OAuthScopes, scopesIn } from './discovery.ts'
 import { AuthorizationError } from './failure.ts'
-import type { Grant } from './grants.ts'
-import type { Surroundings } from './options.ts'
+import type { OAuthGrant } from './grants.ts'
+import type { OutboundContext } from './options.ts'
 import {
-  type Answer,
+  type AuthServerLink,
   type Challenge,
   type Identity,
-  type Link,
   makeKeyPair,
   makeProver,
   type Prover,
   readChallenges,
   refresh,
+  type TokenAnswer,
 } from './protocol.ts'
-import { type PrivateJwk, Records, type Tokens } from './records.ts'
+import { AuthorizationRecords, type OAuthTokens, type PrivateJwk } from './records.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */
@@ -49,11 +49,11 @@ async function keptPossession(key: PrivateJwk): Promise<Possession> {
 }
 
 interface AuthorizerSettings {
-  readonly context: Surroundings
-  readonly grant: Grant
+  readonly context: OutboundContext
+  readonly grant: OAuthGrant
   readonly binding: Binding
   readonly storage: TokenStorage
-  readonly scopes: Scopes
+  readonly scopes: OAuthScopes
   readonly dpop: boolean
   readonly timeoutMs: number
 }
@@ -63,9 +63,9 @@ const mostTries = 3
 
 /** What is held at the moment. */
 interface Held {
-  readonly found: Found
+  readonly found: DiscoveredAuthorization
   readonly identity: Identity
-  readonly tokens: Tokens
+  readonly tokens: OAuthTokens
   /** Tokens that were just granted cannot be bettered by asking again. */
   readonly source: 'kept' | 'refreshed' | 'granted'
   readonly headers: CredentialHeaders
@@ -73,19 +73,19 @@ interface Held {
 
 export class OAuthAuthorizer implements Credentials {
   readonly #settings: AuthorizerSettings
-  readonly #context: Surroundings
-  readonly #records: Records
-  readonly #bound: Bound
+  readonly #context: OutboundContext
+  readonly #records: AuthorizationRecords
+  readonly #bound: AuthorizationBinding
   readonly #flight: Flight
   #held: Held | undefined
   #possession: Possession | undefined
   /** Asked for so far at the authorization server of this name. */
-  #asked: { readonly issuer: string; readonly scopes: Scopes } | undefined
+  #asked: { readonly issuer: string; readonly scopes: OAuthScopes } | undefined
 
   constructor(settings: AuthorizerSettings) {
     this.#settings = settings
     this.#context = settings.context
-    this.#records = new Records(settings.storage, settings.context.trace)
+    this.#records = new AuthorizationRecords(settings.storage, settings.context.trace)
     this.#bound = settings.binding.at(settings.context.server, this.#records)
     this.#flight = new Flight(settings.context.clock, settings.timeoutMs)
   }
@@ -154,7 +154,7 @@ export class OAuthAuthorizer implements Credentials {
   ): Promise<void> {
     const { grant } = this.#settings
     const issuer = await this.#bound.issuer()
-    const found = await discover({ context: this.#context, signal, issuer }, challenge.resource_metadata)
+    const found = await discoverAuthorization({ context: this.#context, signal, issuer }, challenge.resource_metadata)
     await this.#bound.check(found.server)
     // What was got elsewhere is of no use here, and is not shown here.
     if (this.#asked?.issuer !== found.server.issuer) this.#asked = undefined
@@ -168,7 +168,7 @@ export class OAuthAuthorizer implements Credentials {
 
   /** True if tokens that are kept will do, or could be renewed. */
   async #reuse(
-    found: Found,
+    found: DiscoveredAuthorization,
     identity: Identity,
     refused: string | undefined,
     exhausted: boolean,
@@ -184,7 +184,7 @@ export class OAuthAuthorizer implements Credentials {
     return this.#refresh(found, identity, kept, signal)
   }
 
-  async #obtain(found: Found, { scope }: Parameters, signal: AbortSignal): Promise<void> {
+  async #obtain(found: DiscoveredAuthorization, { scope }: Parameters, signal: AbortSignal): Promise<void> {
     const { grant, dpop, scopes: wanted } = this.#settings
     const offline = grant.refreshes && found.server.scopes_supported?.includes('offline_access') === true
     const scopes = chooseScopes({
@@ -230,7 +230,7 @@ export class OAuthAuthorizer implements Credentials {
   }
 
   /** False if the authorization server will not: then the refresh token is forgotten. Throws what may pass by itself. */
-  async #refresh(found: Found, identity: Identity, tokens: Tokens, signal: AbortSignal): Promise<boolean> {
+  async #refresh(found: DiscoveredAuthorization, identity: Identity, tokens: OAuthTokens, signal: AbortSignal): Promise<boolean> {
     const token = tokens.refresh
     if (token === undefined) return false
     try {
@@ -251,12 +251,12 @@ export class OAuthAuthorizer implements Credentials {
 
   // ── holding tokens ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #keep(found: Found, identity: Identity, tokens: Tokens, source: Held['source']): Promise<void> {
+  async #keep(found: DiscoveredAuthorization, identity: Identity, tokens: OAuthTokens, source: Held['source']): Promise<void> {
     await this.#records.keepTokens(partyName(found.server), found.resource, identity.id, tokens)
     await this.#hold(found, identity, tokens, source)
   }
 
-  async #hold(found: Found, identity: Identity, tokens: Tokens, source: Held['source']): Promise<void> {
+  async #hold(found: DiscoveredAuthorization, identity: Identity, tokens: OAuthTokens, source: Held['source']): Promise<void> {
     await this.#possess(tokens)
     const headers = { authorization: `${tokens.type === 'dpop' ? 'DPoP' : 'Bearer'} ${tokens.access}` }
     this.#asked = { issuer: found.server.issuer, scopes: tokens.scopes }
@@ -264,11 +264,11 @@ export class OAuthAuthorizer implements Credentials {
   }
 
   /** The key that kept tokens are bound to. */
-  async #possess({ key }: Tokens): Promise<void> {
+  async #possess({ key }: OAuthTokens): Promise<void> {
     if (key !== undefined && this.#possession?.key.x !== key.x) this.#possession = await keptPossession(key)
   }
 
-  #tokensFrom(answer: Answer, scopes: Scopes, before: string | undefined): Tokens {
+  #tokensFrom(answer: TokenAnswer, scopes: OAuthScopes, before: string | undefined): OAuthTokens {
     const bound = answer.token_type === 'dpop'
     checkAnswer(answer, this.#settings.dpop)
     const now = this.#context.clock.now()
@@ -284,11 +284,11 @@ export class OAuthAuthorizer implements Credentials {
     }
   }
 
-  #isOver({ expiresAt }: Tokens): boolean {
+  #isOver({ expiresAt }: OAuthTokens): boolean {
     return expiresAt !== undefined && expiresAt <= this.#context.clock.now()
   }
 
-  #link(signal: AbortSignal): Link {
+  #link(signal: AbortSignal): AuthServerLink {
     const { outbound } = this.#context
     return { outbound, signal, admit: server => this.#bound.admit(server), dpop: this.#possession?.prover.handle }
   }
@@ -303,7 +303,7 @@ function parametersOf(challenges: readonly Challenge[]): Parameters {
   return challenges.find(({ scheme }) => scheme === 'bearer' || scheme === 'dpop')?.parameters ?? {}
 }
 
-function checkAnswer({ token_type: type, access_token: token }: Answer, wantsBound: boolean): void {
+function checkAnswer({ token_type: type, access_token: token }: TokenAnswer, wantsBound: boolean): void {
   if ((type === 'dpop') !== wantsBound) {
     const fix = wantsBound ? 'it must support DPoP, or leave the option dpop out' : 'set the option dpop'
     throw new AuthorizationError('token-type', `The authorization server gave a token of type ${clip(type)}; ${fix}`)

@@ -7,7 +7,7 @@
 import { digestText } from '../../core/digest.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError } from './failure.ts'
-import type { Records } from './records.ts'
+import type { AuthorizationRecords } from './records.ts'
 
 /** As much of an authorization server's metadata as says who it is. */
 interface Named {
@@ -41,19 +41,19 @@ export class Binding {
   }
 
   /** The same, as the connections to one MCP server see it. */
-  at(server: URL, records: Records): Bound {
-    return new Bound(this.#options, this.#first, server.href, records)
+  at(server: URL, records: AuthorizationRecords): AuthorizationBinding {
+    return new AuthorizationBinding(this.#options, this.#first, server.href, records)
   }
 }
 
-export class Bound {
+export class AuthorizationBinding {
   readonly #options: BindingOptions
   readonly #first: Map<string, Party>
   readonly #scope: string
   readonly #server: string
-  readonly #records: Records
+  readonly #records: AuthorizationRecords
 
-  constructor(options: BindingOptions, first: Map<string, Party>, server: string, records: Records) {
+  constructor(options: BindingOptions, first: Map<string, Party>, server: string, records: AuthorizationRecords) {
     this.#options = options
     this.#first = first
     // A name alone may be the same at two authorization servers; a secret never is.

@@ -3,7 +3,7 @@
  * system's browser.
  */
 import type { Duration } from '../../core/duration.ts'
-import { checkEndpoint, isLoopback } from './addresses.ts'
+import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
 import { AuthorizationError } from './failure.ts'
 
 /** Shows an address to the user and waits for the way back. Make your own, or use `cli()`. */
@@ -17,7 +17,7 @@ export interface Browser {
 export async function redirectUriOf({ redirectUri }: Browser): Promise<string> {
   const given = typeof redirectUri === 'string' ? redirectUri : await redirectUri()
   const url = URL.parse(given)
-  if (url === null || url.hash !== '' || (url.protocol === 'http:' && !isLoopback(url))) {
+  if (url === null || url.hash !== '' || (url.protocol === 'http:' && !isLoopbackUrl(url))) {
     throw new AuthorizationError(
       'options',
       'The redirectUri must be an https address, one on this machine, or of a scheme of your own',

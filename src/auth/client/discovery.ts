@@ -4,32 +4,32 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { checkEndpoint, isLoopback } from './addresses.ts'
+import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
 import { movedTo } from './binding.ts'
 import { AuthorizationError } from './failure.ts'
-import type { Surroundings } from './options.ts'
+import type { OutboundContext } from './options.ts'
 import { type AuthorizationServer, readServerMetadata } from './protocol.ts'
 
 /** What is known of where tokens for a server come from. */
-export interface Found {
+export interface DiscoveredAuthorization {
   readonly server: AuthorizationServer
   /** The identifier of the MCP server, for which tokens are asked (RFC 8707). */
   readonly resource: string
   /** The scopes that the resource suggests. */
-  readonly suggested: Scopes
+  readonly suggested: OAuthScopes
   /** Found by the rules of 2025-03-26, whose authorization servers need not tell what they support. */
   readonly old: boolean
 }
 
 interface Looking {
-  readonly context: Surroundings
+  readonly context: OutboundContext
   readonly signal: AbortSignal
   /** The authorization server that is wanted among several, or alone. */
   readonly issuer?: string | undefined
 }
 
 /** `named`: the address of the resource's metadata, where the challenge has one. */
-export async function discover(looking: Looking, named: string | undefined): Promise<Found> {
+export async function discoverAuthorization(looking: Looking, named: string | undefined): Promise<DiscoveredAuthorization> {
   const { context } = looking
   const metadata = named === undefined ? await guessResource(looking) : await namedResource(looking, named)
   if (metadata === undefined) return oldServer(looking)
@@ -132,7 +132,7 @@ async function readServer(place: string, issuer: string, looking: Looking): Prom
 }
 
 /** 2025-03-26 basic/authorization: the server is its own authorization server, at the root of its origin. */
-async function oldServer(looking: Looking): Promise<Found> {
+async function oldServer(looking: Looking): Promise<DiscoveredAuthorization> {
   const { server, revisions } = looking.context
   if (!revisions.includes('2025-03-26')) {
     throw new AuthorizationError(
@@ -216,7 +216,7 @@ async function reach(url: URL, { context, signal }: Looking): Promise<Response> 
     return await context.outbound(url, { headers: { accept: 'application/json', ...version }, signal })
   } catch (error) {
     signal.throwIfAborted()
-    const what = isLoopback(url) ? `${url.origin}${url.pathname}` : url.origin
+    const what = isLoopbackUrl(url) ? `${url.origin}${url.pathname}` : url.origin
     throw new AuthorizationError(
       'address',
       `${clip(what)} cannot be asked: ${error instanceof Error ? clip(error.message, 200) : 'it failed'}`,
@@ -230,31 +230,31 @@ function strings(value: unknown): readonly string[] {
 
 /** Which scopes are asked for (2026-07-28 basic/authorization, "Scope Selection Strategy"). */
 
-export type Scopes = readonly string[]
+export type OAuthScopes = readonly string[]
 
-export function scopesIn(text: string | undefined): Scopes {
+export function scopesIn(text: string | undefined): OAuthScopes {
   return text === undefined ? [] : text.split(/\s+/).filter(scope => scope !== '')
 }
 
-function union(...lists: readonly Scopes[]): Scopes {
+function union(...lists: readonly OAuthScopes[]): OAuthScopes {
   return [...new Set(lists.flat())]
 }
 
 interface ScopeFacts {
   /** Of the challenge: what the request at hand needs. */
-  readonly challenged: Scopes
+  readonly challenged: OAuthScopes
   /** Of the resource metadata: what the server suggests to begin with. */
-  readonly suggested: Scopes
+  readonly suggested: OAuthScopes
   /** By the option of this client. */
-  readonly wanted: Scopes
+  readonly wanted: OAuthScopes
   /** What was asked for before at this authorization server: it is not given up for something new. */
-  readonly before: Scopes
+  readonly before: OAuthScopes
   /** Whether a refresh token is wanted and the authorization server lists the scope for it. */
   readonly offline: boolean
 }
 
 /** Empty: no scope is named at all, and the authorization server decides. */
-export function chooseScopes({ challenged, suggested, wanted, before, offline }: ScopeFacts): Scopes {
+export function chooseScopes({ challenged, suggested, wanted, before, offline }: ScopeFacts): OAuthScopes {
   const named = union(wanted, challenged)
   const first = named.length > 0 || before.length > 0 ? named : suggested
   const scopes = union(before, first)

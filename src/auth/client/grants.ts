@@ -1,42 +1,42 @@
 /** The ways to come by tokens, each as one small object; what is common to all is in `authorizer.ts`. */
 import { clip } from '../../jsonrpc/limits.ts'
-import { checkEndpoint, isLoopback } from './addresses.ts'
+import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
 import { partyName } from './binding.ts'
 import { type Browser, redirectUriOf, visit } from './browser.ts'
 import { authenticationBy, methodToRegister, secretMethod } from './client-authentication.ts'
-import type { Found, Scopes } from './discovery.ts'
+import type { DiscoveredAuthorization, OAuthScopes } from './discovery.ts'
 import { AuthorizationError } from './failure.ts'
-import { type Surroundings, speaksSince } from './options.ts'
+import { type OutboundContext, speaksSince } from './options.ts'
 import {
-  type Answer,
+  type AuthServerLink,
   checkReturn,
   departFor,
   grantBy,
   grantByCredentials,
   type Identity,
-  type Link,
   noSecret,
   type Parameters,
   redeemCode,
-  register,
+  registerClient,
+  type TokenAnswer,
 } from './protocol.ts'
-import type { Records, Registration } from './records.ts'
+import type { AuthorizationRecords, ClientRegistration } from './records.ts'
 
 /** Everything that a grant may need to know. */
 interface Asking {
-  readonly found: Found
-  readonly scopes: Scopes
-  readonly context: Surroundings
-  readonly records: Records
-  readonly link: Link
+  readonly found: DiscoveredAuthorization
+  readonly scopes: OAuthScopes
+  readonly context: OutboundContext
+  readonly records: AuthorizationRecords
+  readonly link: AuthServerLink
 }
 
 interface Granted {
   readonly identity: Identity
-  readonly answer: Answer
+  readonly answer: TokenAnswer
 }
 
-export interface Grant {
+export interface OAuthGrant {
   /** Whether refresh tokens are of use. */
   readonly refreshes: boolean
   /** As whom kept tokens were got, where that is known without asking anybody. */
@@ -49,7 +49,7 @@ interface CodeOptions extends ClientNames {
 }
 
 /** A person signs in (OAuth 2.1 section 4.1, with PKCE). */
-export function codeGrant(options: CodeOptions): Grant {
+export function codeGrant(options: CodeOptions): OAuthGrant {
   return {
     refreshes: true,
     identity: ({ found, records, context }) => knownIdentity(options, found, records, context.clock.now()),
@@ -77,7 +77,7 @@ export function codeGrant(options: CodeOptions): Grant {
 }
 
 /** S256, or nothing. From 2025-11-25 on a server that does not say that it knows it is taken not to. */
-function checkPkce({ server, old }: Found, context: Surroundings): void {
+function checkPkce({ server, old }: DiscoveredAuthorization, context: OutboundContext): void {
   const methods = server.code_challenge_methods_supported
   const mustSay = !old && speaksSince(context, '2025-11-25')
   if (methods === undefined ? !mustSay : methods.includes('S256')) return
@@ -88,7 +88,7 @@ function checkPkce({ server, old }: Found, context: Surroundings): void {
 }
 
 /** A program acts for itself (OAuth 2.1 section 4.2). */
-export function credentialsGrant(identify: (found: Found) => Promise<Identity>): Grant {
+export function credentialsGrant(identify: (found: DiscoveredAuthorization) => Promise<Identity>): OAuthGrant {
   return {
     refreshes: false,
     identity: ({ found }) => identify(found),
@@ -104,9 +104,9 @@ const jwtBearer = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 
 /** An assertion that somebody else has signed is given for a token (RFC 7523 section 2.1). */
 export function assertionGrant(
-  identify: (found: Found) => Promise<Identity>,
+  identify: (found: DiscoveredAuthorization) => Promise<Identity>,
   assert: (asking: Asking) => Promise<string>,
-): Grant {
+): OAuthGrant {
   return {
     refreshes: false,
     identity: ({ found }) => identify(found),
@@ -154,7 +154,7 @@ export async function exchangeForGrant(provider: IdentityProvider, { found, scop
   )
 }
 
-function request({ resource }: Found, scopes: Scopes): Parameters {
+function request({ resource }: DiscoveredAuthorization, scopes: OAuthScopes): Parameters {
   return scopes.length === 0 ? { resource } : { resource, scope: scopes.join(' ') }
 }
 
@@ -169,18 +169,23 @@ interface ClientNames {
 }
 
 /** The name that the client has already, if it has one. */
-async function knownIdentity(names: ClientNames, found: Found, records: Records, now: number): Promise<Identity | undefined> {
+async function knownIdentity(
+  names: ClientNames,
+  found: DiscoveredAuthorization,
+  records: AuthorizationRecords,
+  now: number,
+): Promise<Identity | undefined> {
   return fixedIdentity(names, found) ?? fromRegistration(await lasting(found, records, now))
 }
 
 /** The name under which it asks a user to come by, who must be sent back to `redirectUri`. */
 async function identityFor(
   names: ClientNames,
-  found: Found,
-  records: Records,
+  found: DiscoveredAuthorization,
+  records: AuthorizationRecords,
   redirectUri: string,
-  context: Surroundings,
-  link: Link,
+  context: OutboundContext,
+  link: AuthServerLink,
 ): Promise<Identity> {
   const fixed = fixedIdentity(names, found)
   if (fixed !== undefined) return fixed
@@ -190,7 +195,10 @@ async function identityFor(
   return { id: registration.id, authentication: authenticationBy(registration.method, registration.secret) }
 }
 
-function fixedIdentity({ clientId, clientSecret, clientMetadataUrl }: ClientNames, { server }: Found): Identity | undefined {
+function fixedIdentity(
+  { clientId, clientSecret, clientMetadataUrl }: ClientNames,
+  { server }: DiscoveredAuthorization,
+): Identity | undefined {
   if (clientId !== undefined) {
     const method = clientSecret === undefined ? 'none' : secretMethod(server)
     return { id: clientId, authentication: authenticationBy(method, clientSecret) }
@@ -199,17 +207,26 @@ function fixedIdentity({ clientId, clientSecret, clientMetadataUrl }: ClientName
   return clientMetadataUrl !== undefined && takesUrls ? { id: clientMetadataUrl, authentication: noSecret() } : undefined
 }
 
-async function lasting({ server }: Found, records: Records, now: number): Promise<Registration | undefined> {
+async function lasting(
+  { server }: DiscoveredAuthorization,
+  records: AuthorizationRecords,
+  now: number,
+): Promise<ClientRegistration | undefined> {
   const kept = await records.registration(partyName(server))
   return kept?.secretExpiresAt !== undefined && kept.secretExpiresAt <= now ? undefined : kept
 }
 
-function fromRegistration(registration: Registration | undefined): Identity | undefined {
+function fromRegistration(registration: ClientRegistration | undefined): Identity | undefined {
   if (registration === undefined) return undefined
   return { id: registration.id, authentication: authenticationBy(registration.method, registration.secret) }
 }
 
-async function registerAt(found: Found, redirectUri: string, context: Surroundings, link: Link): Promise<Registration> {
+async function registerAt(
+  found: DiscoveredAuthorization,
+  redirectUri: string,
+  context: OutboundContext,
+  link: AuthServerLink,
+): Promise<ClientRegistration> {
   const { server } = found
   if (server.registration_endpoint === undefined) {
     throw new AuthorizationError(
@@ -219,7 +236,7 @@ async function registerAt(found: Found, redirectUri: string, context: Surroundin
   }
   checkEndpoint(server.registration_endpoint, 'registration endpoint', context.server)
   const method = methodToRegister(server)
-  const got = await register(
+  const got = await registerClient(
     server,
     {
       client_name: context.clientName,
@@ -251,5 +268,5 @@ function methodGiven(given: unknown, asked: string, secret: string | undefined):
 
 function isLocal(redirectUri: string): boolean {
   const url = URL.parse(redirectUri)
-  return url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || isLoopback(url)
+  return url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || isLoopbackUrl(url)
 }

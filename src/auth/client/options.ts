@@ -101,7 +101,7 @@ export interface AuthorizationContext {
 }
 
 /** The same, once it is said what may be reached. */
-export interface Surroundings extends AuthorizationContext {
+export interface OutboundContext extends AuthorizationContext {
   readonly outbound: Outbound
 }
 

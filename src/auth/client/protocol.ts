@@ -12,7 +12,7 @@ export type { AuthorizationServer, ClientAuth } from 'oauth4webapi'
 type Key = CryptoKey
 
 /** How requests to an authorization server are made. */
-export interface Link {
+export interface AuthServerLink {
   readonly outbound: Outbound
   readonly signal: AbortSignal
   /** Rejects where this authorization server is not the one that credentials are meant for. */
@@ -27,7 +27,7 @@ export interface Identity {
   readonly authentication: oauth.ClientAuth
 }
 
-export type Answer = oauth.TokenEndpointResponse
+export type TokenAnswer = oauth.TokenEndpointResponse
 export type Parameters = Record<string, string>
 
 // ── reading what servers say ────────────────────────────────────────────────────────────────────────────────────────
@@ -69,7 +69,7 @@ function mismatch(said: string, issuer: string): string {
 
 type ClientMetadata = Partial<oauth.OmitSymbolProperties<oauth.Client>>
 
-export async function register(server: oauth.AuthorizationServer, metadata: ClientMetadata, link: Link) {
+export async function registerClient(server: oauth.AuthorizationServer, metadata: ClientMetadata, link: AuthServerLink) {
   return told('registration', 'The authorization server refused to register this client', async () =>
     oauth.processDynamicClientRegistrationResponse(
       await lenient(await oauth.dynamicClientRegistrationRequest(server, metadata, settings({ ...link, dpop: undefined }))),
@@ -154,8 +154,8 @@ export function redeemCode(
   redirectUri: string,
   verifier: string,
   parameters: Parameters,
-  link: Link,
-): Promise<Answer> {
+  link: AuthServerLink,
+): Promise<TokenAnswer> {
   const client = { client_id: id }
   return askForTokens(
     server,
@@ -173,8 +173,8 @@ export function refresh(
   { id, authentication }: Identity,
   token: string,
   parameters: Parameters,
-  link: Link,
-): Promise<Answer> {
+  link: AuthServerLink,
+): Promise<TokenAnswer> {
   const client = { client_id: id }
   return askForTokens(
     server,
@@ -189,8 +189,8 @@ export function grantByCredentials(
   server: oauth.AuthorizationServer,
   { id, authentication }: Identity,
   parameters: Parameters,
-  link: Link,
-): Promise<Answer> {
+  link: AuthServerLink,
+): Promise<TokenAnswer> {
   const client = { client_id: id }
   return askForTokens(
     server,
@@ -206,9 +206,9 @@ export function grantBy(
   server: oauth.AuthorizationServer,
   { id, authentication }: Identity,
   parameters: Parameters,
-  link: Link,
+  link: AuthServerLink,
   kinds: oauth.RecognizedTokenTypes = {},
-): Promise<Answer> {
+): Promise<TokenAnswer> {
   const client = { client_id: id }
   return askForTokens(
     server,
@@ -221,11 +221,11 @@ export function grantBy(
 /** A server may ask for a nonce of its own in the proof (RFC 9449 section 8); then it has not looked at the rest yet. */
 async function askForTokens(
   server: oauth.AuthorizationServer,
-  link: Link,
+  link: AuthServerLink,
   send: (options: oauth.TokenEndpointRequestOptions) => Promise<Response>,
-  read: (response: Response) => Promise<Answer>,
+  read: (response: Response) => Promise<TokenAnswer>,
   parameters: Parameters = {},
-): Promise<Answer> {
+): Promise<TokenAnswer> {
   return told('token-request', 'The authorization server gave no token', async () => {
     await link.admit(server)
     const options = { ...settings(link), additionalParameters: parameters }
@@ -283,7 +283,7 @@ export function makeProver(pair: CryptoKeyPair): Prover {
 // ── requests and failures ───────────────────────────────────────────────────────────────────────────────────────────
 
 /** Which addresses may be reached is decided before, by what they are and where they lead. */
-function settings({ outbound, signal, dpop }: Omit<Link, 'admit'>) {
+function settings({ outbound, signal, dpop }: Omit<AuthServerLink, 'admit'>) {
   const fetch = (url: string, { headers, method, body, signal: aborted }: oauth.CustomFetchOptions<string, unknown>) => {
     const given = typeof body === 'string' || body instanceof URLSearchParams ? { body } : {}
     return outbound(url, { method, headers, redirect: 'manual', ...given, ...(aborted === undefined ? {} : { signal: aborted }) })

@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Party } from './binding.ts'
-import type { Surroundings } from './options.ts'
+import type { OutboundContext } from './options.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** A private key on an elliptic curve as a JWK. The web's own type is not there for every program that reads our types. */
@@ -16,7 +16,7 @@ export interface PrivateJwk {
   readonly d?: string
 }
 
-export interface Tokens {
+export interface OAuthTokens {
   readonly access: string
   readonly type: 'bearer' | 'dpop'
   readonly refresh?: string
@@ -30,7 +30,7 @@ export interface Tokens {
   readonly key?: PrivateJwk
 }
 
-export interface Registration {
+export interface ClientRegistration {
   readonly id: string
   readonly secret?: string
   /** How the client proves itself at the token endpoint. */
@@ -41,30 +41,30 @@ export interface Registration {
 }
 
 /** Failing storage costs a new sign-in, never the connection. */
-export class Records {
+export class AuthorizationRecords {
   readonly #storage: TokenStorage
-  readonly #trace: Surroundings['trace']
+  readonly #trace: OutboundContext['trace']
 
-  constructor(storage: TokenStorage, trace: Surroundings['trace']) {
+  constructor(storage: TokenStorage, trace: OutboundContext['trace']) {
     this.#storage = storage
     this.#trace = trace
   }
 
-  async tokens(party: string, resource: string, client: string): Promise<Tokens | undefined> {
+  async tokens(party: string, resource: string, client: string): Promise<OAuthTokens | undefined> {
     const value = await this.#read(['tokens', party, resource, client])
     return isTokens(value) ? value : undefined
   }
 
-  keepTokens(party: string, resource: string, client: string, tokens: Tokens): Promise<void> {
+  keepTokens(party: string, resource: string, client: string, tokens: OAuthTokens): Promise<void> {
     return this.#write(['tokens', party, resource, client], tokens)
   }
 
-  async registration(party: string): Promise<Registration | undefined> {
+  async registration(party: string): Promise<ClientRegistration | undefined> {
     const value = await this.#read(['client', party])
     return isRegistration(value) ? value : undefined
   }
 
-  keepRegistration(party: string, registration: Registration): Promise<void> {
+  keepRegistration(party: string, registration: ClientRegistration): Promise<void> {
     return this.#write(['client', party], registration)
   }
 
@@ -107,7 +107,7 @@ export class Records {
   }
 }
 
-function isTokens(value: unknown): value is Tokens & Record<string, unknown> {
+function isTokens(value: unknown): value is OAuthTokens & Record<string, unknown> {
   return isRecord(value) && typeof value['access'] === 'string' && Array.isArray(value['scopes'])
 }
 
@@ -115,6 +115,6 @@ function isParty(value: unknown): value is Party & Record<string, unknown> {
   return isRecord(value) && typeof value['issuer'] === 'string' && typeof value['tokenOrigin'] === 'string'
 }
 
-function isRegistration(value: unknown): value is Registration & Record<string, unknown> {
+function isRegistration(value: unknown): value is ClientRegistration & Record<string, unknown> {
   return isRecord(value) && typeof value['id'] === 'string' && typeof value['redirectUri'] === 'string'
 }

@@ -5,8 +5,8 @@ import { OAuthAuthorizer } from './authorizer.ts'
 import type { Binding } from './binding.ts'
 import { cli } from './browser.ts'
 import { authenticationBy, secretMethod } from './client-authentication.ts'
-import type { Found } from './discovery.ts'
-import { assertionGrant, codeGrant, credentialsGrant, exchangeForGrant, type Grant } from './grants.ts'
+import type { DiscoveredAuthorization } from './discovery.ts'
+import { assertionGrant, codeGrant, credentialsGrant, exchangeForGrant, type OAuthGrant } from './grants.ts'
 import { signingKey } from './keys.ts'
 import type {
   AuthorizationContext,
@@ -40,7 +40,7 @@ export function byWorkload(context: AuthorizationContext, options: WorkloadOptio
     id: clientId === '' ? 'workload' : clientId,
     authentication: clientId === '' ? () => {} : noSecret(),
   }
-  const assert = async ({ found }: { readonly found: Found }): Promise<string> => assertion(found.server.issuer)
+  const assert = async ({ found }: { readonly found: DiscoveredAuthorization }): Promise<string> => assertion(found.server.issuer)
   return authorizerFor(
     context,
     options,
@@ -69,7 +69,7 @@ function authorizerFor(
   context: AuthorizationContext,
   options: CommonOptions & { readonly dpop?: boolean },
   binding: Binding,
-  grant: Grant,
+  grant: OAuthGrant,
   storage = memoryStorage(),
 ): Credentials {
   return new OAuthAuthorizer({
@@ -84,7 +84,7 @@ function authorizerFor(
 }
 
 /** The client as it was registered by hand. */
-function identifier(options: ClientKey & { readonly clientId: string }): (found: Found) => Promise<Identity> {
+function identifier(options: ClientKey & { readonly clientId: string }): (found: DiscoveredAuthorization) => Promise<Identity> {
   const { clientId: id, clientSecret } = options
   return async ({ server }) => {
     if (options.privateKey !== undefined) return { id, authentication: await assertionBy(options) }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TestIssuer, testIssuer } from '../../../test/auth/issuer.ts'
-import type { Authorizer, Denial } from '../../core/credentials.ts'
+import type { Authorizer, CredentialDenial } from '../../core/credentials.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type FakeClock, fakeClock } from '../../testing/clock.ts'
 import { createAuthorizer } from './authorizer.ts'
@@ -26,7 +26,7 @@ function door(options: Partial<OAuthOptions> = {}): Authorizer {
 
 const identify = (at: Authorizer, token: string) =>
   at.identify(name => (name === 'authorization' ? `Bearer ${token}` : undefined), plain)
-const who = async (at: Authorizer, token: string) => (await identify(at, token)) as Principal & Denial
+const who = async (at: Authorizer, token: string) => (await identify(at, token)) as Principal & CredentialDenial
 const jwksHits = () => issuer.hits.get('/jwks') ?? 0
 
 describe('a principal', () => {
@@ -215,7 +215,7 @@ describe('what is said to those who stay outside', () => {
   const metadata = 'resource_metadata="https://api.example.com/.well-known/oauth-protected-resource/mcp"'
 
   it('without a token: where to get one and for which scopes, and no error', async () => {
-    const found = (await door({ scopes: ['a', 'b'] }).identify(() => undefined, plain)) as Denial
+    const found = (await door({ scopes: ['a', 'b'] }).identify(() => undefined, plain)) as CredentialDenial
     expect([found.status, found.headers]).toEqual([401, { 'www-authenticate': `Bearer ${metadata}, scope="a b"` }])
   })
 

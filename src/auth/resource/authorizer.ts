@@ -3,14 +3,14 @@
  * get one (RFC 9728, RFC 6750). A token that was good a moment ago lets in at once.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
-import type { Authorizer, Denial, Entrance, HeaderReader } from '../../core/credentials.ts'
+import type { Authorizer, CredentialDenial, Entrance, HeaderReader } from '../../core/credentials.ts'
 import { covers, isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './claims.ts'
 import { type Authorization, checkResource, type MatchesPrincipal, type Settings } from './options.ts'
-import type { Asking } from './question-slots.ts'
-import { createRemembered, createVerifier, fingerprint, type Remembered, type Verifier } from './verifier.ts'
+import type { TokenAsker } from './question-slots.ts'
+import { createRemembered, createVerifier, tokenFingerprint, type VerifiedTokenCache, type Verifier } from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */
 type Brought = { readonly token: string } | { readonly fault: string } | undefined
@@ -60,16 +60,16 @@ class ResourceServer implements Authorizer {
   readonly #options: AuthorizerOptions
   readonly #report: NonNullable<AuthorizerOptions['failed']>
   readonly #verifier: Verifier
-  readonly #verified: Remembered<Principal>
+  readonly #verified: VerifiedTokenCache<Principal>
   /** Tokens that were good in the last hour: the issuer is asked about them before those that nobody has seen. */
-  readonly #wereGood: Remembered<true>
+  readonly #wereGood: VerifiedTokenCache<true>
   /** Tokens that the issuer does not know, and what their bearers are told: sent again and again, they cost it nothing. */
-  readonly #unknown: Remembered<string>
+  readonly #unknown: VerifiedTokenCache<string>
   /** By which token a principal was let in. */
   readonly #brought = new WeakMap<Principal, { readonly key: string; readonly token: string }>()
   readonly #clock: Clock
   /** Tokens that are just being verified: however often one comes meanwhile, it is verified once. */
-  readonly #pending = new Map<string, Promise<Principal | Denial>>()
+  readonly #pending = new Map<string, Promise<Principal | CredentialDenial>>()
   #described: ResourceFacts | undefined = undefined
   #epoch = 0
 
@@ -90,7 +90,7 @@ class ResourceServer implements Authorizer {
     this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed: this.#report })
   }
 
-  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | Denial> {
+  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | CredentialDenial> {
     const brought = bearerOf(header, entrance)
     if (brought === undefined) return this.#denial(401, this.#noToken, { scopes: this.#settings.scopes })
     if ('fault' in brought) return this.#refused('invalid_request', brought.fault)
@@ -121,12 +121,12 @@ class ResourceServer implements Authorizer {
     return this.#epoch
   }
 
-  #look(token: string, address: string | undefined): Awaitable<Principal | Denial> {
-    const key = fingerprint(token)
+  #look(token: string, address: string | undefined): Awaitable<Principal | CredentialDenial> {
+    const key = tokenFingerprint(token)
     return isThenable(key) ? key.then(found => this.#recognise(found, token, address)) : this.#recognise(key, token, address)
   }
 
-  #recognise(key: string, token: string, address: string | undefined): Awaitable<Principal | Denial> {
+  #recognise(key: string, token: string, address: string | undefined): Awaitable<Principal | CredentialDenial> {
     const known = this.#verified.get(key)
     if (known !== undefined) return this.#admitted(known)
     const unknown = this.#unknown.get(key)
@@ -140,7 +140,7 @@ class ResourceServer implements Authorizer {
     return pending
   }
 
-  async #verify(key: string, token: string, asking: Asking): Promise<Principal | Denial> {
+  async #verify(key: string, token: string, asking: TokenAsker): Promise<Principal | CredentialDenial> {
     let found: Principal | string
     let epoch: number
     try {
@@ -165,18 +165,18 @@ class ResourceServer implements Authorizer {
     return this.#admitted(found)
   }
 
-  #admitted(principal: Principal): Principal | Denial {
+  #admitted(principal: Principal): Principal | CredentialDenial {
     const { scopes } = this.#settings
     if (scopes.length === 0 || covers(principal.scopes, scopes)) return principal
     const message = `Every request here needs the scopes ${scopes.join(' ')}. Ask the authorization server for them`
     return { status: 403, message, headers: this.challenge(principal, scopes) }
   }
 
-  #refused(error: 'invalid_token' | 'invalid_request', description: string): Denial {
+  #refused(error: 'invalid_token' | 'invalid_request', description: string): CredentialDenial {
     return this.#denial(401, description, { error, description, scopes: this.#settings.scopes })
   }
 
-  #denial(status: number, message: string, challenge: Challenge): Denial {
+  #denial(status: number, message: string, challenge: Challenge): CredentialDenial {
     return { status, message, headers: this.#headers(challenge) }
   }
 
@@ -205,7 +205,7 @@ class ResourceServer implements Authorizer {
 }
 
 /** What was opened has the rights of then: it stays where none of them was taken back. While nothing can be found out, nobody is let go. */
-function isHeld(found: Principal | Denial, { id, scopes = [] }: Principal): boolean {
+function isHeld(found: Principal | CredentialDenial, { id, scopes = [] }: Principal): boolean {
   if ('status' in found) return found.status === unavailable.status
   return found.id === id && covers(found.scopes, scopes)
 }
@@ -225,7 +225,7 @@ const pauseMs = 5_000
 const unknownMs = 10_000
 const goodMs = 3_600_000
 
-const unavailable: Denial = {
+const unavailable: CredentialDenial = {
   status: 503,
   message: 'The token cannot be verified at the moment. Try again later',
   headers: { 'retry-after': '5' },

@@ -14,7 +14,7 @@ const mostOfKnown = 64
 const mostWaiting = 1_024
 const mostWaitingOfAddress = 64
 
-export interface Asking {
+export interface TokenAsker {
   /** The network address of whoever sent the token. Undefined: all whose address is not known count as one. */
   readonly address?: string | undefined
   /** The token was good before. */
@@ -34,7 +34,7 @@ export class QuestionSlots {
   #waiting = 0
 
   /** Runs the question when there is a place for it; rejects where too many wait. */
-  async ask<T>({ address, known }: Asking, question: () => Promise<T>): Promise<T> {
+  async ask<T>({ address, known }: TokenAsker, question: () => Promise<T>): Promise<T> {
     if (known && this.#known < mostOfKnown) {
       this.#known++
       return question().finally(() => this.#known--)

@@ -10,10 +10,10 @@ import { principalOf, skewMs, toPrincipal } from './claims.ts'
 import { fetchJson, IssuerError, issuerAddress } from './issuer.ts'
 import { jwtVerifier } from './jwt.ts'
 import type { IntrospectionOptions, Settings, VerifyToken } from './options.ts'
-import { type Asking, QuestionSlots } from './question-slots.ts'
+import { QuestionSlots, type TokenAsker } from './question-slots.ts'
 
 /** Who it is, or why the token is not good here. Rejects when that cannot be found out now. */
-export type Verifier = (token: string, asking: Asking) => Promise<Principal | string>
+export type Verifier = (token: string, asking: TokenAsker) => Promise<Principal | string>
 
 interface VerifierOptions {
   readonly settings: Settings
@@ -101,7 +101,7 @@ function formEncoded(text: string): string {
 }
 
 /** What was found out of tokens a moment ago, by digest: a hash is some hundred times cheaper than a signature. Bounded in number and time. */
-export interface Remembered<T> {
+export interface VerifiedTokenCache<T> {
   get(key: string): T | undefined
   /** `until`: when it is forgotten, in milliseconds since the epoch. */
   add(key: string, value: T, until: number): void
@@ -110,7 +110,7 @@ export interface Remembered<T> {
 }
 
 /** Where it is full, the oldest is forgotten. */
-export function createRemembered<T>(clock: Clock, limit = 5_000): Remembered<T> {
+export function createRemembered<T>(clock: Clock, limit = 5_000): VerifiedTokenCache<T> {
   const known = new Map<string, { readonly value: T; readonly until: number }>()
   return {
     get: key => {
@@ -141,6 +141,6 @@ function forgetOldest(known: Map<string, unknown>): void {
 const hash = globalThis.process?.getBuiltinModule?.('node:crypto')?.hash
 
 /** What stands for a token here. At once where the runtime can hash at once, as Node can. */
-export function fingerprint(token: string): Awaitable<string> {
+export function tokenFingerprint(token: string): Awaitable<string> {
   return hash === undefined ? digestText(token) : hash('sha256', token, 'base64url')
 }

@@ -10,7 +10,7 @@ const manifestVersion = '0.3'
 interface ManifestInput {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
-  readonly variables: readonly Variable[]
+  readonly variables: readonly BundleVariable[]
   /** Behind `node`: files of the bundle are named from `${__dirname}` on. */
   readonly args: readonly string[]
 }
@@ -45,12 +45,12 @@ export function manifestOf({ facts, offer, variables, args }: ManifestInput): Re
   })
 }
 
-function environment(variables: readonly Variable[]): Record<string, string> | undefined {
+function environment(variables: readonly BundleVariable[]): Record<string, string> | undefined {
   if (variables.length === 0) return undefined
   return Object.fromEntries(variables.map(({ name }) => [name, `\${user_config.${name.toLowerCase()}}`]))
 }
 
-function userConfig(variables: readonly Variable[]): Record<string, unknown> | undefined {
+function userConfig(variables: readonly BundleVariable[]): Record<string, unknown> | undefined {
   if (variables.length === 0) return undefined
   const entries = variables.map(({ name, about, secret }) => [
     name.toLowerCase(),
@@ -68,7 +68,7 @@ const serverSchema = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/
 interface ServerJsonInput {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
-  readonly variables: readonly Variable[]
+  readonly variables: readonly BundleVariable[]
   /** Addresses at which it is served. */
   readonly remotes: readonly string[]
   /** The bundle, where it can be fetched. */
@@ -112,7 +112,7 @@ export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJ
 
 function packagesOf(
   facts: PackageFacts,
-  variables: readonly Variable[],
+  variables: readonly BundleVariable[],
   bundle: ServerJsonInput['bundle'],
 ): Record<string, unknown>[] {
   const common = {
@@ -149,13 +149,13 @@ function sourceOf(url: string): string {
   return /(^|\.)github\.com$/.test(hostname) ? 'github' : /(^|\.)gitlab\.com$/.test(hostname) ? 'gitlab' : hostname
 }
 
-export interface Variable {
+export interface BundleVariable {
   readonly name: string
   readonly about: string
   readonly secret: boolean
 }
 
-export function variableOf(word: string): Variable {
+export function variableOf(word: string): BundleVariable {
   const [, name = '', about] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
   if (name === '') throw new TypeError(`${clip(word)} is no variable: write NAME, or NAME=what it is`)
   return { name, about: about ?? `The value of ${name}`, secret: isSecretName(name) || /key|pass|auth/i.test(name) }

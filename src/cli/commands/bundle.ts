@@ -2,13 +2,13 @@
 import { clip } from '../../jsonrpc/limits.ts'
 import { alreadyThere, archiveOf, isThere, writeNewFile } from '../bundle/archive.ts'
 import { type BundleFiles, bundleFiles } from '../bundle/files.ts'
-import { manifestOf, serverJson, type Variable, variableOf } from '../bundle/manifests.ts'
+import { type BundleVariable, manifestOf, serverJson, variableOf } from '../bundle/manifests.ts'
 import { bundleName, mainFile, type OfferFacts, offerFacts, type PackageFacts, packageFacts } from '../bundle/package-facts.ts'
 import { type ConnectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf, sizeText, whileWaiting } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { exportsServer } from '../target.ts'
 
 interface BundleOptions extends ConnectingOptions {
@@ -16,7 +16,7 @@ interface BundleOptions extends ConnectingOptions {
   readonly serverJson?: string | true
   readonly mcpbUrl?: string
   readonly remote?: readonly string[]
-  readonly variable?: readonly Variable[]
+  readonly variable?: readonly BundleVariable[]
   readonly include?: readonly string[]
   readonly force?: boolean
   readonly format: 'text' | 'json'
@@ -55,7 +55,7 @@ export const bundle: Verb = {
   },
 }
 
-async function run(call: Call<BundleOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const [file = mainFile()] = call.words
   const { mcpb, serverJson: registry } = call.options
   if (mcpb === undefined && registry === undefined)

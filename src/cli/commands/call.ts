@@ -11,14 +11,14 @@ import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { gather } from '../lists.ts'
 import { createProgress, type Printer, printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
-import { type AskOptions, type Asks, askOptions, createAsks } from '../server-questions.ts'
+import type { Verb, VerbCall } from '../program.ts'
+import { type Asks, askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
 import { listCommand } from '../shell-words.ts'
 import { signature } from '../signature.ts'
 import { splitTarget } from '../target.ts'
 import { brief } from '../terminal/text.ts'
 
-interface CallOptions extends ConnectingOptions, AskOptions {
+interface CallOptions extends ConnectingOptions, QuestionOptions {
   readonly json?: string
   readonly output?: string
   readonly key?: string
@@ -64,7 +64,7 @@ function count(text: string): number {
   throw new TypeError(`${clip(text)} is no number of units`)
 }
 
-async function run(given: Call<CallOptions>, io: Io): Promise<number> {
+async function run(given: VerbCall<CallOptions>, io: Io): Promise<number> {
   const asks = createAsks(io, given.options)
   const { intent } = given.options
   try {
@@ -81,7 +81,7 @@ async function run(given: Call<CallOptions>, io: Io): Promise<number> {
 
 async function callOn(
   { client, again, rest: [name, ...words] }: OpenedTarget,
-  given: Call<CallOptions>,
+  given: VerbCall<CallOptions>,
   io: Io,
   { declined, screen }: Asks,
 ): Promise<number> {

@@ -1,7 +1,7 @@
 /** `vivarium completions`: a script that a shell reads once, and that asks this command for words after that. */
 import { connect } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { knownOffers, type Offers, offersOf, rememberOffers, type Seen } from '../completing/offer-cache.ts'
+import { knownOffers, type Offers, offersOf, rememberOffers, type SeenCatalog } from '../completing/offer-cache.ts'
 import { propose } from '../completing/propose.ts'
 import { filesMark, scripts, shells } from '../completing/scripts.ts'
 import { optionsFor, targetFor } from '../connecting.ts'
@@ -68,7 +68,7 @@ async function offersAt(target: readonly string[], io: Io): Promise<Offers | und
   return offersOf(seen)
 }
 
-async function ask(target: readonly string[], io: Io): Promise<Seen> {
+async function ask(target: readonly string[], io: Io): Promise<SeenCatalog> {
   const quiet: Io = { ...io, interactive: false }
   const resolved = await resolveTarget(target, quiet)
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(askMs)])

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import type { ConfiguredServer, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Places, placesOf, readNamed, readSource, sourcesOf } from '../configured-servers.ts'
+import { type ConfigPlaces, configPlacesOf, readNamed, readSource, sourcesOf } from '../configured-servers.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
 import { examineCollisions, examineFile } from '../doctor/definitions.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
@@ -11,9 +11,9 @@ import { exitOf, type Finding, fail, Waits } from '../doctor/finding.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
-import { brief, joined, say } from '../terminal/text.ts'
+import { brief, joinedText, say } from '../terminal/text.ts'
 import type { FileToUse } from '../trust/config-file.ts'
 import { useFile } from '../trust/consent.ts'
 
@@ -32,10 +32,10 @@ export const doctor: Verb = {
   },
 }
 
-async function run(call: Call<ConnectingOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<ConnectingOptions>, io: Io): Promise<number> {
   const { target } = splitTarget(call)
   const [first] = target
-  const places = placesOf(io.env)
+  const places = configPlacesOf(io.env)
   const waits = new Waits(io, call.options.format === 'json')
   if (first === undefined) return examineConfigs(await found(places, io, call.options), call.options, io, places, waits)
   if (/\.(jsonc?|ya?ml)$/i.test(first) && existsSync(first))
@@ -75,7 +75,7 @@ async function used(name: string, file: FileToUse, io: Io, options: ConnectingOp
   }
 }
 
-async function found(places: Places, io: Io, options: ConnectingOptions): Promise<readonly NamedConfig[]> {
+async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): Promise<readonly NamedConfig[]> {
   const configs: NamedConfig[] = []
   for (const source of sourcesOf(places)) {
     const file = await readSource(source, places)
@@ -103,7 +103,7 @@ async function examineConfigs(
   configs: readonly NamedConfig[],
   options: ConnectingOptions,
   io: Io,
-  { cwd }: Places,
+  { cwd }: ConfigPlaces,
   waits: Waits,
 ): Promise<number> {
   const printer = printerOf(io)
@@ -207,6 +207,6 @@ function printRow({ server, disabled, examined }: Row, { line, paint }: Printer)
     ...(summary === undefined ? [] : [paint.dim(summary)]),
     ...(worst === undefined ? [] : [paint.plain(worst.message)]),
   ]
-  line(say`  ${mark} ${paint.name(name)} ${joined(said, paint.dim(' · '))}`)
+  line(say`  ${mark} ${paint.name(name)} ${joinedText(said, paint.dim(' · '))}`)
   if (worst?.fix !== undefined) line(say`    ${' '.repeat(16)} ${paint.dim('→')} ${paint.plain(worst.fix)}`)
 }

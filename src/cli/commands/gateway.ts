@@ -7,7 +7,7 @@ import { startQuietly, tellingTo } from '../gateway/serve.ts'
 import { type Io, untilInterrupted } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { say } from '../terminal/text.ts'
 
 interface GatewayOptions {
@@ -49,7 +49,7 @@ export const gateway: Verb = {
   },
 }
 
-async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io): Promise<number> {
+async function run({ words: [file = ''], options }: VerbCall<GatewayOptions>, io: Io): Promise<number> {
   const { createGateway, readGatewayFile } = await import('../../gateway/index.ts')
   if (options.stdio === true && options.port !== undefined)
     throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')

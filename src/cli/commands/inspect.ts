@@ -4,9 +4,9 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { errorWords } from '../server-errors.ts'
-import { factsOf, liveFacts, overhearing, type ServerFacts, saysLive } from '../server-facts.ts'
+import { liveFacts, overhearing, type ServerFacts, saysLive, serverFactsOf } from '../server-facts.ts'
 import { brief, say, type Words } from '../terminal/text.ts'
 import { exitFor, tellFailed } from './list.ts'
 
@@ -31,7 +31,7 @@ export const inspect: Verb = {
   },
 }
 
-async function run(call: Call<InspectOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
   const { heard, wrap } = overhearing()
   return withClient(
     call,
@@ -39,7 +39,7 @@ async function run(call: Call<InspectOptions>, io: Io): Promise<number> {
     async ({ client, label, target, options, missing, openedMs }) => {
       const asks = call.options.live === true || saysLive(client.capabilities)
       const live = asks ? await liveFacts(target, options).catch(error => ({ failed: errorWords(error) })) : undefined
-      const facts = await whileWaiting(io, 'asking what it is', factsOf(client, { heard, openedMs, live, missing }))
+      const facts = await whileWaiting(io, 'asking what it is', serverFactsOf(client, { heard, openedMs, live, missing }))
       const printer = printerOf(io)
       if (call.options.format === 'json') printer.json({ target: label, ...jsonOf(facts) })
       else print(label, facts, printer, widthOf(io))

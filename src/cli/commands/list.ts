@@ -4,13 +4,13 @@ import { nearest } from '../../core/suggestion.ts'
 import { rememberOffers } from '../completing/offer-cache.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../errors.ts'
-import { type Kind, kinds, type Lists, listsOf } from '../lists.ts'
+import { type ListKind, type Lists, listKinds, listsOf } from '../lists.ts'
 import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
 import type { Verb } from '../program.ts'
 import type { FailedFact } from '../server-facts.ts'
 import { signature, typeText } from '../signature.ts'
 import { splitTarget } from '../target.ts'
-import { brief, joined, say, type TerminalText, type Words } from '../terminal/text.ts'
+import { brief, joinedText, say, type TerminalText, type Words } from '../terminal/text.ts'
 
 export const list: Verb = {
   name: 'list',
@@ -41,12 +41,12 @@ export const list: Verb = {
   },
 }
 
-function kindOf(word = 'all'): readonly Kind[] {
-  if (word === 'all') return kinds
-  const kind = kinds.find(each => each === word || each === `${word}s`)
+function kindOf(word = 'all'): readonly ListKind[] {
+  if (word === 'all') return listKinds
+  const kind = listKinds.find(each => each === word || each === `${word}s`)
   if (kind === undefined) {
-    const near = nearest(word, kinds)
-    const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `There are ${kinds.join(', ')} and all`
+    const near = nearest(word, listKinds)
+    const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `There are ${listKinds.join(', ')} and all`
     throw new CliError(1, `There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
   }
   return [kind]
@@ -107,7 +107,7 @@ function toolLine(tool: Tool, { paint }: Printer): TerminalText {
     ...(destructiveHint === true && readOnlyHint !== true ? [paint.warn('may destroy')] : []),
     ...(tool.execution?.taskSupport === 'required' ? ['as a task'] : []),
   ]
-  return say`${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joined(marks, paint.dim(', '))}`}`
+  return say`${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`
 }
 
 function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'uri'>, { paint }: Printer): TerminalText {

@@ -3,14 +3,14 @@ import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
 import { eventsExtension } from '../../features/reliability/events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
-import { CliError, failureOf } from '../errors.ts'
+import { CliError, cliFailureOf } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { gather } from '../lists.ts'
 import { type Printer, printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { extensionsIn, liveGuest } from '../server-facts.ts'
 import { brief, say, type TerminalText } from '../terminal/text.ts'
-import { timeText } from '../terminal/words.ts'
+import { clockText } from '../terminal/words.ts'
 
 interface ListenOptions extends ConnectingOptions {
   readonly event?: readonly string[]
@@ -59,7 +59,7 @@ interface Heard {
   readonly at: Date
 }
 
-async function run(call: Call<ListenOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
   const { options } = call
   const enough = new AbortController()
   const limits = [io.signal, enough.signal, ...(options.for === undefined ? [] : [AbortSignal.timeout(options.for)])]
@@ -82,7 +82,7 @@ async function run(call: Call<ListenOptions>, io: Io): Promise<number> {
   }
   const work: Parameters<typeof withClient>[2] = async ({ client, label }) => {
     const following = new Following(signal, chosen, (what, error) =>
-      printer.aside.line(printer.aside.paint.warn(`Not heard: ${what}: ${failureOf(error).message}`)),
+      printer.aside.line(printer.aside.paint.warn(`Not heard: ${what}: ${cliFailureOf(error).message}`)),
     )
     const hears = await subscribe(client, options, following, tell)
     if (hears.length === 0)
@@ -222,7 +222,7 @@ const words = { event: 'event', push: 'push', updated: 'updated', list: 'list ch
 
 function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalText {
   const said = data === undefined ? '' : say` ${paint.plain(brief(textOf(data), 400))}`
-  return say`${paint.dim(timeText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
+  return say`${paint.dim(clockText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
 }
 
 /** Blocks of text are shown as what they say. */

@@ -9,7 +9,7 @@ import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { installedFrom, packageRoot } from '../own-package.ts'
 import { printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { scaffold } from '../scaffold.ts'
 import { Screen } from '../terminal/screen.ts'
 import { say } from '../terminal/text.ts'
@@ -39,7 +39,7 @@ export const newServer: Verb = {
   },
 }
 
-async function run({ words: [given = ''], options }: Call<NewOptions>, io: Io): Promise<number> {
+async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: Io): Promise<number> {
   const folder = resolve(given)
   const name = basename(folder)
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))

@@ -9,11 +9,11 @@ import { gather } from '../lists.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { offering, orMeant } from '../server-errors.ts'
-import { type AskOptions, askOptions, createAsks } from '../server-questions.ts'
+import { askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
 import { listCommand } from '../shell-words.ts'
 import { brief, say } from '../terminal/text.ts'
 
-interface PromptOptions extends ConnectingOptions, AskOptions {
+interface PromptOptions extends ConnectingOptions, QuestionOptions {
   readonly json?: string
 }
 

@@ -4,11 +4,11 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
 import { isThere } from '../bundle/archive.ts'
 import { headersOf } from '../connecting.ts'
-import { CliError, failureOf } from '../errors.ts'
+import { CliError, cliFailureOf } from '../errors.ts'
 import { type Io, untilInterrupted } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
@@ -68,7 +68,7 @@ function sizeOf(text: string): number {
   throw new TypeError(`${clip(text)} is no number of megabytes`)
 }
 
-async function run(call: Call<RecordOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
   const { out, stdio = false, port, redact, maxMb, sse, env, format } = call.options
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
   // A link is no file of ours, wherever it leads.
@@ -84,7 +84,7 @@ async function run(call: Call<RecordOptions>, io: Io): Promise<number> {
     headers,
     onTrouble: error => {
       troubled = true
-      aside.line(aside.paint.warn(`vivarium: ${failureOf(error).message}`))
+      aside.line(aside.paint.warn(`vivarium: ${cliFailureOf(error).message}`))
     },
     client: stdio ? { stdio: true } : { ...(port !== undefined && { port }) },
     ...(redact !== undefined && { redact }),

@@ -6,7 +6,7 @@ import { CliError } from '../errors.ts'
 import { type Io, untilInterrupted } from '../io.ts'
 import { portOf } from '../port.ts'
 import { type Printer, printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
@@ -70,7 +70,7 @@ function numberOf(text: string): number {
   throw new TypeError(`${clip(text)} is no number from 0 up`)
 }
 
-async function run(call: Call<ReplayOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { words, command, options } = call
   const [file = ''] = words
   const target = command !== undefined ? ['--', ...command] : options.against === undefined ? undefined : [options.against]
@@ -91,7 +91,7 @@ async function read(file: string): Promise<Tape> {
   }
 }
 
-async function serve(tape: Tape, { options }: Call<ReplayOptions>, io: Io): Promise<number> {
+async function serve(tape: Tape, { options }: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { stdio = false, port, speed, fault, seed, format } = options
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
   const mock = await serveTape(tape, {
@@ -108,7 +108,12 @@ async function serve(tape: Tape, { options }: Call<ReplayOptions>, io: Io): Prom
   return 0
 }
 
-async function against(tape: Tape, words: readonly string[], { options: given }: Call<ReplayOptions>, io: Io): Promise<number> {
+async function against(
+  tape: Tape,
+  words: readonly string[],
+  { options: given }: VerbCall<ReplayOptions>,
+  io: Io,
+): Promise<number> {
   const { label, target, options, close } = await resolveTarget(words, io, { env: given.env, trust: given.trust })
   const headers = { ...options.headers, ...headersOf(given.header ?? [], given.bearerEnv, io) }
   const { ignore, timeout, format } = given

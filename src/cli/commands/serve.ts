@@ -6,9 +6,9 @@ import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
-import { addressesAt, type HttpPlace, type Ready, serveHttp, watchHttp } from '../serving/http.ts'
-import { serveStdio, watchStdio } from '../serving/stdio.ts'
+import type { Verb, VerbCall } from '../program.ts'
+import { addressesAt, type HttpPlace, type Ready, serveFileOverHttp, watchHttp } from '../serving/http.ts'
+import { serveFileOverStdio, watchStdio } from '../serving/stdio.ts'
 import { say } from '../terminal/text.ts'
 
 interface ServeOptions {
@@ -61,14 +61,14 @@ export const serve: Verb = {
   },
 }
 
-function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promise<number> {
+function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): Promise<number> {
   const { stdio = false, port, watch = false, format } = options
   const { aside, json, line, paint } = printerOf(io)
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
   // Whoever serves a file writes it: a tool without a description, and the like, is for him.
   process.env['VIVARIUM_LOG'] ??= 'warn'
   const note = (text: string): void => aside.line(aside.paint.dim(text))
-  if (stdio) return watch ? watchStdio(file, io, note) : serveStdio(file)
+  if (stdio) return watch ? watchStdio(file, io, note) : serveFileOverStdio(file)
   const place: HttpPlace = {
     port: port ?? 3000,
     host: options.host,
@@ -93,7 +93,7 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
     note(`  vivarium list ${at.url}`)
     note(`  Ctrl-C ends it${watch ? '; changes are served at once' : ''}`)
   }
-  if (!watch) return serveHttp(file, place, io, ready)
+  if (!watch) return serveFileOverHttp(file, place, io, ready)
   return watchHttp(file, place, wordsOf(options), io, {
     ready,
     reloaded: (changed, ms) => note(`${changed} changed: reloaded in ${durationText(Math.round(ms))}`),

@@ -27,7 +27,7 @@ import { headersOf } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
-import type { Call, Verb } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { shellWord } from '../shell-words.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
@@ -130,7 +130,7 @@ function portNumber(text: string): number {
   return port
 }
 
-async function run(call: Call<TestOptions>, io: Io): Promise<number> {
+async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
   // Into a file or a log it would be a line for every second.
   const bar = io.errors.isTTY === true ? createProgress(io) : { show: () => {}, end: () => {} }
   const { options } = call
@@ -162,7 +162,7 @@ interface Judged {
   readonly again: (options: string) => string
 }
 
-async function judgeServer(call: Call<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
+async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
   const { options } = call
   const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
   const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config, trust: options.trust })

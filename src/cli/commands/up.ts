@@ -11,7 +11,7 @@ import type { Io } from '../io.ts'
 import type { Verb } from '../program.ts'
 import { runTerminal } from '../terminal/terminal.ts'
 import { type FileToUse, fileToUse } from '../trust/config-file.ts'
-import { confirmIn, decide, digestOf, trustIn, trustOption } from '../trust/consent.ts'
+import { confirmIn, consentDigest, decideConsent, trustIn, trustOption } from '../trust/consent.ts'
 import { placeOf, useData } from '../trust/local-files.ts'
 
 interface UpOptions {
@@ -96,10 +96,10 @@ async function agreedConfig(
   const text = await textOf(config)
   const file = await fileToUse({ file: config, text, env })
   if (trust !== true) {
-    const decided = await decide(file, { confirm: confirmIn(io), env: io.env })
+    const decided = await decideConsent(file, { confirm: confirmIn(io), env: io.env })
     if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
   }
-  return { parsed: file.parsed, digest: digestOf(file) }
+  return { parsed: file.parsed, digest: consentDigest(file) }
 }
 
 async function textOf(config: string): Promise<string> {

@@ -12,7 +12,7 @@ import { propertiesOf } from '../signature.ts'
 import { brief } from '../terminal/text.ts'
 
 /** A word, and those that may follow it. */
-export interface Offer extends Word {
+export interface CompletionOffer extends Word {
   readonly arguments?: readonly Argument[]
 }
 
@@ -21,9 +21,9 @@ interface Argument extends Word {
 }
 
 export interface Offers {
-  readonly tools?: readonly Offer[]
-  readonly prompts?: readonly Offer[]
-  readonly resources?: readonly Offer[]
+  readonly tools?: readonly CompletionOffer[]
+  readonly prompts?: readonly CompletionOffer[]
+  readonly resources?: readonly CompletionOffer[]
 }
 
 interface Entry extends Offers {
@@ -38,7 +38,7 @@ const mostBytes = 4 * 1024 * 1024
 type Env = Readonly<Record<string, string | undefined>>
 
 /** Keeps what was seen of a server, beside what is known of it. */
-export function rememberOffers(target: readonly string[], seen: Seen, env: Env, now = Date.now()): void {
+export function rememberOffers(target: readonly string[], seen: SeenCatalog, env: Env, now = Date.now()): void {
   const place = placeOf(target)
   if (place === undefined) return
   const file = bookIn(env)
@@ -104,13 +104,13 @@ function isOffer(value: unknown): boolean {
   return given === undefined || (Array.isArray(given) && given.every(each => isRecord(each) && typeof each['word'] === 'string'))
 }
 
-export interface Seen {
+export interface SeenCatalog {
   readonly tools?: readonly Tool[] | undefined
   readonly prompts?: readonly Prompt[] | undefined
   readonly resources?: readonly Resource[] | undefined
 }
 
-export function offersOf({ tools, prompts, resources }: Seen): Offers {
+export function offersOf({ tools, prompts, resources }: SeenCatalog): Offers {
   return {
     ...(tools && { tools: tools.slice(0, mostOffers).map(toolOffer) }),
     ...(prompts && {
@@ -123,7 +123,7 @@ export function offersOf({ tools, prompts, resources }: Seen): Offers {
   }
 }
 
-function toolOffer({ name, description, inputSchema }: Tool): Offer {
+function toolOffer({ name, description, inputSchema }: Tool): CompletionOffer {
   const members = Object.entries(propertiesOf(inputSchema ?? {})).slice(0, mostArguments)
   return { ...wordOf(name, description), arguments: members.map(([key, schema]) => argumentOf(key, schema)) }
 }

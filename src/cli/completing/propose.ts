@@ -1,12 +1,12 @@
 /** What can stand at the end of a command line: verbs, options and their values, targets, and what a target offers. */
 
-import { placesOf, readSource, sourcesOf } from '../configured-servers.ts'
+import { configPlacesOf, readSource, sourcesOf } from '../configured-servers.ts'
 import type { Io } from '../io.ts'
-import { kinds } from '../lists.ts'
+import { listKinds } from '../lists.ts'
 import { type OptionShape, shapeOf, type VerbShape } from '../program.ts'
 import { harmlessWords, type Word } from '../shell-words.ts'
 import { verbs } from '../verbs.ts'
-import type { Offer, Offers } from './offer-cache.ts'
+import type { CompletionOffer, Offers } from './offer-cache.ts'
 
 interface Proposal {
   readonly words: readonly Word[]
@@ -104,7 +104,7 @@ async function argumentWords(
     case 'target':
       return { words: await serverWords(io.env), files: true }
     case 'kind':
-      return { words: [...kinds, 'all'].map(word => ({ word })), files: false }
+      return { words: [...listKinds, 'all'].map(word => ({ word })), files: false }
     case 'shell':
       return { words: ['bash', 'zsh', 'fish'].map(word => ({ word })), files: false }
     case 'tool':
@@ -133,7 +133,7 @@ async function argumentWords(
 }
 
 /** `key=` for what is not given yet, and its values where they are few. */
-function pairWords(offer: Offer | undefined, given: readonly string[], current: string): readonly Word[] {
+function pairWords(offer: CompletionOffer | undefined, given: readonly string[], current: string): readonly Word[] {
   const all = offer?.arguments ?? []
   const [, key] = /^([^=]+)=/.exec(current) ?? []
   if (key !== undefined) return (all.find(({ word }) => word === key)?.values ?? []).map(value => ({ word: `${key}=${value}` }))
@@ -143,7 +143,7 @@ function pairWords(offer: Offer | undefined, given: readonly string[], current: 
 
 /** Names that can stand for a server, with the program that has it where that is needed. */
 async function serverWords(env: Io['env']): Promise<readonly Word[]> {
-  const places = placesOf(env)
+  const places = configPlacesOf(env)
   const found = new Map<string, Set<string>>()
   for (const source of sourcesOf(places)) {
     const config = await readSource(source, places)

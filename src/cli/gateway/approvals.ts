@@ -7,7 +7,7 @@ import { Problem } from '../../core/problem.ts'
 import { answer, waiting } from '../../features/reliability/confirmation/queue.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { type Approval, launchApproval, toolApproval } from '../../gateway/trust/approvals.ts'
-import { factsOf } from '../../gateway/trust/note-facts.ts'
+import { gatewayNoteFacts } from '../../gateway/trust/note-facts.ts'
 import { auditIn } from '../../gateway/trust/notes.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { HeldTools, type KeptTool } from '../../policy/pins/held-tools.ts'
@@ -205,5 +205,5 @@ async function unanswered(held: ReadonlyMap<string, HeldLaunch>, own: Store): Pr
 
 async function noted(audit: Audit | undefined, upstream: string, tool: string, yes: boolean, by: string): Promise<void> {
   const outcome = yes ? 'approved' : 'refused'
-  await audit?.write(await factsOf({ client: '', upstream, tool, outcome, rule: 'pins', by }, false))
+  await audit?.write(await gatewayNoteFacts({ client: '', upstream, tool, outcome, rule: 'pins', by }, false))
 }

@@ -5,7 +5,7 @@ import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { portOf } from '../port.ts'
-import type { Call, CommandLike } from '../program.ts'
+import type { CommandLike, VerbCall } from '../program.ts'
 import type { AnswerOptions } from './approvals.ts'
 import type { AuditOptions } from './audit.ts'
 
@@ -27,7 +27,7 @@ function answering(command: CommandLike, pins: boolean, io: Io): void {
     .option('--show <id>', 'Show all of it, however long; with --approve, before it is approved', { repeated: true })
     .option('--as <name>', 'Who answers, for the audit log (default: the user of this machine)')
     .option('--format <kind>', 'text for people, json for programs', formats)
-    .action<AnswerOptions>(async ({ words: [file = ''], options }: Call<AnswerOptions>) => {
+    .action<AnswerOptions>(async ({ words: [file = ''], options }: VerbCall<AnswerOptions>) => {
       const { approvals } = await import('./approvals.ts')
       return approvals(await configOf(file, io), pins, options, io)
     })

@@ -36,7 +36,7 @@ export interface Ready {
 }
 
 /** Serves until it is interrupted. */
-export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (at: Ready) => void): Promise<number> {
+export async function serveFileOverHttp(file: string, place: HttpPlace, io: Io, ready: (at: Ready) => void): Promise<number> {
   const { server, auth: exported } = await loadServer(file)
   const auth = authOf(place, exported)
   const listening = await listen(() =>

@@ -13,7 +13,7 @@ import { selfCommand } from '../own-package.ts'
 import { loadServer, watchCode } from './code.ts'
 
 /** Serves one client until it goes. What the file writes while it is loaded is none of the protocol. */
-export async function serveStdio(file: string): Promise<number> {
+export async function serveFileOverStdio(file: string): Promise<number> {
   const claim = claimStdout()
   const { server } = await loadServer(file).finally(() => claim.release())
   const served = server.stdio()

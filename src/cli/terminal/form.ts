@@ -2,7 +2,7 @@
 import type { ElicitResult, ElicitValue } from '../../features/mcp/elicitation/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { ShownQuestion } from './questions.ts'
-import type { Reader } from './reader.ts'
+import type { LineReader } from './reader.ts'
 import type { Screen } from './screen.ts'
 import { brief, escaped, foreignMark, say } from './text.ts'
 
@@ -13,7 +13,7 @@ const tries = 5
 
 export async function fillForm(
   screen: Screen,
-  reader: Reader,
+  reader: LineReader,
   { server, schema, secrets = [] }: { readonly server: string; readonly schema: Field; readonly secrets?: readonly string[] },
   signal: AbortSignal,
   shown: ShownQuestion,
@@ -53,7 +53,7 @@ export function wantsOnlyYes({ properties }: Field): boolean {
 
 async function fillField(
   screen: Screen,
-  reader: Reader,
+  reader: LineReader,
   { name, label, needed }: { readonly name: string; readonly label: string; readonly needed: boolean },
   field: Field,
   signal: AbortSignal,

@@ -10,9 +10,9 @@ import type { OnSampleReview } from '../../host/loop/answers/sampling.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../../policy/approvals/question.ts'
 import { fillForm } from './form.ts'
-import type { Reader } from './reader.ts'
+import type { LineReader } from './reader.ts'
 import type { Screen } from './screen.ts'
-import { brief, escaped, foreign, foreignMark, say } from './text.ts'
+import { brief, escaped, foreignMark, foreignText, say } from './text.ts'
 import { spanText } from './words.ts'
 
 export interface Questions {
@@ -35,7 +35,7 @@ const payloadLength = 1_500
 /** Of questions that nobody gives up. */
 const never = new AbortController().signal
 
-export function createQuestions(screen: Screen, reader: Reader): Questions {
+export function createQuestions(screen: Screen, reader: LineReader): Questions {
   const queue = new QuestionQueue()
   const refused: ApprovalQuestion[] = []
   const allowed = new Set<string>()
@@ -88,7 +88,7 @@ export function createQuestions(screen: Screen, reader: Reader): Questions {
 
 async function approval(
   screen: Screen,
-  reader: Reader,
+  reader: LineReader,
   question: ApprovalQuestion,
   signal: AbortSignal,
   shown: ShownQuestion,
@@ -158,7 +158,7 @@ const letters = { tool: '[t]his tool', scope: 'this [s]cope' } as const
 /** The lines stand between the question and its answer. Undefined: there is nobody to ask. */
 export async function confirmOn(
   screen: Screen,
-  reader: Reader,
+  reader: LineReader,
   text: string,
   lines: readonly string[],
   shown?: ShownQuestion,
@@ -173,14 +173,14 @@ export async function confirmOn(
 
 async function elicitation(
   screen: Screen,
-  reader: Reader,
+  reader: LineReader,
   question: ServerQuestion,
   signal: AbortSignal,
   shown: ShownQuestion,
 ): Promise<ElicitResult> {
   const { paint } = screen
   screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(question.server)} ${paint.dim('asks:')}`)
-  screen.line(foreign(question.message, `   ${foreignMark}`))
+  screen.line(foreignText(question.message, `   ${foreignMark}`))
   if (question.mode === 'url') {
     screen.line(say`   ${paint.plain(question.url)}`)
     screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
@@ -197,7 +197,7 @@ async function elicitation(
 
 async function sampling(
   screen: Screen,
-  reader: Reader,
+  reader: LineReader,
   review: Parameters<OnSampleReview>[0],
   signal: AbortSignal,
   shown: ShownQuestion,
@@ -217,13 +217,13 @@ async function sampling(
 }
 
 /** What is no yes is no. */
-async function yesOrNo(screen: Screen, reader: Reader, prompt: string, signal: AbortSignal): Promise<boolean> {
+async function yesOrNo(screen: Screen, reader: LineReader, prompt: string, signal: AbortSignal): Promise<boolean> {
   const said = await letterOf(screen, reader, prompt, signal)
   return said === 'y' || said === 'yes'
 }
 
 /** What was typed, in small letters. */
-async function letterOf(screen: Screen, reader: Reader, prompt: string, signal: AbortSignal): Promise<string> {
+async function letterOf(screen: Screen, reader: LineReader, prompt: string, signal: AbortSignal): Promise<string> {
   const said = (await reader.ask(prompt, signal))?.trim().toLowerCase()
   if (said === undefined && signal.aborted) screen.line(say`   ${screen.paint.dim('Nobody waits for the answer any more.')}`)
   return said ?? ''

@@ -27,7 +27,7 @@ interface Asking {
 /** Lines that are read ahead from a pipe. */
 const mostAhead = 256
 
-export class Reader {
+export class LineReader {
   readonly #options: ReaderOptions
   readonly #lines: Interface
   readonly #gate: Gate

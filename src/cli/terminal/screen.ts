@@ -3,7 +3,7 @@
  * nothing to show. On outputs that are no terminal only lines are written.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
-import { drawn, escaped, foreign, foreignMark, type Paint, painter, type Words, wantsColours } from './text.ts'
+import { drawn, escaped, foreignMark, foreignText, type Paint, painter, type Words, wantsColours } from './text.ts'
 
 export interface Output {
   write(text: string): unknown
@@ -71,8 +71,8 @@ export class Screen {
     if (delta === '') return
     this.#aside(() => {
       const [first = '', ...rest] = delta.replace(/\r\n?/g, '\n').split('\n')
-      this.#output.write(drawn(foreign(first, this.#open ? '' : ` ${foreignMark}`)))
-      for (const line of rest) this.#output.write(`\n${drawn(foreign(line, ` ${foreignMark}`))}`)
+      this.#output.write(drawn(foreignText(first, this.#open ? '' : ` ${foreignMark}`)))
+      for (const line of rest) this.#output.write(`\n${drawn(foreignText(line, ` ${foreignMark}`))}`)
       this.#open = true
     })
   }

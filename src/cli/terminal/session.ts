@@ -5,7 +5,7 @@ import type { Attachment } from '../../host/loop/user-input.ts'
 import type { Questions } from './questions.ts'
 import type { Screen } from './screen.ts'
 
-export interface Session {
+export interface TerminalSession {
   readonly host: Host
   readonly conversation: Conversation
   readonly screen: Screen
@@ -17,7 +17,7 @@ export interface Session {
   readonly now: () => number
 }
 
-export interface Command {
+export interface TerminalCommand {
   readonly name: string
   /** Other names that people type for it. */
   readonly aliases?: readonly string[]
@@ -25,5 +25,5 @@ export interface Command {
   readonly takes?: string
   readonly about: string
   /** True: the terminal ends. */
-  run(session: Session, rest: string): Promise<boolean | undefined>
+  run(session: TerminalSession, rest: string): Promise<boolean | undefined>
 }

@@ -13,9 +13,9 @@ import type { Noted } from '../../policy/audit/note.ts'
 import { commandNamed, commands } from './commands/index.ts'
 import { allResources } from './commands/servers.ts'
 import { type Confirm, createQuestions } from './questions.ts'
-import { createInterrupts, Reader } from './reader.ts'
+import { createInterrupts, LineReader } from './reader.ts'
 import { type Output, Screen } from './screen.ts'
-import type { Session } from './session.ts'
+import type { TerminalSession } from './session.ts'
 import { showTurn } from './show-turn.ts'
 import { brief, say, type TerminalText } from './text.ts'
 import { welcome } from './welcome.ts'
@@ -81,14 +81,14 @@ class Terminal {
   readonly #options: TerminalOptions
   readonly #clock: Clock
   readonly #screen: Screen
-  readonly #reader: Reader
+  readonly #reader: LineReader
   readonly #stderr = new Map<string, string[]>()
   readonly #up = new Map<string, boolean>()
   /** When a refusal was last shown, by server and rule. */
   readonly #shownAt = new Map<string, number>()
-  readonly #attached: Session['attached'] = []
+  readonly #attached: TerminalSession['attached'] = []
   readonly #ended = Promise.withResolvers<undefined>()
-  #session: Session | undefined = undefined
+  #session: TerminalSession | undefined = undefined
   /** Turns are shown one after the other, in the order in which they began. */
   #showing: Promise<void> = Promise.resolve()
   #turn: Turn | undefined = undefined
@@ -99,7 +99,7 @@ class Terminal {
     this.#options = options
     this.#clock = clock
     this.#screen = new Screen({ output, env, clock })
-    this.#reader = new Reader({
+    this.#reader = new LineReader({
       input,
       output,
       screen: this.#screen,
@@ -182,7 +182,7 @@ class Terminal {
     }
   }
 
-  async #converse(session: Session): Promise<void> {
+  async #converse(session: TerminalSession): Promise<void> {
     for (;;) {
       const line = await this.#reader.next()
       if (line === undefined) break
@@ -197,7 +197,7 @@ class Terminal {
   }
 
   /** True: the terminal ends. */
-  async #took(session: Session, line: string): Promise<boolean> {
+  async #took(session: TerminalSession, line: string): Promise<boolean> {
     if (line === '') return false
     const [, name = '', rest = ''] = /^\/(\S+)\s*(.*)$/.exec(line) ?? []
     try {
@@ -215,7 +215,7 @@ class Terminal {
   }
 
   /** True: it is neither a command nor a prompt, and what may have been meant is said. */
-  async #misspelt({ host, screen }: Session, name: string): Promise<boolean> {
+  async #misspelt({ host, screen }: TerminalSession, name: string): Promise<boolean> {
     if (name.startsWith('/')) return false
     const prompts = (await host.prompts()).flatMap(({ command, server, prompt }) => [command, `${server}:${prompt.name}`])
     const meant = prompts.includes(name) ? [] : nearest(name, [...commands.keys(), ...prompts])
@@ -305,7 +305,7 @@ class Terminal {
 }
 
 /** What Tab proposes: our own commands, prompts of servers with their arguments, and resources behind `/attach`. */
-async function completions(session: Session, line: string): Promise<readonly string[]> {
+async function completions(session: TerminalSession, line: string): Promise<readonly string[]> {
   if (!line.startsWith('/') || line.startsWith('//')) return []
   const [, name = '', rest] = /^\/(\S*)(?:\s+(.*))?$/.exec(line) ?? []
   if (rest === undefined) {

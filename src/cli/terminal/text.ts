@@ -58,7 +58,7 @@ export function say(ours: TemplateStringsArray, ...theirs: readonly Words[]): Te
   return make(ours.map((part, at) => `${part}${at < theirs.length ? drawn(theirs[at] ?? '') : ''}`).join(''))
 }
 
-export function joined(parts: readonly Words[], between: Words): TerminalText {
+export function joinedText(parts: readonly Words[], between: Words): TerminalText {
   return make(parts.map(drawn).join(drawn(between)))
 }
 
@@ -72,7 +72,7 @@ function styled(format: Format, words: Words): TerminalText {
 export const foreignMark = '│ '
 
 /** Several lines of others, each behind the mark. Without a mark only where no person reads it: in a pipe. */
-export function foreign(text: string, mark: string = foreignMark): TerminalText {
+export function foreignText(text: string, mark: string = foreignMark): TerminalText {
   const lines = text.replace(/\r\n?/g, '\n').split('\n')
   return make(lines.map(line => `${mark}${line.split('\t').map(escaped).join('\t')}`).join('\n'))
 }

@@ -2,7 +2,7 @@
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import { serverLine } from './commands/servers.ts'
-import type { Session } from './session.ts'
+import type { TerminalSession } from './session.ts'
 import { brief, say } from './text.ts'
 import { turnName, turnTopic, whyLines } from './words.ts'
 
@@ -17,7 +17,7 @@ interface WelcomeOptions {
 /** Turns from before that are shown again. */
 const recalled = 3
 
-export async function welcome(session: Session, { model, place, examples }: WelcomeOptions): Promise<void> {
+export async function welcome(session: TerminalSession, { model, place, examples }: WelcomeOptions): Promise<void> {
   const { screen, host, conversation } = session
   const { paint } = screen
   const offline = model.id === 'offline-assistant' ? ' (no key is set: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL)' : ''
@@ -40,7 +40,7 @@ export async function welcome(session: Session, { model, place, examples }: Welc
   screen.line()
 }
 
-function showBefore({ screen }: Session, turns: readonly Turn[]): void {
+function showBefore({ screen }: TerminalSession, turns: readonly Turn[]): void {
   const { paint } = screen
   screen.line(say` ${paint.bold(`From before: ${turns.length} turn${turns.length === 1 ? '' : 's'}`)}${paint.dim('; the last:')}`)
   for (const turn of turns.slice(-recalled)) {

@@ -38,12 +38,12 @@ export function noteLines(paint: Paint, noted: Noted): readonly TerminalText[] {
   const who = featureSet === undefined ? server : `${server}/${featureSet}`
   const by = rule === undefined ? '' : `by ${brief(rule, 60)}`
   const rest = [detail === undefined ? '' : brief(detail, 60), ms === undefined ? '' : `${ms} ms`, by].filter(text => text !== '')
-  const line = say`${paint.dim(timeText(at))} ${mark} ${paint.bold(kind.padEnd(12))} ${paint.name(who === '' ? 'host' : who)} ${paint.dim([...(outcome === 'success' ? [] : [outcome]), ...rest].join(', '))}`
+  const line = say`${paint.dim(clockText(at))} ${mark} ${paint.bold(kind.padEnd(12))} ${paint.name(who === '' ? 'host' : who)} ${paint.dim([...(outcome === 'success' ? [] : [outcome]), ...rest].join(', '))}`
   return why === undefined ? [line] : [line, ...whyLines(paint, why)]
 }
 
 /** By the clock on the wall. */
-export function timeText(at: number): string {
+export function clockText(at: number): string {
   const date = new Date(at)
   const two = (n: number): string => String(n).padStart(2, '0')
   const day = `${two(date.getMonth() + 1)}-${two(date.getDate())}`

@@ -13,7 +13,7 @@ import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import type { CommandLike } from '../program.ts'
 import { type Confirm, confirmOn } from '../terminal/questions.ts'
-import { Reader } from '../terminal/reader.ts'
+import { LineReader } from '../terminal/reader.ts'
 import { Screen } from '../terminal/screen.ts'
 import { fullyEscaped } from '../terminal/text.ts'
 import { bookOf, lineDigest } from './agreements.ts'
@@ -30,14 +30,14 @@ declare const agreed: unique symbol
 export type Consent = { readonly [agreed]: FileToUse }
 
 /** What the user agreed to, exactly: where the file lies, what stands in it and in the files of variables that it names. */
-export function digestOf(file: FileToUse): string {
+export function consentDigest(file: FileToUse): string {
   return hash('sha256', JSON.stringify([pathOf(file.file), file.text, [...file.envFiles()]]), 'base64url')
 }
 
-export async function decide(file: FileToUse, { confirm, env }: TrustOptions): Promise<Consent | Why> {
+export async function decideConsent(file: FileToUse, { confirm, env }: TrustOptions): Promise<Consent | Why> {
   const { lines, summary } = file.review()
   if (lines.length === 0 || file.own || isExample(file.file)) return consent(file)
-  const [path, digest] = [pathOf(file.file), digestOf(file)]
+  const [path, digest] = [pathOf(file.file), consentDigest(file)]
   const book = bookOf(env)
   if (book.has(path, digest)) return consent(file)
   const before = book.last(path)
@@ -65,9 +65,9 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
     const next = await fileToUse({ file, text, env: options.env })
     const first = opening
     opening = false
-    if (known !== undefined && digestOf(next) === known) return undefined
+    if (known !== undefined && consentDigest(next) === known) return undefined
     if (first) return swapped(file)
-    const decided = await decide(next, options)
+    const decided = await decideConsent(next, options)
     return 'code' in decided ? decided : undefined
   }
 }
@@ -133,7 +133,7 @@ export function trustOption(command: CommandLike): CommandLike {
 
 /** The file with its variables filled in. Throws where it may not be used. */
 export async function useFile(file: FileToUse, io: Io, { trust }: TrustOption): Promise<HostConfig> {
-  const decided = trust === true ? trusted(file) : await decide(file, { confirm: confirmIn(io), env: io.env })
+  const decided = trust === true ? trusted(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
   if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
   return file.filled(decided)
 }
@@ -143,7 +143,7 @@ export function confirmIn(io: Io): Confirm {
   return async (text, lines) => {
     if (!io.interactive) return undefined
     const screen = new Screen({ output: io.errors, env: io.env })
-    const reader: Reader = new Reader({
+    const reader: LineReader = new LineReader({
       input: io.input,
       output: io.errors,
       screen,

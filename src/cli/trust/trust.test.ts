@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createHost } from '../../host/create.ts'
 import { fileToUse } from './config-file.ts'
-import { decide } from './consent.ts'
+import { decideConsent } from './consent.ts'
 
 function world() {
   const folder = mkdtempSync(join(tmpdir(), 'vivarium-trust-'))
@@ -18,7 +18,7 @@ function world() {
       asked.push(lines)
       return answer.yes
     }
-    const decided = await decide(await fileToUse({ file, text, env: {}, own }), { confirm, env: { HOME: folder } })
+    const decided = await decideConsent(await fileToUse({ file, text, env: {}, own }), { confirm, env: { HOME: folder } })
     return 'code' in decided ? decided : undefined
   }
   return { folder, asked, answer, look }

@@ -7,7 +7,7 @@ import {
   type Recommended,
   recommendedOf,
 } from '../../features/reliability/recommendations/client.ts'
-import { judge } from '../../transports/outbound/destination.ts'
+import { judgeDestination } from '../../transports/outbound/destination.ts'
 import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
 import type { Candidate, CandidateSource, Found } from './candidate.ts'
@@ -44,7 +44,7 @@ export async function ofServer(server: Recommender, wish: string, limit: number,
 /** What a server names has no address yet; one to read about it must be one that may be read. */
 function named(recommended: readonly Recommended[], source: CandidateSource, options: LocalOptions): readonly Candidate[] {
   return recommended.map(({ server, confidence, registryUrl, authFlow }) => {
-    const refused = registryUrl === undefined ? undefined : judge(registryUrl, options)
+    const refused = registryUrl === undefined ? undefined : judgeDestination(registryUrl, options)
     const bad = refused instanceof Error
     return {
       ...blank(server, confidence, source, options.trusted(source.name)),

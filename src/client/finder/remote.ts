@@ -4,12 +4,12 @@ import {
   type CatalogEntry,
   catalogEntries,
   type ListedServer,
+  listedServerOf,
   registryPage,
-  serverOf,
 } from '../../features/reliability/recommendations/listing.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { parse } from '../../jsonrpc/parse.ts'
-import { judge } from '../../transports/outbound/destination.ts'
+import { judgeDestination } from '../../transports/outbound/destination.ts'
 import { createOutbound, type OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Candidate, CandidateSource, FinderFault, Found } from './candidate.ts'
 
@@ -37,7 +37,7 @@ export class Remotes {
   /** A registry that has the official API, below this address. */
   registry(base: string): Ask {
     return async wish => {
-      return joined(await Promise.all(searched(wish).map(word => this.#search(base, word, wish))))
+      return joinedFindings(await Promise.all(searched(wish).map(word => this.#search(base, word, wish))))
     }
   }
 
@@ -48,18 +48,18 @@ export class Remotes {
       const fitting = catalogEntries(await this.#json(href)).filter(({ about }) => fit(wish, about) !== undefined)
       const source = { kind: 'catalog', name: site } as const
       const read = async ({ url = '', card }: CatalogEntry): Promise<Found> =>
-        this.#told([serverOf(card ?? (await this.#json(url)))], wish, source)
+        this.#told([listedServerOf(card ?? (await this.#json(url)))], wish, source)
       const cards = fitting
         .slice(0, most.cards)
-        .map(entry => read(entry).catch(error => ({ candidates: [], faults: [faultOf(entry.url ?? site, error)] })))
-      return joined(await Promise.all(cards))
+        .map(entry => read(entry).catch(error => ({ candidates: [], faults: [finderFaultOf(entry.url ?? site, error)] })))
+      return joinedFindings(await Promise.all(cards))
     }
   }
 
   /** The card of the server at this address. */
   card(server: string): Ask {
     return async wish => {
-      const listed = serverOf(await this.#json(`${server.replace(/\/$/, '')}/server-card`))
+      const listed = listedServerOf(await this.#json(`${server.replace(/\/$/, '')}/server-card`))
       return this.#told([listed], wish, { kind: 'card', name: server })
     }
   }
@@ -93,14 +93,14 @@ export class Remotes {
   #told(listed: readonly ListedServer[], wish: string, source: CandidateSource, least?: Confidence): Found {
     const faults: FinderFault[] = []
     // Only who is on this machine himself may lead there.
-    const own = judge(source.name, this.#options)
+    const own = judgeDestination(source.name, this.#options)
     const rule = { ...this.#options, loopback: !(own instanceof Error) && own.loopback }
     const candidates = listed.flatMap((server): Candidate[] => {
       const { name, title, description, version, packages, deprecated } = server
       const fits = fit(wish, [name, title, description].join(' ')) ?? least
       if (fits === undefined) return []
       const remotes = server.remotes.filter(({ url }) => {
-        const judged = judge(url, rule)
+        const judged = judgeDestination(url, rule)
         if (judged instanceof Error) faults.push({ source: source.name, reason: `${clip(name)}: ${judged.message}` })
         return !(judged instanceof Error)
       })
@@ -122,10 +122,10 @@ function searched(wish: string): readonly string[] {
   return words.sort((one, other) => other.length - one.length).slice(0, most.words)
 }
 
-export function joined(found: readonly Found[]): Found {
+export function joinedFindings(found: readonly Found[]): Found {
   return { candidates: found.flatMap(each => each.candidates), faults: found.flatMap(each => each.faults) }
 }
 
-export function faultOf(source: string, error: unknown): FinderFault {
+export function finderFaultOf(source: string, error: unknown): FinderFault {
   return { source: clip(source), reason: clip(error instanceof Error ? error.message : String(error), 300) }
 }

@@ -6,7 +6,7 @@ import { surestFirst } from '../../features/reliability/recommendations/client.t
 import type { Candidate, Found } from './candidate.ts'
 import type { FinderOptions } from './finder.ts'
 import { type LocalOptions, ofManifest, ofServer, type Recommender } from './local.ts'
-import { type Ask, faultOf, joined, Remotes } from './remote.ts'
+import { type Ask, finderFaultOf, joinedFindings, Remotes } from './remote.ts'
 
 export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
 
@@ -18,7 +18,7 @@ export function createSearch(options: FinderOptions, ttlMs: number): Search {
   const remotes = remotesOf(options, local)
   const kept = new Kept<Found>(clock, ttlMs)
   const ask = (source: string, key: string, make: () => Promise<Found>): Promise<Found> =>
-    kept.get(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [faultOf(source, error)] }))
+    kept.get(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [finderFaultOf(source, error)] }))
 
   return async (wish, limit, remote, signal) => {
     // What is asked is asked for all who want to know it: one who gives up leaves it to the others.
@@ -28,10 +28,10 @@ export function createSearch(options: FinderOptions, ttlMs: number): Search {
         ofServer(server, wish, limit, { ...outbound, trusted: () => isTrusted(server, servers, known) }),
       ),
     )
-    const near = sorted(joined([...manifests.map(find => find(wish)), ...(await all(named))]))
+    const near = sorted(joinedFindings([...manifests.map(find => find(wish)), ...(await all(named))]))
     if (!remote || near.candidates.length >= limit) return first(near, limit)
     const far = await all(remotes.map(([source, askIt]) => ask(source, wish, () => askIt(wish))))
-    return first(sorted(joined([near, ...far])), limit)
+    return first(sorted(joinedFindings([near, ...far])), limit)
   }
 }
 

@@ -1,6 +1,6 @@
 /** A server as a child process: one frame a line, and all that its standard output says, frame or not. */
 import { realClock } from '../../core/clock.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import { type RunningCommand, runCommand } from '../../transports/stdio/command.ts'
 import { Failed, type Subject } from '../scenario.ts'
 import type { Pipe, PipeSink } from './pipe.ts'
@@ -63,7 +63,7 @@ function readLines(running: RunningCommand, sink: PipeSink, stderr: readonly str
   running.output.once('close', () => {
     if (rest !== '') sink.frame(rest)
     // Its output may close a little before it has ended.
-    within(running.exited, exitMs, realClock).finally(() => sink.closed(ending(running, stderr)))
+    settlesWithin(running.exited, exitMs, realClock).finally(() => sink.closed(ending(running, stderr)))
   })
 }
 
@@ -83,7 +83,7 @@ function childFace(running: () => RunningCommand | undefined, stderr: readonly s
     endInput: () => void running()?.input.end(),
     exited: async ms => {
       const command = running()
-      return command === undefined || within(command.exited, ms, realClock)
+      return command === undefined || settlesWithin(command.exited, ms, realClock)
     },
     get status() {
       return running()?.status

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import { type Op, put, type Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { Audit, type AuditOptions } from './audit.ts'
+import { Audit, type AuditLogOptions } from './audit.ts'
 
-function world(options: Partial<AuditOptions> = {}) {
+function world(options: Partial<AuditLogOptions> = {}) {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   const start = (on: Store = store) => new Audit({ store: on, clock, ...options })

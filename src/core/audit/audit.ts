@@ -2,13 +2,13 @@
  * The audit log: decisions that matter, each written in the commit that makes it so. Beside it grows a chain of digests, each over
  * the lines since the one before and over that one: whoever changes, drops or inserts a line later breaks it from there on.
  */
-import { append, type LogEntry, type Op, type Position, type Store, trim } from '../../stores/store.ts'
+import { append, type LogEntry, type LogPosition, type Op, type Store, trim } from '../../stores/store.ts'
 import type { Cancel, Clock } from '../clock.ts'
 import { digestText } from '../digest.ts'
 import { lastPosition } from '../feed/occurrence.ts'
-import { type AuditFacts, type AuditLine, type Link, linkOf, readLine, writeLine } from './line.ts'
+import { type AuditChainLink, type AuditFacts, type AuditLine, linkOf, readLine, writeLine } from './line.ts'
 
-export interface AuditOptions {
+export interface AuditLogOptions {
   readonly store: Store
   readonly clock: Clock
   /** How long lines are kept. Default 90 days. */
@@ -20,7 +20,7 @@ export interface AuditOptions {
 }
 
 export interface AuditReadOptions extends AuditFilter {
-  readonly after?: Position
+  readonly after?: LogPosition
   /** Default 100, at most 1,000. */
   readonly limit?: number
 }
@@ -28,9 +28,9 @@ export interface AuditReadOptions extends AuditFilter {
 /** What a look at the whole log found. */
 export type AuditVerdict =
   /** `chained` is the last line that the chain covers, `head` its digest: kept elsewhere, it proves even a rewritten chain wrong. */
-  | { readonly ok: true; readonly lines: number; readonly chained: Position; readonly head: string }
+  | { readonly ok: true; readonly lines: number; readonly chained: LogPosition; readonly head: string }
   /** Up to `after` all is as it was written; what follows is not. */
-  | { readonly ok: false; readonly after: Position; readonly why: string }
+  | { readonly ok: false; readonly after: LogPosition; readonly why: string }
 
 const lines = 'audit'
 const links = 'audit-chain'
@@ -41,13 +41,13 @@ const atOnce = 250
 const chainMs = 1_000
 
 export class Audit {
-  readonly #options: AuditOptions
+  readonly #options: AuditLogOptions
   #written = 0
-  #known: Position = 0
+  #known: LogPosition = 0
   #timer: Cancel | undefined = undefined
   #chaining: Promise<void> | undefined = undefined
 
-  constructor(options: AuditOptions) {
+  constructor(options: AuditLogOptions) {
     this.#options = options
   }
 
@@ -86,7 +86,7 @@ export class Audit {
   async verify(): Promise<AuditVerdict> {
     await this.chain()
     const { store } = this.#options
-    let anchor: Link | undefined
+    let anchor: AuditChainLink | undefined
     let [count, at] = [0, 0]
     for (;;) {
       const page = await store.read(links, { after: at, limit: 100 })
@@ -143,7 +143,7 @@ export class Audit {
       const fresh = await store.read(lines, { after: before.upto, limit: atOnce })
       const upto = fresh.at(-1)?.position
       if (upto === undefined) return
-      const link: Link = { upto, at: clock.now(), hash: await hashOf(before.hash, fresh) }
+      const link: AuditChainLink = { upto, at: clock.now(), hash: await hashOf(before.hash, fresh) }
       // At that place or not at all: where two processes chain at once, one looks again.
       const ops = [append(links, JSON.stringify(link), this.#known + 1), ...(await this.#forgetting(upto))]
       if ((await store.commit(ops)).ok && fresh.length < atOnce) return
@@ -151,7 +151,7 @@ export class Audit {
   }
 
   /** The oldest links whose time is over, all but the last of which the rest hangs on, go with their lines. */
-  async #forgetting(upto: Position): Promise<readonly Op[]> {
+  async #forgetting(upto: LogPosition): Promise<readonly Op[]> {
     const { store, clock, keepMs = 90 * 86_400_000, keep = 1_000_000 } = this.#options
     const oldest = (await store.read(links, { limit: 100 })).map(({ position, value }) => ({ position, link: linkOf(value) }))
     const over = oldest
@@ -162,20 +162,20 @@ export class Audit {
   }
 
   /** The lines after one position up to another; undefined where one is missing. */
-  async #between(after: Position, upto: Position): Promise<readonly LogEntry[] | undefined> {
+  async #between(after: LogPosition, upto: LogPosition): Promise<readonly LogEntry[] | undefined> {
     const found = upto - after > perLink ? [] : await this.#options.store.read(lines, { after, limit: upto - after })
     const whole = found.length === upto - after && found.every(({ position }, i) => position === after + 1 + i)
     return whole ? found : undefined
   }
 }
 
-const noLink: Link = { upto: 0, at: 0, hash: '' }
+const noLink: AuditChainLink = { upto: 0, at: 0, hash: '' }
 
 function hashOf(before: string, covered: readonly LogEntry[]): Promise<string> {
   return digestText(`${before}\n${JSON.stringify(covered.map(({ value }) => value))}`)
 }
 
-function broken(since: Link | undefined, why: string): AuditVerdict {
+function broken(since: AuditChainLink | undefined, why: string): AuditVerdict {
   return { ok: false, after: since?.upto ?? 0, why }
 }
 
@@ -216,7 +216,7 @@ function fits(line: AuditLine, { since, until, event, outcome, tool, client, sub
 }
 
 /** In the order in which they were written, from after a position on. Ends where what follows is too young. */
-async function* findLines(store: Store, log: string, filter: AuditFilter, from: Position): AsyncGenerator<AuditLine> {
+async function* findLines(store: Store, log: string, filter: AuditFilter, from: LogPosition): AsyncGenerator<AuditLine> {
   let after = filter.since === undefined ? from : Math.max(from, await before(store, log, filter.since - disorderMs))
   for (;;) {
     const page = (await store.read(log, { after, limit: pageLines })).map(readLine)
@@ -229,7 +229,7 @@ async function* findLines(store: Store, log: string, filter: AuditFilter, from: 
 }
 
 /** A position before all lines of this time and later, by halves. */
-async function before(store: Store, log: string, time: number): Promise<Position> {
+async function before(store: Store, log: string, time: number): Promise<LogPosition> {
   let [low, high] = [0, await lastPosition(store, log, 0)]
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2)

@@ -1,7 +1,7 @@
 /** One line of the audit log, and one link of the chain over it. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { LogEntry, Position } from '../../stores/store.ts'
+import type { LogEntry, LogPosition } from '../../stores/store.ts'
 
 /** What is written down. */
 export type AuditEvent =
@@ -35,14 +35,14 @@ export interface AuditFacts {
 }
 
 export interface AuditLine extends AuditFacts {
-  readonly position: Position
+  readonly position: LogPosition
   /** Milliseconds since the epoch. */
   readonly at: number
 }
 
 /** A digest over all lines up to one. */
-export interface Link {
-  readonly upto: Position
+export interface AuditChainLink {
+  readonly upto: LogPosition
   readonly at: number
   readonly hash: string
 }
@@ -94,11 +94,11 @@ export function readLine({ position, value }: LogEntry): AuditLine {
 }
 
 /** Undefined where it is none. */
-export function linkOf(text: string): Link | undefined {
+export function linkOf(text: string): AuditChainLink | undefined {
   try {
     const link: unknown = JSON.parse(text)
     if (!isRecord(link) || typeof link['hash'] !== 'string') return undefined
-    return [link['upto'], link['at']].every(Number.isSafeInteger) ? (link as unknown as Link) : undefined
+    return [link['upto'], link['at']].every(Number.isSafeInteger) ? (link as unknown as AuditChainLink) : undefined
   } catch {
     return undefined
   }

@@ -3,7 +3,7 @@
  * who was away longer is told that something is missing, never left to think that nothing was. How occurrences are delivered
  * is a matter of whoever reads.
  */
-import { append, type LogEntry, type Op, type Position, put, type Store, trim } from '../../stores/store.ts'
+import { append, type LogEntry, type LogPosition, type Op, put, type Store, trim } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { lastPosition, type Occurrence, readOccurrence, writeOccurrence } from './occurrence.ts'
@@ -43,7 +43,7 @@ interface PageOptions {
 export interface FeedPage {
   readonly occurrences: readonly Occurrence[]
   /** Read on after this; it has passed what the filter left out. */
-  readonly cursor: Position
+  readonly cursor: LogPosition
   /** Between the cursor that was given and this page something is missing. */
   readonly truncated: boolean
   /** There is more to read at once. */
@@ -56,7 +56,7 @@ export class Feed {
   readonly clock: Clock
   readonly #options: Required<FeedOptions>
   /** A position that was there once. */
-  #known: Position = 0
+  #known: LogPosition = 0
   #written = 0
   #tidyAt: number
   #era: Promise<string> | undefined = undefined
@@ -88,7 +88,7 @@ export class Feed {
   }
 
   /** What follows a cursor. Undefined: from the oldest that is kept. */
-  async read(after: Position | undefined, options: PageOptions = {}): Promise<FeedPage> {
+  async read(after: LogPosition | undefined, options: PageOptions = {}): Promise<FeedPage> {
     if (this.#isUntidy()) await this.tidy()
     const limit = Math.min(options.limit ?? 100, 998)
     const found = await this.#after(after, limit)
@@ -104,12 +104,12 @@ export class Feed {
   }
 
   /** Pages as they come, until the signal ends it. Pages without anything in them are left out. */
-  follow(after: Position | undefined, signal: AbortSignal, options?: PageOptions): AsyncGenerator<FeedPage, void> {
+  follow(after: LogPosition | undefined, signal: AbortSignal, options?: PageOptions): AsyncGenerator<FeedPage, void> {
     return follow(this, after, signal, options)
   }
 
   /** The cursor behind all that has happened up to now. */
-  async end(): Promise<Position> {
+  async end(): Promise<LogPosition> {
     this.#known = await lastPosition(this.store, this.log, this.#known)
     return this.#known
   }
@@ -143,7 +143,7 @@ export class Feed {
   }
 
   /** The first position that is not too old; beyond the end where all are. */
-  async #firstFresh(since: number): Promise<Position> {
+  async #firstFresh(since: number): Promise<LogPosition> {
     for (let after = 0; ; ) {
       const page = (await this.store.read(this.log, { after })).map(readOccurrence)
       const fresh = page.find(({ at }) => at > since)
@@ -155,9 +155,9 @@ export class Feed {
   }
 
   async #after(
-    after: Position | undefined,
+    after: LogPosition | undefined,
     limit: number,
-  ): Promise<{ readonly entries: readonly LogEntry[]; readonly cursor: Position; readonly truncated: boolean }> {
+  ): Promise<{ readonly entries: readonly LogEntry[]; readonly cursor: LogPosition; readonly truncated: boolean }> {
     const from = after ?? 0
     // One more than asked for at either side: that at the cursor tells whether it is still there, the last whether there is more.
     const entries = await this.store.read(this.log, { after: Math.max(0, from - 1), limit: limit + 2 })
@@ -195,7 +195,7 @@ const lookEveryMs = 1_000
 
 async function* follow(
   feed: Feed,
-  after: Position | undefined,
+  after: LogPosition | undefined,
   signal: AbortSignal,
   options?: PageOptions,
 ): AsyncGenerator<FeedPage, void> {

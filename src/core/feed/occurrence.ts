@@ -1,6 +1,6 @@
 /** An entry of a feed, the cursor that names its position, and how the last position of a log is found. */
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { LogEntry, Position, Store } from '../../stores/store.ts'
+import type { LogEntry, LogPosition, Store } from '../../stores/store.ts'
 
 export interface Occurrence {
   /** Unlike any other's: who gets it twice knows it by this. */
@@ -12,7 +12,7 @@ export interface Occurrence {
   /** Who says so. */
   readonly origin?: string
   /** Where it lies: reading goes on after it. */
-  readonly cursor: Position
+  readonly cursor: LogPosition
 }
 
 export function writeOccurrence(occurrence: Omit<Occurrence, 'cursor'>): string {
@@ -41,12 +41,12 @@ export function readOccurrence({ value, position }: LogEntry): Occurrence {
 
 const form = /^([A-Za-z0-9_-]{1,40})\.(0|[1-9a-z][0-9a-z]{0,10})$/
 
-export function cursorText(era: string, position: Position): string {
+export function cursorText(era: string, position: LogPosition): string {
   return `${era}.${position.toString(36)}`
 }
 
 /** The position. 'lost': of another feed, so that whatever there is now is new to its holder. Undefined: no cursor at all. */
-export function readCursor(era: string, text: string): Position | 'lost' | undefined {
+export function readCursor(era: string, text: string): LogPosition | 'lost' | undefined {
   const [, found, digits = ''] = form.exec(text) ?? []
   const position = Number.parseInt(digits, 36)
   if (found === undefined || !Number.isSafeInteger(position)) return undefined
@@ -56,8 +56,8 @@ export function readCursor(era: string, text: string): Position | 'lost' | undef
 // The last position of a log, which a store does not tell: found by doubling steps and then halving them.
 
 /** `known` is a position that was there once, to begin from. 0: the log is empty. */
-export async function lastPosition(store: Store, log: string, known: Position): Promise<Position> {
-  const from = async (position: Position): Promise<Position | undefined> =>
+export async function lastPosition(store: Store, log: string, known: LogPosition): Promise<LogPosition> {
+  const from = async (position: LogPosition): Promise<LogPosition | undefined> =>
     (await store.read(log, { after: position - 1, limit: 1 }))[0]?.position
   let last = (known > 0 ? await from(known) : undefined) ?? (await from(1)) ?? 0
   if (last === 0) return 0

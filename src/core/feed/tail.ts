@@ -2,7 +2,7 @@
  * The newest of a feed, read once for all who wait for it in this process. They are told as it comes; who fell behind a little
  * finds what he missed here, and who fell behind more reads the feed.
  */
-import type { Position } from '../../stores/store.ts'
+import type { LogPosition } from '../../stores/store.ts'
 import type { Feed } from './feed.ts'
 import { lengthOf, type Occurrence } from './occurrence.ts'
 
@@ -29,8 +29,8 @@ export class Tail {
   #held: Occurrence[] = []
   #length = 0
   /** What is held follows this position without a gap. */
-  #from: Position = 0
-  #end: Position = 0
+  #from: LogPosition = 0
+  #end: LogPosition = 0
   #running: { readonly stop: AbortController; readonly begun: Promise<void> } | undefined = undefined
 
   constructor(options: TailOptions) {
@@ -40,7 +40,7 @@ export class Tail {
   }
 
   /** Told is what lies behind this position. */
-  get end(): Position {
+  get end(): LogPosition {
     return this.#end
   }
 
@@ -61,7 +61,7 @@ export class Tail {
   }
 
   /** What follows a position; undefined where it is not held any more. */
-  after(position: Position, limit: number): readonly Occurrence[] | undefined {
+  after(position: LogPosition, limit: number): readonly Occurrence[] | undefined {
     if (this.#running === undefined || position < this.#from) return undefined
     // Positions have no gaps but where something was too old to be told: then fewer are held than the distance says.
     let at = Math.max(0, this.#held.length - (this.#end - position))
@@ -107,7 +107,7 @@ export class Tail {
     }
   }
 
-  #take(occurrences: readonly Occurrence[], end: Position, truncated: boolean): void {
+  #take(occurrences: readonly Occurrence[], end: LogPosition, truncated: boolean): void {
     if (truncated) {
       this.#hold([])
       this.#from = (occurrences[0]?.cursor ?? end + 1) - 1

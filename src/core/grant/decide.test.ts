@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { matches } from '../scope.ts'
-import { type Asked, decide, type Held, refusal } from './decide.ts'
+import { decide, denialProblem, type GrantRequest, type Held } from './decide.ts'
 import type { GrantTerms } from './grant.ts'
 
-const asked: Asked = {
+const asked: GrantRequest = {
   action: 'call',
   resource: 'create_ticket',
   needs: ['write:tickets'],
@@ -74,7 +74,7 @@ it('E4-3: all that is missing is named at once: what the token lacks, or what th
 
 it('E4-3: the refusal says what to ask for, and nothing else', () => {
   const decision = decide({ ...asked, needs: ['write:tickets', 'read:tickets'] }, [])
-  expect(decision.kind === 'deny' && refusal(decision)).toMatchObject({
+  expect(decision.kind === 'deny' && denialProblem(decision)).toMatchObject({
     code: 'SCOPE_INSUFFICIENT',
     category: 'auth_required',
     details: { missing_scopes: ['write:tickets', 'read:tickets'] },
@@ -152,7 +152,7 @@ it('X7: whatever a message says of itself beside what is asked, the decision is 
 
 it('X7: the name under which a grant is kept selects nothing: by another source or id it gives no more and no less', () => {
   const renamed = ({ grant, ...rest }: Held, source: string, id: string): Held => ({ ...rest, grant: { ...grant, source, id } })
-  const gist = (asked: Asked, grants: readonly Held[]) => {
+  const gist = (asked: GrantRequest, grants: readonly Held[]) => {
     const { kind, ...rest } = decide(asked, grants)
     return 'missing' in rest ? [kind, rest.missing] : [kind]
   }

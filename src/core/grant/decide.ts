@@ -7,7 +7,7 @@ import { type Problem, problem } from '../problem.ts'
 import { matches } from '../scope.ts'
 import type { Grant } from './grant.ts'
 
-export interface Asked {
+export interface GrantRequest {
   /** What is to be done, e.g. `call`. */
   readonly action: string
   /** On what, e.g. the name of a tool. */
@@ -45,9 +45,9 @@ export type Decision =
   | { readonly kind: 'allow'; readonly uses: readonly GrantUse[] }
   /** Allowed once these were done: asking the person, as a rule. `binding` is what they approve. */
   | { readonly kind: 'ask'; readonly obligations: readonly string[]; readonly binding: string | undefined }
-  | Denial
+  | GrantDenial
 
-export interface Denial {
+export interface GrantDenial {
   readonly kind: 'deny'
   readonly reason: 'missing' | 'forbidden' | 'evaluation_error'
   /** Everything that is missing, not only the first. */
@@ -56,7 +56,7 @@ export interface Denial {
   readonly cause?: unknown
 }
 
-export function decide(asked: Asked, held: readonly Held[]): Decision {
+export function decide(asked: GrantRequest, held: readonly Held[]): Decision {
   const here = held.filter(({ grant }) => matches(grant.resource, asked.resource))
   const forbidden = [asked.action, ...asked.needs].find(action => here.some(one => gives(one, 'forbid', action)))
   if (forbidden !== undefined)
@@ -79,7 +79,7 @@ export function decide(asked: Asked, held: readonly Held[]): Decision {
 }
 
 /** A denial as it is told to whoever was denied. */
-export function refusal(denial: Denial): Problem {
+export function denialProblem(denial: GrantDenial): Problem {
   if (denial.reason === 'missing')
     return problem('SCOPE_INSUFFICIENT', denial.why, {
       details: { missing_scopes: denial.missing },
@@ -91,7 +91,7 @@ export function refusal(denial: Denial): Problem {
 }
 
 /** What covers a need: the token alone, a grant, or nothing. */
-function right(asked: Asked, here: readonly Held[], need: string): Held | 'token' | undefined {
+function right(asked: GrantRequest, here: readonly Held[], need: string): Held | 'token' | undefined {
   if (asked.scopes !== undefined && !asked.scopes.includes(need)) return undefined
   if (asked.scopes !== undefined && !asked.narrowed) return 'token'
   return best(here.filter(one => gives(one, 'permit', need) && isFor(one, asked.binding)))
@@ -116,7 +116,7 @@ function best(candidates: readonly Held[]): Held | undefined {
   )
 }
 
-function whyMissing(asked: Asked, missing: readonly string[]): string {
+function whyMissing(asked: GrantRequest, missing: readonly string[]): string {
   const source = asked.narrowed ? ', which the grant presented with it does not give, or no longer' : ''
   return `${clip(asked.resource)} needs ${listed(missing)}${source}`
 }

@@ -9,7 +9,7 @@ import { put, type Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import type { Decision, GrantUse } from './decide.ts'
 import type { GrantTerms } from './grant.ts'
-import { Grants, type Question } from './grants.ts'
+import { type GrantQuestion, Grants } from './grants.ts'
 
 const permit: GrantTerms = { effect: 'permit', action: 'write:*', resource: '*', source: 'negotiation' }
 const confirmed: GrantTerms = {
@@ -20,8 +20,8 @@ const confirmed: GrantTerms = {
   bound: ['d1'],
   source: 'confirmation',
 }
-const call: Question = { owner: 'ann', action: 'call', resource: 'create', needs: ['write:tickets'] }
-const deletion: Question = { ...call, resource: 'delete', needs: [], obligations: ['confirm'], binding: () => 'd1' }
+const call: GrantQuestion = { owner: 'ann', action: 'call', resource: 'create', needs: ['write:tickets'] }
+const deletion: GrantQuestion = { ...call, resource: 'delete', needs: [], obligations: ['confirm'], binding: () => 'd1' }
 
 /** Processes on one store and one clock. */
 function world(perOwner = 1_000) {
@@ -37,7 +37,7 @@ function usesOf(decision: Decision): readonly GrantUse[] {
   return decision.uses
 }
 
-async function kind(grants: Grants, question: Question): Promise<string> {
+async function kind(grants: Grants, question: GrantQuestion): Promise<string> {
   return (await grants.decide(question)).kind
 }
 

@@ -10,7 +10,7 @@ import { lifetimeMs } from '../duration.ts'
 import { problem } from '../problem.ts'
 import { mostScopes } from '../scope.ts'
 import { quotaExhausted } from '../share.ts'
-import { type Asked, type Decision, decide, type GrantUse, type Held } from './decide.ts'
+import { type Decision, decide, type GrantRequest, type GrantUse, type Held } from './decide.ts'
 import {
   boundKey,
   checkTerms,
@@ -48,7 +48,7 @@ interface GrantWrite {
 }
 
 /** What is to be decided. */
-export interface Question {
+export interface GrantQuestion {
   /** The key of the principal; undefined where nobody is known: then no grant counts. */
   readonly owner: string | undefined
   readonly action: string
@@ -182,10 +182,10 @@ export class Grants {
    * Changes nothing, so that asking beforehand gives what the call itself would get. Where it cannot be evaluated, it is denied.
    * `taken` are uses that this call has counted already: with them a decision can be taken again while it runs, or at its end.
    */
-  async decide(question: Question, taken: readonly GrantUse[] = []): Promise<Decision> {
+  async decide(question: GrantQuestion, taken: readonly GrantUse[] = []): Promise<Decision> {
     try {
       const needs = question.needs ?? [question.action]
-      const asked: Asked = {
+      const asked: GrantRequest = {
         action: question.action,
         resource: question.resource,
         needs: [...new Set(typeof needs === 'function' ? await needs(question.arguments ?? {}) : needs)],
@@ -258,7 +258,7 @@ export class Grants {
   }
 
   /** Of those, the ones that have a say in a decision: where permits are presented, no others permit. */
-  async #heard(question: Question): Promise<readonly Counting[]> {
+  async #heard(question: GrantQuestion): Promise<readonly Counting[]> {
     const { owner, presented = [], approvals = [] } = question
     if (owner === undefined) return []
     const found = await this.counting(owner, [...new Set([...presented, ...approvals])])

@@ -21,7 +21,7 @@ import {
   unitKey,
   unwind,
 } from './unit.ts'
-import { ended, type UnitReport, type Units } from './units.ts'
+import { type UnitReport, type Units, unitEndedError } from './units.ts'
 
 export interface RollbackOptions {
   readonly units: Units
@@ -56,7 +56,7 @@ export async function rollback(
 ): Promise<UnitReport | undefined> {
   const { units } = options
   const unit = await units.change(owner, id, (unit, entry) => {
-    if (unit.status === 'committed') throw ended(unit)
+    if (unit.status === 'committed') throw unitEndedError(unit)
     if (unit.status !== 'open' || due?.(unit) === false) return undefined
     const after: Unit = { ...unit, status: 'rolling_back', reason, activeAt: units.clock.now() }
     return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version })] }
@@ -228,7 +228,7 @@ export async function neglected(
   over?: (owner: string, unit: Unit) => Promise<string | undefined>,
 ): Promise<readonly Neglected[]> {
   const found: Neglected[] = []
-  for await (const each of listed(units, unfinishedPrefix)) {
+  for await (const each of listedUnits(units, unfinishedPrefix)) {
     const { owner, unit } = each
     const idle = unit.status === 'open' && isIdle(unit, units.clock.now())
     const free = unit.status === 'rolling_back' && (await units.store.get(leaseKey(owner, unit.id))) === undefined
@@ -247,7 +247,7 @@ export function isIdle({ activeAt, timeoutMs }: Unit, now: number): boolean {
 export async function stuck(units: Units, most = 1000): Promise<readonly Owned[]> {
   const found: Owned[] = []
   for (const prefix of [stuckPrefix, unfinishedPrefix])
-    for await (const each of listed(units, prefix)) {
+    for await (const each of listedUnits(units, prefix)) {
       if (found.length >= most) return found
       if (each.unit.status !== 'open') found.push(each)
     }
@@ -265,7 +265,7 @@ export interface Owned {
 }
 
 /** The units that an index names; of one owner where the prefix is within that owner's part. */
-export async function* listed(units: Units, prefix: string): AsyncGenerator<Owned, void, undefined> {
+export async function* listedUnits(units: Units, prefix: string): AsyncGenerator<Owned, void, undefined> {
   const index = prefix.indexOf('/') + 1
   for (let after: string | undefined; ; ) {
     const page = await units.store.scan(prefix, after === undefined ? {} : { after })

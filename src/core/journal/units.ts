@@ -176,14 +176,14 @@ export class Units {
     const entry = await this.store.get(stepKey(owner, id, order))
     if (found === undefined || entry === undefined) throw unknownUnit()
     const step: Step = { ...readStep(entry.value), runner: this.runners.id }
-    if (found.unit.status !== 'open' || step.status !== 'running') throw ended(found.unit)
+    if (found.unit.status !== 'open' || step.status !== 'running') throw unitEndedError(found.unit)
     if (!(await this.store.commit([put(entry.key, JSON.stringify(step), { ifVersion: entry.version })])).ok)
       throw problem('TRANSACTION_CONFLICT', `Step ${step.id} goes on elsewhere`, { category: 'transient' })
     return enrolment(this, owner, found.unit, step)
   }
 
   async #enrolling(owner: string, unit: Unit, entry: Entry, wanted: StepWanted): Promise<Changed> {
-    if (unit.status !== 'open') throw ended(unit)
+    if (unit.status !== 'open') throw unitEndedError(unit)
     if (wanted.inverse === undefined && !unit.irreversible)
       throw problem(
         'TRANSACTION_CONFLICT',
@@ -232,7 +232,7 @@ export class Units {
     const steps = await this.stepsOf(owner, id)
     const unit = await this.change(owner, id, async (unit, entry) => {
       if (unit.status === 'committed') return undefined
-      if (unit.status !== 'open') throw ended(unit)
+      if (unit.status !== 'open') throw unitEndedError(unit)
       const open = steps.find(step => step.status === 'running' || step.status === 'indeterminate')
       if (open !== undefined || unit.steps !== steps.length)
         throw problem('TRANSACTION_CONFLICT', `Step ${open?.id ?? unit.steps} is ${open?.status ?? 'running'}`, {
@@ -295,7 +295,7 @@ export function unknownUnit(): Error {
   return problem('RESOURCE_NOT_FOUND', 'There is no transaction of this id', { suggestion: 'Begin one first' })
 }
 
-export function ended(unit: Unit): Error {
+export function unitEndedError(unit: Unit): Error {
   const how = isEnded(unit) ? `is ${unit.status}` : 'is being rolled back'
   return problem('TRANSACTION_CONFLICT', `The transaction ${how} and takes no more steps`, { suggestion: 'Begin a new one' })
 }

@@ -1,31 +1,31 @@
 /** Rules about arrays (JSON Schema validation §6.4, core §10.3.1 and §11.2). */
 import {
-  anything,
+  acceptsAll,
   type Fault,
   fault,
-  isCount,
+  faultWithin,
   isList,
+  isSchemaCount,
   keyword,
-  type Rule,
   type RuleSource,
   type Run,
   rule,
-  within,
+  type SchemaRule,
 } from './bounded-rule.ts'
 import { allDistinct } from './json-equal.ts'
 
-export function arrayRules(source: RuleSource): Rule[] {
+export function arrayRules(source: RuleSource): SchemaRule[] {
   return [...sizeRules(source), ...itemRules(source), ...containsRules(source), ...unevaluatedRules(source)]
 }
 
-function sizeRules({ schema }: RuleSource): Rule[] {
-  const rules: Rule[] = []
-  const least = keyword(schema, 'minItems', isCount)
+function sizeRules({ schema }: RuleSource): SchemaRule[] {
+  const rules: SchemaRule[] = []
+  const least = keyword(schema, 'minItems', isSchemaCount)
   if (least !== undefined) {
     const short = fault(`must have at least ${least} items`)
     rules.push(onArrays(items => (items.length < least ? short : undefined)))
   }
-  const most = keyword(schema, 'maxItems', isCount)
+  const most = keyword(schema, 'maxItems', isSchemaCount)
   if (most !== undefined) {
     const long = fault(`must have at most ${most} items`)
     rules.push(onArrays(items => (items.length > most ? long : undefined)))
@@ -38,7 +38,7 @@ function sizeRules({ schema }: RuleSource): Rule[] {
 }
 
 /** Up to 2019-09 a list under `items` is what `prefixItems` is now, and `additionalItems` is the rest. */
-function itemRules({ schema, dialect, apply }: RuleSource): Rule[] {
+function itemRules({ schema, dialect, apply }: RuleSource): SchemaRule[] {
   const older = dialect !== '2020-12'
   const listed = older && isList(schema.items)
   const prefix =
@@ -51,8 +51,8 @@ function itemRules({ schema, dialect, apply }: RuleSource): Rule[] {
       const end = rest === undefined ? Math.min(items.length, prefix.length) : items.length
       meter.spend(1 + (end >> 2))
       for (let index = 0; index < end; index++) {
-        const found = (prefix[index] ?? rest ?? anything)(items[index], below)
-        if (found !== undefined) return within(index, found)
+        const found = (prefix[index] ?? rest ?? acceptsAll)(items[index], below)
+        if (found !== undefined) return faultWithin(index, found)
       }
       if (seen !== undefined) seen.upTo = Math.max(seen.upTo, others === undefined ? end : items.length)
       return undefined
@@ -60,11 +60,11 @@ function itemRules({ schema, dialect, apply }: RuleSource): Rule[] {
   ]
 }
 
-function containsRules({ schema, dialect, apply }: RuleSource): Rule[] {
+function containsRules({ schema, dialect, apply }: RuleSource): SchemaRule[] {
   if (schema.contains === undefined) return []
   const contains = apply(schema.contains)
-  const least = keyword(schema, 'minContains', isCount) ?? 1
-  const most = keyword(schema, 'maxContains', isCount) ?? Number.POSITIVE_INFINITY
+  const least = keyword(schema, 'minContains', isSchemaCount) ?? 1
+  const most = keyword(schema, 'maxContains', isSchemaCount) ?? Number.POSITIVE_INFINITY
   const few = fault(`must hold at least ${least} items of the form that is asked for`)
   const many = fault(`must hold at most ${most} items of the form that is asked for`)
   return [
@@ -84,7 +84,7 @@ function containsRules({ schema, dialect, apply }: RuleSource): Rule[] {
   ]
 }
 
-function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
+function unevaluatedRules({ schema, apply }: RuleSource): SchemaRule[] {
   if (schema.unevaluatedItems === undefined) return []
   const unevaluated = apply(schema.unevaluatedItems)
   const test = onArrays((items, { meter, seen, below }) => {
@@ -93,7 +93,7 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
     for (let index = seen.upTo; index < items.length; index++) {
       if (seen.items.has(index)) continue
       const found = unevaluated(items[index], below)
-      if (found !== undefined) return within(index, found)
+      if (found !== undefined) return faultWithin(index, found)
     }
     seen.upTo = items.length
     return undefined
@@ -101,6 +101,6 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
   return [rule(test.test, 1)]
 }
 
-function onArrays(test: (items: readonly unknown[], run: Run) => Fault | undefined): Rule {
+function onArrays(test: (items: readonly unknown[], run: Run) => Fault | undefined): SchemaRule {
   return rule((data, run) => (isList(data) ? test(data, run) : undefined))
 }

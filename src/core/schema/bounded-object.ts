@@ -5,21 +5,21 @@ import {
   type Apply,
   type Fault,
   fault,
-  isCount,
+  faultWithin,
   isNames,
+  isSchemaCount,
   keyword,
   type Members,
-  type Rule,
   type RuleSource,
   type Run,
   rule,
+  type SchemaRule,
   type Seen,
-  within,
 } from './bounded-rule.ts'
 import type { LinearPattern } from './linear-pattern.ts'
-import type { Meter } from './walk.ts'
+import type { StepMeter } from './walk.ts'
 
-export function objectRules(source: RuleSource): Rule[] {
+export function objectRules(source: RuleSource): SchemaRule[] {
   return [
     ...requiredRules(source),
     ...sizeRules(source),
@@ -31,7 +31,7 @@ export function objectRules(source: RuleSource): Rule[] {
 
 const missing = fault('is required')
 
-function requiredRules({ schema }: RuleSource): Rule[] {
+function requiredRules({ schema }: RuleSource): SchemaRule[] {
   const required = keyword(schema, 'required', isNames)
   if (required === undefined || required.length === 0) return []
   const names = [...new Set(required)]
@@ -42,15 +42,15 @@ function requiredRules({ schema }: RuleSource): Rule[] {
 function firstMissing(members: Members, names: readonly string[], { meter }: Run, lacks: Fault): Fault | undefined {
   for (const name of names) {
     meter.spend(1)
-    if (!Object.hasOwn(members, name)) return within(name, lacks)
+    if (!Object.hasOwn(members, name)) return faultWithin(name, lacks)
   }
   return undefined
 }
 
-function sizeRules({ schema, apply }: RuleSource): Rule[] {
-  const rules: Rule[] = []
-  const least = keyword(schema, 'minProperties', isCount) ?? 0
-  const most = keyword(schema, 'maxProperties', isCount) ?? Number.POSITIVE_INFINITY
+function sizeRules({ schema, apply }: RuleSource): SchemaRule[] {
+  const rules: SchemaRule[] = []
+  const least = keyword(schema, 'minProperties', isSchemaCount) ?? 0
+  const most = keyword(schema, 'maxProperties', isSchemaCount) ?? Number.POSITIVE_INFINITY
   if (least > 0 || most < Number.POSITIVE_INFINITY) {
     const few = fault(`must have at least ${least} members`)
     const many = fault(`must have at most ${most} members`)
@@ -67,7 +67,7 @@ function sizeRules({ schema, apply }: RuleSource): Rule[] {
     const odd = fault('is a name that is not allowed')
     rules.push(
       onObjects((members, run) => {
-        for (const name of run.names.of(members)) if (named(name, run.below) !== undefined) return within(name, odd)
+        for (const name of run.names.of(members)) if (named(name, run.below) !== undefined) return faultWithin(name, odd)
         return undefined
       }),
     )
@@ -75,7 +75,7 @@ function sizeRules({ schema, apply }: RuleSource): Rule[] {
   return rules
 }
 
-function memberRules({ schema, apply, pattern }: RuleSource): Rule[] {
+function memberRules({ schema, apply, pattern }: RuleSource): SchemaRule[] {
   const properties = new Map(
     Object.entries(keyword(schema, 'properties', isRecord) ?? {}).map(([name, value]) => [name, apply(value)]),
   )
@@ -101,7 +101,7 @@ function memberTest(properties: ReadonlyMap<string, Apply>, additional: Apply | 
       const test = properties.get(name) ?? additional
       if (test === undefined) continue
       const found = test(members[name], below)
-      if (found !== undefined) return within(name, found)
+      if (found !== undefined) return faultWithin(name, found)
       if (seen !== undefined) look(name, seen, meter)
     }
     return undefined
@@ -135,7 +135,7 @@ function patternTest(
         evaluated = true
         found = additional(members[name], below)
       }
-      if (found !== undefined) return within(name, found)
+      if (found !== undefined) return faultWithin(name, found)
       if (evaluated && seen !== undefined) look(name, seen, meter)
     }
     return undefined
@@ -143,7 +143,7 @@ function patternTest(
 }
 
 /** From here on the member counts as looked at. */
-function look(name: string, seen: Seen, meter: Meter): void {
+function look(name: string, seen: Seen, meter: StepMeter): void {
   meter.spend(6)
   seen.names.add(name)
 }
@@ -155,7 +155,7 @@ function additionalApply(schema: unknown, apply: (schema: unknown) => Apply): Ap
 }
 
 /** What must hold where a member is there; `dependencies` is what 2019-09 divided into the two others. */
-function dependentRules({ schema, apply }: RuleSource): Rule[] {
+function dependentRules({ schema, apply }: RuleSource): SchemaRule[] {
   const dependents = new Map<string, Apply[]>()
   for (const list of ['dependentRequired', 'dependencies', 'dependentSchemas']) {
     for (const [name, value] of Object.entries(keyword(schema, list, isRecord) ?? {})) {
@@ -186,7 +186,7 @@ function neededWith(name: string, needed: readonly string[]): Apply {
   return (data, run) => firstMissing(data as Members, names, run, lacks)
 }
 
-function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
+function unevaluatedRules({ schema, apply }: RuleSource): SchemaRule[] {
   if (schema.unevaluatedProperties === undefined) return []
   const unevaluated = additionalApply(schema.unevaluatedProperties, apply)
   const { test } = onObjects((members, { meter, names, seen, below }) => {
@@ -196,7 +196,7 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
     for (const name of all) {
       if (seen.names.has(name)) continue
       const found = unevaluated(members[name], below)
-      if (found !== undefined) return within(name, found)
+      if (found !== undefined) return faultWithin(name, found)
       look(name, seen, meter)
     }
     return undefined
@@ -204,6 +204,6 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
   return [rule(test, 1)]
 }
 
-function onObjects(test: (members: Members, run: Run) => Fault | undefined): Rule {
+function onObjects(test: (members: Members, run: Run) => Fault | undefined): SchemaRule {
   return rule((data, run) => (isRecord(data) ? test(data, run) : undefined))
 }

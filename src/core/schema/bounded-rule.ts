@@ -3,7 +3,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Dialect } from './engine.ts'
 import type { LinearPattern } from './linear-pattern.ts'
 import { type JsonSchema, SchemaError } from './schema.ts'
-import type { Meter } from './walk.ts'
+import type { StepMeter } from './walk.ts'
 
 export interface Fault {
   /** From the value outwards: each level adds its name on the way up, so that success costs nothing. Absent: the value itself. */
@@ -27,9 +27,9 @@ export const typeBits: ReadonlyMap<string, number> = new Map([
 export type Apply = (data: unknown, run: Run) => Fault | undefined
 
 /** What every value passes: rules that only say so are left out. */
-export const anything: Apply = () => undefined
+export const acceptsAll: Apply = () => undefined
 
-export interface Rule {
+export interface SchemaRule {
   /** Rules of order 1 come after all of order 0. */
   readonly order: 0 | 1
   readonly test: Apply
@@ -45,7 +45,7 @@ export interface RuleSource {
   pattern(source: string, mustHave: boolean): LinearPattern | undefined
 }
 
-export function rule(test: Apply, order: 0 | 1 = 0): Rule {
+export function rule(test: Apply, order: 0 | 1 = 0): SchemaRule {
   return { order, test }
 }
 
@@ -55,13 +55,13 @@ export function fault(message: string, types = 0): Fault {
 }
 
 /** A fault of a member or an item, as seen from the value that holds it. Written member by member: a union fails by the ten thousand. */
-export function within(name: PropertyKey, found: Fault): Fault {
+export function faultWithin(name: PropertyKey, found: Fault): Fault {
   if (found.segments === undefined) return { segments: [name], message: found.message, types: found.types }
   found.segments.push(name)
   return found
 }
 
-export function isCount(value: unknown): value is number {
+export function isSchemaCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0
 }
 
@@ -98,7 +98,7 @@ export class Seen {
   upTo = 0
 
   /** Counts what another has looked at as looked at here. */
-  take({ names, items, upTo }: Seen, meter: Meter): void {
+  take({ names, items, upTo }: Seen, meter: StepMeter): void {
     meter.spend(6 * (names.size + items.size))
     for (const name of names) this.names.add(name)
     for (const item of items) this.items.add(item)
@@ -113,12 +113,12 @@ const fewMembers = 64
 
 /** The names of an object's members: many rules may ask for those of the same object, and a large one takes long. */
 class Names {
-  readonly #meter: Meter
+  readonly #meter: StepMeter
   readonly #wide = new Map<Members, readonly string[]>()
   #last: Members | undefined = undefined
   #names: readonly string[] = []
 
-  constructor(meter: Meter) {
+  constructor(meter: StepMeter) {
     this.#meter = meter
   }
 
@@ -137,14 +137,14 @@ class Names {
 }
 
 export class Run {
-  readonly meter: Meter
+  readonly meter: StepMeter
   readonly names: Names
   /** Only where some schema around asks. */
   readonly seen: Seen | undefined
   /** The same for the values within, whose members and items are nobody's business out here. */
   readonly below: Run
 
-  constructor(meter: Meter, names: Names = new Names(meter), seen?: Seen, below?: Run) {
+  constructor(meter: StepMeter, names: Names = new Names(meter), seen?: Seen, below?: Run) {
     this.meter = meter
     this.names = names
     this.seen = seen

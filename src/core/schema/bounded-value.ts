@@ -3,31 +3,31 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import {
   type Apply,
-  anything,
+  acceptsAll,
   type Fault,
   fault,
-  isCount,
+  faultWithin,
   isList,
   isNames,
   isNumber,
+  isSchemaCount,
   isText,
   keyword,
-  type Rule,
   type RuleSource,
   type Run,
   rule,
+  type SchemaRule,
   typeBits,
-  within,
 } from './bounded-rule.ts'
 import { Choices } from './json-equal.ts'
-import { Meter } from './walk.ts'
+import { StepMeter } from './walk.ts'
 
-export function valueRules(source: RuleSource): Rule[] {
+export function valueRules(source: RuleSource): SchemaRule[] {
   return [...typeRules(source), ...numberRules(source), ...textRules(source)]
 }
 
-function typeRules({ schema }: RuleSource): Rule[] {
-  const rules: Rule[] = []
+function typeRules({ schema }: RuleSource): SchemaRule[] {
+  const rules: SchemaRule[] = []
   const type = keyword(schema, 'type', (value): value is string | readonly string[] => isText(value) || isNames(value))
   if (type !== undefined) rules.push(typeRule([...new Set(typeof type === 'string' ? [type] : type)]))
   const choices = keyword(schema, 'enum', isList)
@@ -36,7 +36,7 @@ function typeRules({ schema }: RuleSource): Rule[] {
   return rules
 }
 
-function typeRule(types: readonly string[]): Rule {
+function typeRule(types: readonly string[]): SchemaRule {
   let allowed = 0
   for (const type of types) allowed |= typeBits.get(type) ?? 0
   const wrong = fault(clip(`must be ${types.slice(0, 20).join(' or ')}`, 200), allowed)
@@ -58,16 +58,16 @@ function typeBit(data: unknown): number {
   }
 }
 
-function choiceRule(choices: readonly unknown[]): Rule {
+function choiceRule(choices: readonly unknown[]): SchemaRule {
   // The schema was bounded before: reading it once needs no budget.
-  const allowed = new Choices(choices, new Meter(Number.POSITIVE_INFINITY))
+  const allowed = new Choices(choices, new StepMeter(Number.POSITIVE_INFINITY))
   const listed = choices.slice(0, 20).map(choice => clip(JSON.stringify(choice)))
   const wrong = fault(choices.length === 1 ? `must be ${listed[0]}` : `must be one of ${listed.join(', ')}`)
   return rule((data, { meter }) => (allowed.has(data, meter) ? undefined : wrong))
 }
 
-function numberRules({ schema }: RuleSource): Rule[] {
-  const rules: Rule[] = []
+function numberRules({ schema }: RuleSource): SchemaRule[] {
+  const rules: SchemaRule[] = []
   const add = (name: string, holds: (data: number, limit: number) => boolean, words: string) => {
     const limit = keyword(schema, name, isNumber)
     if (limit === undefined) return
@@ -82,10 +82,10 @@ function numberRules({ schema }: RuleSource): Rule[] {
   return rules
 }
 
-function textRules({ schema, pattern }: RuleSource): Rule[] {
-  const rules: Rule[] = []
-  const least = keyword(schema, 'minLength', isCount) ?? 0
-  const most = keyword(schema, 'maxLength', isCount) ?? Number.POSITIVE_INFINITY
+function textRules({ schema, pattern }: RuleSource): SchemaRule[] {
+  const rules: SchemaRule[] = []
+  const least = keyword(schema, 'minLength', isSchemaCount) ?? 0
+  const most = keyword(schema, 'maxLength', isSchemaCount) ?? Number.POSITIVE_INFINITY
   if (least > 0 || most < Number.POSITIVE_INFINITY) rules.push(lengthRule(least, most))
   const text = keyword(schema, 'pattern', isText)
   const matcher = text === undefined ? undefined : pattern(text, false)
@@ -97,7 +97,7 @@ function textRules({ schema, pattern }: RuleSource): Rule[] {
 }
 
 /** A text has at most as many characters as code units, and at least half as many: mostly that settles it. */
-function lengthRule(least: number, most: number): Rule {
+function lengthRule(least: number, most: number): SchemaRule {
   const short = fault(`must have at least ${least} characters`)
   const long = fault(`must have at most ${most} characters`)
   return rule((data, { meter }) => {
@@ -121,16 +121,16 @@ function codePoints(text: string): number {
   return count
 }
 
-export function applicatorRules(source: RuleSource): Rule[] {
+export function applicatorRules(source: RuleSource): SchemaRule[] {
   const { schema, apply, reference } = source
-  const rules: Rule[] = []
+  const rules: SchemaRule[] = []
   for (const name of ['$ref', '$dynamicRef', '$recursiveRef']) {
     const ref = keyword(schema, name, isText)
     if (ref !== undefined) rules.push(rule(reference(ref)))
   }
   for (const subschema of keyword(schema, 'allOf', isList) ?? []) {
     const test = apply(subschema)
-    if (test !== anything) rules.push(rule(test))
+    if (test !== acceptsAll) rules.push(rule(test))
   }
   const anyOf = keyword(schema, 'anyOf', isList)
   if (anyOf !== undefined) rules.push(rule(unionTest(anyOf, apply, false)))
@@ -175,7 +175,7 @@ function unionTest(schemas: readonly unknown[], apply: (schema: unknown) => Appl
     const mark = isRecord(data) && Object.hasOwn(data, name) ? data[name] : undefined
     if (typeof mark !== 'string') return all(data, run)
     const branch = byMark.get(mark)
-    return branch === undefined ? within(name, unknown) : attempt(branch, data, run, true)
+    return branch === undefined ? faultWithin(name, unknown) : attempt(branch, data, run, true)
   }
 }
 

@@ -4,13 +4,13 @@ import { expect, it } from 'vitest'
 import { loadAjv } from './ajv.ts'
 import { compileBounded } from './peer.ts'
 import type { JsonSchema } from './schema.ts'
-import { Meter } from './walk.ts'
+import { StepMeter } from './walk.ts'
 
 const bounds = { depth: 100, subschemas: 10_000 }
 const compile = await loadAjv('2020-12')
 
 function verdict(json: JsonSchema, value: unknown, dialect: '2020-12' | '2019-09' | 'draft-07' = '2020-12'): string {
-  const issue = compileBounded(json, dialect, bounds).check(value, new Meter(1e6))
+  const issue = compileBounded(json, dialect, bounds).check(value, new StepMeter(1e6))
   return issue === undefined ? 'ok' : `${issue.path}: ${issue.message}`
 }
 

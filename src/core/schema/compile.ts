@@ -1,7 +1,7 @@
 /** An author's schema, made ready: the JSON Schema that peers are shown, and the check that values pass. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../jsonrpc/message.ts'
-import { type Check, checkFor, dialectOf } from './engine.ts'
+import { type Check, checkFor, schemaDialectOf } from './engine.ts'
 import {
   type InferOutput,
   isStandardSchema,
@@ -49,7 +49,7 @@ export function compileSchema(schema: Schema, { side = 'input', where = 'schema'
       const whole = fieldsSchema(fields, (field, of, name) => jsonOf(field, of, `${where}, field "${clip(name)}"`))
       return new StandardCompiled(whole, jsonOf(whole, side, where))
     }
-    dialectOf(schema)
+    schemaDialectOf(schema)
     return new JsonCompiled(schema, where)
   }
   throw new SchemaError(

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { dialectOf } from './engine.ts'
+import { schemaDialectOf } from './engine.ts'
 
 const here = (file: string) => new URL(file, import.meta.url).href
 
@@ -48,5 +48,5 @@ it.each([
   [{ $schema: 'http://json-schema.org/draft-07/schema#' }, 'draft-07'],
   [{ $schema: 'https://json-schema.org/draft-07/schema' }, 'draft-07'],
 ])('%j is of the dialect %s', (json, dialect) => {
-  expect(dialectOf(json)).toBe(dialect)
+  expect(schemaDialectOf(json)).toBe(dialect)
 })

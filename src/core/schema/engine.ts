@@ -23,7 +23,7 @@ const dialects: ReadonlyMap<string, Dialect> = new Map([
 ])
 
 /** The dialect a schema names by `$schema`; 2020-12 if none. */
-export function dialectOf(json: JsonSchema): Dialect {
+export function schemaDialectOf(json: JsonSchema): Dialect {
   const { $schema } = json
   if ($schema === undefined) return '2020-12'
   const dialect =
@@ -68,7 +68,7 @@ const byText = new Map<string, Check>()
 export function checkFor(json: JsonSchema, where: string): Awaitable<Check> {
   const known = byIdentity.get(json)
   if (known !== undefined) return known
-  const compile = compilerFor(dialectOf(json))
+  const compile = compilerFor(schemaDialectOf(json))
   return isThenable(compile) ? compile.then(ready => compiled(json, ready, where)) : compiled(json, compile, where)
 }
 

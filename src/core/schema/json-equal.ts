@@ -3,13 +3,13 @@
  * hash before they are compared, and each step of either is counted: no value can make everything be compared with everything.
  */
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Meter } from './walk.ts'
+import type { StepMeter } from './walk.ts'
 
 /** Strings up to this length are hashed whole, longer ones by their length and so many of their characters. */
 const sampled = 64
 
 /** Equal values have equal hashes, whatever the order of their members. Depth is bounded by the frame that brought the value. */
-function hashOf(value: unknown, meter: Meter): number {
+function hashOf(value: unknown, meter: StepMeter): number {
   if (typeof value === 'string') return stringHash(value, meter)
   if (typeof value === 'number') return numberHash(value)
   if (typeof value !== 'object' || value === null) return value === true ? 3 : value === false ? 5 : 7
@@ -26,14 +26,14 @@ function hashOf(value: unknown, meter: Meter): number {
   return sum
 }
 
-function arrayHash(items: readonly unknown[], meter: Meter): number {
+function arrayHash(items: readonly unknown[], meter: StepMeter): number {
   meter.spend(2 + items.length)
   let hash = 13
   for (const item of items) hash = (Math.imul(hash, 31) + mix(hashOf(item, meter))) | 0
   return hash
 }
 
-function stringHash(text: string, meter: Meter): number {
+function stringHash(text: string, meter: StepMeter): number {
   const { length } = text
   meter.spend(1 + (Math.min(length, sampled) >> 4))
   if (length <= sampled) return rangeHash(text, 0, length, 1, length)
@@ -59,7 +59,7 @@ function mix(hash: number): number {
   return (half ^ (half >>> 15)) | 0
 }
 
-function sameJson(one: unknown, other: unknown, meter: Meter): boolean {
+function sameJson(one: unknown, other: unknown, meter: StepMeter): boolean {
   if (typeof one === 'string' && typeof other === 'string') {
     meter.spend(1 + (Math.min(one.length, other.length) >> 6))
     return one === other
@@ -80,7 +80,7 @@ function sameJson(one: unknown, other: unknown, meter: Meter): boolean {
 }
 
 /** In one pass over an open table of positions, which costs no object an item. */
-export function allDistinct(items: readonly unknown[], meter: Meter): boolean {
+export function allDistinct(items: readonly unknown[], meter: StepMeter): boolean {
   const count = items.length
   meter.spend(2 + count * 8)
   const hashes = new Int32Array(count)
@@ -106,7 +106,7 @@ export class Choices {
   readonly #others = new Map<number, unknown[]>()
 
   /** The meter pays for reading the list itself. */
-  constructor(choices: readonly unknown[], meter: Meter) {
+  constructor(choices: readonly unknown[], meter: StepMeter) {
     this.#scalars = new Set(choices.filter(choice => typeof choice !== 'object' || choice === null))
     for (const choice of choices) {
       if (typeof choice !== 'object' || choice === null) continue
@@ -117,7 +117,7 @@ export class Choices {
     }
   }
 
-  has(value: unknown, meter: Meter): boolean {
+  has(value: unknown, meter: StepMeter): boolean {
     if (typeof value !== 'object' || value === null) {
       meter.spend(typeof value === 'string' ? 1 + (value.length >> 5) : 1)
       return this.#scalars.has(value)

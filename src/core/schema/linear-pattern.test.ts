@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { linearPattern } from './linear-pattern.ts'
-import { Meter } from './walk.ts'
+import { StepMeter } from './walk.ts'
 
 const atoms = fc.constantFrom(
   'a',
@@ -94,7 +94,7 @@ it.each(['^(a+)+$', '^(a|a)*$', '^(.*a){12}$', '(x+x+)+y', 'a*a*a*a*a*b'])(
   'the evil pattern %s costs steps in proportion to the text (H10)',
   source => {
     const steps = (length: number) => {
-      const meter = new Meter(1e9)
+      const meter = new StepMeter(1e9)
       // Made anew: what one has learned of a text makes the next one cheaper.
       linearPattern(source)?.test(`${'ax'.repeat(length / 2)}!`, meter)
       return 1e9 - meter.left
@@ -119,6 +119,6 @@ it('what it has learned from one text does not change what it says of the next, 
 })
 
 it('ends by the meter when the budget is used up', () => {
-  const meter = new Meter(100)
+  const meter = new StepMeter(100)
   expect(() => linearPattern('^(a+)+$')?.test('a'.repeat(1_000), meter)).toThrow('budget')
 })

@@ -2,11 +2,11 @@
  * Regular expressions tested in time linear in the text, for patterns that come from others. All states of the automaton advance together,
  * so there is no going back; single characters are left to the native engine. Look-around and back-references have no such automaton.
  */
-import type { Meter } from './walk.ts'
+import type { StepMeter } from './walk.ts'
 
 export interface LinearPattern {
   /** Whether the pattern occurs in `text`. Each state visited is one step on the meter. */
-  test(text: string, meter?: Meter): boolean
+  test(text: string, meter?: StepMeter): boolean
 }
 
 /** Counted repetitions are written out; a pattern that grows beyond this is not taken. */
@@ -233,7 +233,7 @@ class Automaton {
   #states = new Map<string, State>()
   #others = 0
   #start: State | undefined
-  #meter: Meter | undefined
+  #meter: StepMeter | undefined
 
   constructor(program: readonly Instruction[]) {
     this.#program = program
@@ -243,7 +243,7 @@ class Automaton {
     this.#anchored = sides.every(before => ends.every(next => this.#follow([0], before, next)?.length === 0))
   }
 
-  test(text: string, meter: Meter | undefined): boolean {
+  test(text: string, meter: StepMeter | undefined): boolean {
     this.#meter = meter
     meter?.spend(1 + (text.length >> 9))
     this.#start ??= this.#state([0], 'edge')

@@ -6,12 +6,12 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { arrayRules } from './bounded-array.ts'
 import { objectRules } from './bounded-object.ts'
-import { type Apply, anything, fault, type Rule, type RuleSource, Run } from './bounded-rule.ts'
+import { type Apply, acceptsAll, fault, type RuleSource, Run, type SchemaRule } from './bounded-rule.ts'
 import { applicatorRules, valueRules } from './bounded-value.ts'
-import { type Dialect, dialectOf } from './engine.ts'
+import { type Dialect, schemaDialectOf } from './engine.ts'
 import { type LinearPattern, linearPattern } from './linear-pattern.ts'
 import { type Issue, type JsonSchema, makeIssue, SchemaError, UnsupportedSchema, type Validation } from './schema.ts'
-import { Meter, OverBudget, subschemas } from './walk.ts'
+import { OverBudget, StepMeter, subschemas } from './walk.ts'
 
 interface PeerSchemaLimits {
   /** UTF-8 bytes of its JSON text. */
@@ -46,7 +46,7 @@ export function compilePeerSchema(json: JsonSchema, limits: Partial<PeerSchemaLi
   const known = byText.get(key)
   if (known !== undefined) return known
   if (new TextEncoder().encode(text).length > whole.bytes) throw tooLarge(whole.bytes)
-  const schema = peerSchema(compileBounded(json, dialectOf(json), whole), whole.steps)
+  const schema = peerSchema(compileBounded(json, schemaDialectOf(json), whole), whole.steps)
   if (byText.size >= maxSchemas) for (const [oldest] of byText) if (byText.delete(oldest)) break
   byText.set(key, schema)
   return schema
@@ -94,7 +94,7 @@ function peerSchema(bounded: Bounded, steps: number): PeerSchema {
     unchecked: bounded.unchecked,
     validate(value) {
       try {
-        const issue = bounded.check(value, new Meter(steps))
+        const issue = bounded.check(value, new StepMeter(steps))
         return issue === undefined ? { ok: true, value } : { ok: false, issues: [issue] }
       } catch (error) {
         // A schema that refers to itself without end runs out of stack before it runs out of steps.
@@ -119,7 +119,7 @@ interface Bounded {
   /** What of the schema is not checked, and why. */
   readonly unchecked: readonly string[]
   /** The first thing that is wrong with a value. */
-  check(value: unknown, meter: Meter): Issue | undefined
+  check(value: unknown, meter: StepMeter): Issue | undefined
 }
 
 export function compileBounded(json: JsonSchema, dialect: Dialect, bounds: SchemaBounds): Bounded {
@@ -167,7 +167,7 @@ class Compiler {
   }
 
   apply(schema: unknown): Apply {
-    if (schema === true) return anything
+    if (schema === true) return acceptsAll
     if (schema === false) return () => nothing
     if (!isRecord(schema)) throw refuse(`has ${clip(JSON.stringify(schema) ?? 'nothing')} where a schema should be`)
     const known = this.#known.get(schema)
@@ -181,7 +181,7 @@ class Compiler {
     return entry.apply
   }
 
-  #rules(schema: JsonSchema): Rule[] {
+  #rules(schema: JsonSchema): SchemaRule[] {
     const source: RuleSource = {
       schema,
       dialect: this.dialect,
@@ -218,7 +218,7 @@ class Compiler {
 
 const nothing = fault('is not allowed here')
 
-function applyAll(rules: readonly Rule[]): Apply {
+function applyAll(rules: readonly SchemaRule[]): Apply {
   const tracks = rules.some(({ order }) => order > 0)
   const tests = rules.map(({ test }) => test)
   const price = 1 + (tests.length >> 2)

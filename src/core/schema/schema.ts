@@ -32,7 +32,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   }
 }
 
-declare const typed: unique symbol
+export declare const typed: unique symbol
 
 /** A JSON Schema that says (to the compiler only) what it describes. */
 type TypedJsonSchema<T> = JsonSchema & { readonly [typed]: T }

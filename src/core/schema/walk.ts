@@ -70,7 +70,7 @@ export class OverBudget extends Error {
   override readonly name = 'OverBudget'
 }
 
-export class Meter {
+export class StepMeter {
   #left: number
 
   constructor(steps: number) {

@@ -9,20 +9,20 @@ import { isInputRequired } from '../mcp/input-required/messages.ts'
 import { callTool, listTools, type Tool } from '../mcp/tools/messages.ts'
 import type { CallState, CallWorks } from '../reliability/session-state/call-state.ts'
 import { firstVersion } from '../reliability/session-state/version.ts'
-import { type Checkpoints, givenWith, reported } from './checkpoints/server.ts'
+import { givenWith, type LiveCheckpoints, reported } from './checkpoints/server.ts'
 import type { LiveCallContext } from './context.ts'
 import { liveErrorTexts } from './feature-sets/messages.ts'
 import type { LiveCaller } from './hosts/messages.ts'
 import type { LiveRuntime } from './runtime.ts'
-import type { Scopes } from './scopes/server.ts'
+import type { LiveScopes } from './scopes/server.ts'
 import type { LiveTools } from './server.ts'
 import type { Sets } from './sets.ts'
 
 interface LiveCallsParts {
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly sets: Sets
-  readonly scopes: Scopes
-  readonly checkpoints: Checkpoints
+  readonly scopes: LiveScopes
+  readonly checkpoints: LiveCheckpoints
   readonly runtime: Pick<LiveRuntime, 'infer' | 'modelInfo'>
   readonly trace: Trace
   readonly tools: LiveTools
@@ -137,7 +137,7 @@ function contextOf(
 }
 
 /** What the host keeps comes with the call and goes with its result: nothing is remembered of it here. */
-async function stateWorks(checkpoints: Checkpoints, set: string): Promise<CallWorks> {
+async function stateWorks(checkpoints: LiveCheckpoints, set: string): Promise<CallWorks> {
   const { patched } = await import('../../core/state/patch.ts')
   return {
     patched,

@@ -4,7 +4,7 @@ import type { ChannelMessage, ChannelSent } from './channels/handlers.ts'
 import { channelEventId } from './channels/messages.ts'
 import { EventStore } from './push-events/event-store.ts'
 import { Outbox, type OutboxOptions } from './push-events/outbox.ts'
-import { type Outgoing, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
+import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
 import type { LiveParts } from './server.ts'
 
 const pendingUri = 'live://events/pending'
@@ -85,6 +85,6 @@ export function liveOutbox(
   }
 }
 
-function told({ to, ...event }: Outgoing): Omit<Outgoing, 'to'> {
+function told({ to, ...event }: OutgoingPush): Omit<OutgoingPush, 'to'> {
   return event
 }

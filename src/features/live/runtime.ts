@@ -17,10 +17,10 @@ import type { Position } from './context-hooks/messages.ts'
 import { type AfterHook, type BeforeHook, hooksServer } from './context-hooks/server.ts'
 import type { FeatureSetOptions } from './feature-set.ts'
 import { liveExtension, notEnabled } from './feature-sets/messages.ts'
-import { Selection, selectedWith, selectionIn } from './feature-sets/selection.ts'
+import { SelectedSets, selectedWith, selectionIn } from './feature-sets/selection.ts'
 import { featureSetsServer, select } from './feature-sets/server.ts'
 import { hookWatch } from './hooks.ts'
-import { dialectOf, liveIn } from './hosts/dialect.ts'
+import { hostDialectOf, liveIn } from './hosts/dialect.ts'
 import type { LiveCaller, LiveHost } from './hosts/messages.ts'
 import { createHosts } from './hosts/server.ts'
 import { type Inference, type InferInput, inferenceServer } from './inference/server.ts'
@@ -61,7 +61,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
   const { clock, trace, engine, askMs } = parts
   const form = parts.options?.featureSets
   const watch = hookWatch(clock)
-  const selected = (declared: Capabilities): Selection => selectedWith(declared, featureSets.names())
+  const selected = (declared: Capabilities): SelectedSets => selectedWith(declared, featureSets.names())
   const hosts = createHosts({ engine, form, selected, listening: () => listen.hosts() })
   const listen = listenServer({
     clock,
@@ -69,9 +69,9 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
     limits: () => engine().limits,
     heard: () => awake(),
     seat: ({ peer }, said) => {
-      const selection = new Selection()
+      const selection = new SelectedSets()
       return {
-        dialect: dialectOf({ ...liveIn(peer), ...said }, peer.info, form),
+        dialect: hostDialectOf({ ...liveIn(peer), ...said }, peer.info, form),
         selected: selection,
         select: policy => {
           select(selection, policy, featureSets.catalog.snapshot.entries, 'whole')
@@ -95,9 +95,9 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
       if (policy !== undefined) seat.select(policy)
       return { dialect: seat.host.dialect, selected: seat.host.selected, host: seat.host }
     }
-    const selected = new Selection()
+    const selected = new SelectedSets()
     if (policy !== undefined) select(selected, policy, featureSets.catalog.snapshot.entries, 'whole')
-    return { dialect: dialectOf(said, peer.info, form), selected, host: undefined }
+    return { dialect: hostDialectOf(said, peer.info, form), selected, host: undefined }
   }
   const featureSets = featureSetsServer({
     clock,
@@ -105,14 +105,15 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
     dialectOf: hosts.dialectOf,
     kept: exchange => {
       const found = caller(exchange)
-      return found?.selected instanceof Selection ? { dialect: found.dialect, selection: found.selected } : undefined
+      return found?.selected instanceof SelectedSets ? { dialect: found.dialect, selection: found.selected } : undefined
     },
     selected: exchange => {
       hosts.keep(exchange)
       awake()
     },
     gone: names => {
-      for (const { selected } of hosts.all()) if (selected instanceof Selection) for (const name of names) selected.forget(name)
+      for (const { selected } of hosts.all())
+        if (selected instanceof SelectedSets) for (const name of names) selected.forget(name)
     },
   })
   const sets = createSets(featureSets.catalog)

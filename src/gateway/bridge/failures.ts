@@ -18,13 +18,13 @@ const named: ReadonlyMap<number, string> = new Map([
 ])
 
 /** Whether a call failed by what its server said. */
-export function isAnswer(error: unknown): boolean {
+export function isServerAnswer(error: unknown): boolean {
   return error instanceof McpError && error.kind === 'remote'
 }
 
 /** A refusal of one peer as a refusal to the other: the same number, unless the wires have different ones for it. */
 export function passedOn(error: unknown): unknown {
-  if (!(error instanceof McpError) || !isAnswer(error)) return error
+  if (!(error instanceof McpError) || !isServerAnswer(error)) return error
   const { code, data, message } = error
   const kind = kindOf(code, data)
   return new McpError(kind, clip(message, 1000), {
@@ -87,7 +87,7 @@ function lostAt(upstream: string, error: ConnectionError, harmless: boolean, ref
 
 /** The upstream will not have the gateway, or not for this. */
 function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
-  if (why.code !== 'SCOPE_MISSING') return absent(upstream, why)
+  if (why.code !== 'SCOPE_MISSING') return upstreamAbsent(upstream, why)
   const message = `The server ${quoted(upstream)} does not let the gateway do this (reference ${referenceOf(why)})`
   return problem('PERMISSION_DENIED', message, {
     suggestion: why.fix,
@@ -113,7 +113,7 @@ const neutral: ReadonlyMap<string, readonly [what: string, fix: string]> = new M
 const unknown = ['cannot be used now', 'Whoever runs the gateway finds the reason in its log'] as const
 
 /** The upstream is down. */
-export function absent(upstream: string, why: Why | undefined): Problem {
+export function upstreamAbsent(upstream: string, why: Why | undefined): Problem {
   if (why === undefined)
     return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} is not there`, {
       suggestion: 'Try again soon; it is tried again by itself',

@@ -4,10 +4,10 @@ import { problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/context.ts'
-import { Shares, sharerOf } from '../shares.ts'
+import { SlotShares, sharerOf } from '../shares.ts'
 import type { SharedParkedCalls } from './shared-parked-calls.ts'
 import type { CallParking, UpstreamCall } from './upstream-call.ts'
-import { read } from './written.ts'
+import { readWrittenOutcome } from './written.ts'
 
 /** How long the outcome of a call that was parked is kept for a caller whose connection broke over it. */
 const keptMs = 60_000
@@ -25,14 +25,14 @@ export class ParkedCalls implements CallParking {
   readonly #options: ParkedCallsOptions
   readonly #upstreamCalls = new Map<string, UpstreamCall>()
   readonly #ends = new Map<string, () => void>()
-  readonly #places = new Shares(mostParked)
+  readonly #places = new SlotShares(mostParked)
 
   constructor(options: ParkedCallsOptions) {
     this.#options = options
     options.shared?.answered(({ upstreamCall, key, said }) => {
       const question = this.#upstreamCalls.get(upstreamCall)?.open.get(key)
       try {
-        question?.resolve(read(said))
+        question?.resolve(readWrittenOutcome(said))
       } catch (error) {
         question?.reject(error)
       }

@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { quoted } from '../../core/why.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { type ShareOptions, type Sharer, Shares, sharerOf } from '../shares.ts'
+import { type ShareOptions, type Sharer, SlotShares, sharerOf } from '../shares.ts'
 
 /** How long a call waits for a place. */
 const momentMs = 1_000
@@ -16,18 +16,18 @@ interface Waiter {
   readonly go: () => void
 }
 
-export class Places {
+export class UpstreamSlots {
   readonly #upstream: string
   readonly #clock: Clock
-  readonly #taken: Shares
-  readonly #queued: Shares
+  readonly #taken: SlotShares
+  readonly #queued: SlotShares
   readonly #waiting: Waiter[] = []
 
   constructor(upstream: string, clock: Clock, { calls, waiting }: Required<ShareOptions>) {
     this.#upstream = upstream
     this.#clock = clock
-    this.#taken = new Shares(calls)
-    this.#queued = new Shares(waiting)
+    this.#taken = new SlotShares(calls)
+    this.#queued = new SlotShares(waiting)
   }
 
   /** Undefined: it has its place. Rejects where there is none for it. */

@@ -10,7 +10,7 @@ import type { Layer } from '../../engine/stages.ts'
 import { type Completion, complete } from '../../features/mcp/completion/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { pagesIn } from '../../features/mcp/elicitation/caution.ts'
-import { isFinal } from '../../features/mcp/input-required/client.ts'
+import { isFinalResult } from '../../features/mcp/input-required/client.ts'
 import type { LogLevel } from '../../features/mcp/logging/messages.ts'
 import { wantedLevel } from '../../features/mcp/logging/server.ts'
 import { progressToken } from '../../features/mcp/progress/server.ts'
@@ -35,7 +35,7 @@ import type { GatewayCall } from '../trust/call.ts'
 import type { CallWrapper } from '../trust/call-wrapper.ts'
 import { resultMeta } from '../trust/foreign.ts'
 import type { Upstreams, Use } from '../upstreams/upstreams.ts'
-import { absent, failureAt } from './failures.ts'
+import { failureAt, upstreamAbsent } from './failures.ts'
 import { visits } from './pages.ts'
 import type { ParkedCalls } from './parked-calls.ts'
 import { declaredFor } from './questions.ts'
@@ -210,7 +210,7 @@ export class Relay {
       const { session } = Client.caller(client)
       const again = (more: Params): Promise<unknown> => session.request(method, { ...params, ...more }, send)
       const first = await (upstreamCall.begun() ?? session.request(method, params, send))
-      return (isFinal(first) ? first : await upstreamCall.drive(first, again)) as R
+      return (isFinalResult(first) ? first : await upstreamCall.drive(first, again)) as R
     })
     const exchange = exchangeOf(ctx)
     const meta = plainMeta(exchange.peer, resultMeta(metaOf(result), this.#port.name))
@@ -250,13 +250,13 @@ export class Relay {
   /** Why an upstream cannot be called now. It is tried at once. */
   refusal(upstream: string): Error {
     const use = this.#port.upstreams().use(upstream)
-    return absent(upstream, 'client' in use ? undefined : use.why)
+    return upstreamAbsent(upstream, 'client' in use ? undefined : use.why)
   }
 
   #use(name: string): Use {
     const use = this.#port.upstreams().use(name)
     if ('client' in use) return use
-    throw absent(name, use.why)
+    throw upstreamAbsent(name, use.why)
   }
 }
 

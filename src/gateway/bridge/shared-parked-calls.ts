@@ -9,19 +9,19 @@ import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { Context } from '../../server/context.ts'
-import type { Position, Store } from '../../stores/store.ts'
+import type { LogPosition, Store } from '../../stores/store.ts'
 import { append, put, remove } from '../../stores/store.ts'
 import { passedOn } from './failures.ts'
 import { lost } from './parked-calls.ts'
 import { passOn, questionIn } from './questions.ts'
 import { type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
-import { read, type Written, written } from './written.ts'
+import { readWrittenOutcome, type WrittenOutcome, written } from './written.ts'
 
 /** An answer on its way to the one who asked. */
 interface Answered {
   readonly upstreamCall: string
   readonly key: string
-  readonly said: Written
+  readonly said: WrittenOutcome
 }
 
 interface Asked {
@@ -32,7 +32,7 @@ interface Asked {
 
 interface State {
   readonly questions: readonly Asked[]
-  readonly ended?: Written
+  readonly ended?: WrittenOutcome
 }
 
 /** How long a process counts as there after it last said so, and how often it does. */
@@ -89,7 +89,7 @@ export class SharedParkedCalls {
       const entry = await this.#store.get(stateKey(name))
       if (entry === undefined) throw lost()
       const { questions, ended } = JSON.parse(entry.value) as State
-      if (ended !== undefined) return read(ended)
+      if (ended !== undefined) return readWrittenOutcome(ended)
       if ((await this.#store.get(leaseKey(owner))) === undefined) throw lost()
       const open = questions.filter(({ key }) => !sent.has(key))
       if (open.length === 0) continue
@@ -147,7 +147,7 @@ export class SharedParkedCalls {
 
   async #listen(): Promise<void> {
     const log = answersLog(this.#id)
-    let after: Position = 0
+    let after: LogPosition = 0
     for await (const _ of this.#looks(log, this.#stop.signal)) {
       const entries = await this.#store.read(log, { after }).catch(() => [])
       for (const { position, value } of entries) {

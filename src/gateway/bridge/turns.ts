@@ -3,7 +3,7 @@ import type { Cancel, Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { quoted } from '../../core/why.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { type Sharer, Shares, sharerOf } from '../shares.ts'
+import { type Sharer, SlotShares, sharerOf } from '../shares.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /** How long a caller waits for its turn. */
@@ -29,12 +29,12 @@ interface TurnsPort {
   giveWay(owner: object): void
 }
 
-export class Turns {
+export class CallTurns {
   readonly #port: TurnsPort
   /** By caller, its calls under way. Undefined: nobody takes turns here. */
   #busy: Map<object, number> | undefined = undefined
   readonly #waiting: Waiter[] = []
-  readonly #places: Shares
+  readonly #places: SlotShares
   /** Whose turn it was last. */
   #last: Sharer | undefined = undefined
   /** Whose turn it is, where it is one's. */
@@ -46,7 +46,7 @@ export class Turns {
 
   constructor(port: TurnsPort) {
     this.#port = port
-    this.#places = new Shares(port.waiting)
+    this.#places = new SlotShares(port.waiting)
   }
 
   /** From now on only one caller at a time has calls under way. */

@@ -15,7 +15,7 @@ import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/context.ts'
-import { isAnswer, passedOn } from './failures.ts'
+import { isServerAnswer, passedOn } from './failures.ts'
 import { kindOf, passOn, questionIn } from './questions.ts'
 
 /** What the caller's side carries of a call, from one request to the next. */
@@ -43,7 +43,7 @@ export interface CallParking {
   ended(upstreamCall: UpstreamCall): void
 }
 
-export type Ended = { readonly result: unknown } | { readonly error: unknown }
+export type EndedCall = { readonly result: unknown } | { readonly error: unknown }
 
 const mostRounds = 16
 const mostQuestions = 32
@@ -62,7 +62,7 @@ export class UpstreamCall implements Between {
   id: Id | undefined = undefined
   /** The task that it has become there. */
   task: string | undefined = undefined
-  ended: Ended | undefined = undefined
+  ended: EndedCall | undefined = undefined
   /** Its name, once it was parked. */
   name: string | undefined = undefined
   open: Map<string, Question> = none
@@ -95,7 +95,7 @@ export class UpstreamCall implements Between {
       line.over(this, true)
       return result
     } catch (error) {
-      line.over(this, isAnswer(error))
+      line.over(this, isServerAnswer(error))
       throw error
     }
   }
@@ -109,7 +109,7 @@ export class UpstreamCall implements Between {
         this.#end({ result })
       },
       error => {
-        line.over(this, isAnswer(error))
+        line.over(this, isServerAnswer(error))
         this.#end({ error })
       },
     )
@@ -244,14 +244,14 @@ export class UpstreamCall implements Between {
     )
   }
 
-  #end(ended: Ended): void {
+  #end(ended: EndedCall): void {
     this.ended = ended
     for (const question of this.open.values()) question.reject(new McpError('internal', 'The call has ended'))
     if (this.exchange === undefined) this.#parking.changed(this)
     else this.#tell(ended)
   }
 
-  #tell(ended: Ended): void {
+  #tell(ended: EndedCall): void {
     const joined = this.#joined
     this.#joined = undefined
     this.#parking.ended(this)

@@ -17,8 +17,8 @@ import { McpError } from '../../jsonrpc/error.ts'
 import type { Id, Params } from '../../jsonrpc/message.ts'
 import { type ShareOptions, sharerOf } from '../shares.ts'
 import type { Pages } from './pages.ts'
-import { Places } from './places.ts'
-import { Turns } from './turns.ts'
+import { UpstreamSlots } from './places.ts'
+import { CallTurns } from './turns.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /** How long a question whose caller is not certain waits to become so. */
@@ -40,8 +40,8 @@ export interface UpstreamConnectionPort {
 
 export class UpstreamConnection {
   readonly upstream: string
-  readonly #turns: Turns
-  readonly #places: Places
+  readonly #turns: CallTurns
+  readonly #places: UpstreamSlots
   readonly #port: UpstreamConnectionPort
   readonly #upstreamCalls = new Map<Id, UpstreamCall>()
   /** Those of them that nobody waits for any more. */
@@ -54,9 +54,9 @@ export class UpstreamConnection {
   constructor(upstream: string, port: UpstreamConnectionPort) {
     this.upstream = upstream
     this.#port = port
-    this.#places = new Places(upstream, port.clock, port.shares)
+    this.#places = new UpstreamSlots(upstream, port.clock, port.shares)
     const giveWay = (owner: object): void => this.#giveWay(owner)
-    this.#turns = new Turns({ upstream, clock: port.clock, waiting: port.shares.waiting, giveWay })
+    this.#turns = new CallTurns({ upstream, clock: port.clock, waiting: port.shares.waiting, giveWay })
   }
 
   /** For the connection itself. */

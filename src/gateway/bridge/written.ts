@@ -2,16 +2,16 @@
 import { Problem, type ProblemCode, type ProblemMore } from '../../core/problem.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import type { Ended } from './upstream-call.ts'
+import type { EndedCall } from './upstream-call.ts'
 
-export type Written =
+export type WrittenOutcome =
   | { readonly result: unknown }
   | { readonly mcp: { readonly kind: string; readonly message: string; readonly code?: number; readonly data?: unknown } }
   | { readonly connection: { readonly kind: ConnectionError['kind']; readonly message: string } }
   | { readonly problem: { readonly code: ProblemCode; readonly message: string; readonly more: ProblemMore } }
   | { readonly failed: string }
 
-export function written(ended: Ended): Written {
+export function written(ended: EndedCall): WrittenOutcome {
   if ('result' in ended) return { result: ended.result }
   const { error } = ended
   if (error instanceof McpError) {
@@ -27,7 +27,7 @@ export function written(ended: Ended): Written {
 }
 
 /** Gives the result, or throws what was thrown. */
-export function read(ended: Written): unknown {
+export function readWrittenOutcome(ended: WrittenOutcome): unknown {
   if ('result' in ended) return ended.result
   if ('mcp' in ended) {
     const { kind, message, ...more } = ended.mcp

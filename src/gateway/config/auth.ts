@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { resolve } from 'node:path'
 import { quoted } from '../../core/why.ts'
-import type { Surroundings } from '../../host/config/expand.ts'
+import type { ConfigEnvironment } from '../../host/config/expand.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import type { ParsedConfig } from '../../host/config/read.ts'
 import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
@@ -24,7 +24,7 @@ export function authAt({ root }: ParsedConfig, server: string): Placed | undefin
 export function readAuth(
   at: Placed,
   server: FoundServer,
-  around: Surroundings,
+  around: ConfigEnvironment,
   foreign: boolean,
   tell: TellFault,
 ): UpstreamAuthOption | undefined {
@@ -52,7 +52,7 @@ function hasAuthorization({ headers = {} }: FoundServer): boolean {
 }
 
 /** Paths count from the folder of the file. */
-function located(auth: UpstreamAuthOption, { folder, home }: Surroundings): UpstreamAuthOption {
+function located(auth: UpstreamAuthOption, { folder, home }: ConfigEnvironment): UpstreamAuthOption {
   if (auth === 'sign-in') return auth
   const path = (text: string): string => resolve(folder, text.replace(/^~(?=\/)/, home))
   const { clientSecretFile: secret, privateKeyFile: key } = auth

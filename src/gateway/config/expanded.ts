@@ -1,9 +1,9 @@
 /** A part of the file with its variables filled in, wherever they stand in it. */
-import { expand, type Surroundings } from '../../host/config/expand.ts'
+import { type ConfigEnvironment, expand } from '../../host/config/expand.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import type { TellFault } from './read.ts'
 
-export function expanded(at: Placed, path: string, around: Surroundings, tell: TellFault): Placed {
+export function expanded(at: Placed, path: string, around: ConfigEnvironment, tell: TellFault): Placed {
   if (at.members !== undefined) {
     const members = new Map([...at.members].map(([name, member]) => [name, expanded(member, `${path}.${name}`, around, tell)]))
     return { line: at.line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }

@@ -7,7 +7,7 @@ import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { quoted, why } from '../../core/why.ts'
 import { entryMembers } from '../../host/config/entry.ts'
-import { expand, type Surroundings } from '../../host/config/expand.ts'
+import { type ConfigEnvironment, expand } from '../../host/config/expand.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import { type ConfigFault, type ConfiguredServer, type ParsedConfig, parseConfig, readParsed } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -106,7 +106,7 @@ async function membersOf(text: string, file: string, tell: TellFault): Promise<R
 async function serversOf(
   members: ReadonlyMap<string, Placed>,
   file: string,
-  around: Surroundings,
+  around: ConfigEnvironment,
   faults: ConfigFault[],
   tell: TellFault,
   used: (file: string) => void,
@@ -228,7 +228,7 @@ function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] 
   })
 }
 
-function envFilesIn({ root }: ParsedConfig, around: Surroundings): readonly string[] {
+function envFilesIn({ root }: ParsedConfig, around: ConfigEnvironment): readonly string[] {
   const entries = [...(root?.members ?? [])].flatMap(([name, at]) => (isServers(name) ? [...(at.members?.values() ?? [])] : []))
   return entries.flatMap(({ members }) => {
     const said = members?.get('envFile')?.value

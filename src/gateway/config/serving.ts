@@ -3,8 +3,8 @@
  * what is found right before the start is what starts.
  */
 
-import { checkPaths } from '../../transports/http/listen.ts'
-import { checkNames, isLoopback } from '../../transports/http/names.ts'
+import { checkListenPaths } from '../../transports/http/listen.ts'
+import { checkNames, isLoopbackHost } from '../../transports/http/names.ts'
 import type { AuthSettings } from '../trust/settings.ts'
 import type { ListenPlace } from './frame.ts'
 
@@ -30,9 +30,9 @@ export function servingFault({ place, auth, unprotected }: Serving): ServingFaul
       message: '--unprotected (auth: none) contradicts auth: no token would be checked',
       fix: 'Leave out --unprotected, or remove auth',
     }
-  const misplaced = thrownBy(() => checkPaths(path, place)) ?? thrownBy(() => checkNames(place))
+  const misplaced = thrownBy(() => checkListenPaths(path, place)) ?? thrownBy(() => checkNames(place))
   if (misplaced !== undefined) return { member: 'listen', message: misplaced, fix: 'Correct listen' }
-  if (isLoopback(host) || unprotected) return undefined
+  if (isLoopbackHost(host) || unprotected) return undefined
   if (auth === undefined)
     return {
       member: 'listen',

@@ -4,7 +4,7 @@ import type { Why } from '../../core/why.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import type { Store } from '../../stores/store.ts'
 import type { OpenPage, PageReader } from '../../transports/http/listening.ts'
-import { absent } from '../bridge/failures.ts'
+import { upstreamAbsent } from '../bridge/failures.ts'
 import type { UpstreamStatus } from '../gateway.ts'
 import { isOperator, operatorHeader } from './operator-key.ts'
 
@@ -80,7 +80,7 @@ function counted(upstreams: readonly UpstreamStatus[]) {
 /** What its server said when it died is in the log of the gateway, under the reference. */
 function toldOf(upstream: string, why: Why | undefined) {
   if (why === undefined) return {}
-  const { message, suggestion } = absent(upstream, why)
+  const { message, suggestion } = upstreamAbsent(upstream, why)
   return { why: message, fix: suggestion }
 }
 

@@ -9,10 +9,10 @@ import { declared } from '../../engine/extensions.ts'
 import { isCount, operationalExtension } from '../../features/reliability/cost/messages.ts'
 import { problemExtension } from '../../features/reliability/problem/messages.ts'
 import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
-import { under } from '../../features/reliability/provenance/stamp.ts'
+import { stampResult } from '../../features/reliability/provenance/stamp.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { GatewayCall, Outcome } from './call.ts'
+import type { GatewayCall, UpstreamResult } from './call.ts'
 import type { Clients } from './clients.ts'
 import { type CalledTool, categorised, explained } from './failures.ts'
 import { cleaned } from './foreign.ts'
@@ -36,7 +36,7 @@ interface CallWrapperParts {
   tool(exposed: string): KnownTool | undefined
 }
 
-export type CallWrapper = (call: GatewayCall, next: () => Promise<Outcome>) => Promise<Outcome>
+export type CallWrapper = (call: GatewayCall, next: () => Promise<UpstreamResult>) => Promise<UpstreamResult>
 
 export function callWrapper(parts: CallWrapperParts): CallWrapper {
   const { clock, notes, clients } = parts
@@ -58,7 +58,7 @@ export function callWrapper(parts: CallWrapperParts): CallWrapper {
         code,
         exchange,
       })
-    const run = (): Promise<Outcome> =>
+    const run = (): Promise<UpstreamResult> =>
       next().then(
         result => {
           note(result.isError === true ? 'failure' : 'success')
@@ -87,8 +87,8 @@ function finished(
   known: KnownTool,
   call: GatewayCall,
   exchange: Exchange,
-  result: Outcome,
-): Outcome | Promise<Outcome> {
+  result: UpstreamResult,
+): UpstreamResult | Promise<UpstreamResult> {
   const { peer } = exchange
   if (known.reports) charge(call, result)
   const own = cleaned(result, parts.name)
@@ -100,7 +100,7 @@ function finished(
 const mostUnits = 1e9
 
 /** What the server says that it did cost counts, not what was expected. */
-function charge({ ctx }: GatewayCall, { _meta }: Outcome): void {
+function charge({ ctx }: GatewayCall, { _meta }: UpstreamResult): void {
   const told = isRecord(_meta) ? _meta[operationalExtension] : undefined
   const units = isRecord(told) ? told['units_used'] : undefined
   if (isCount(units)) ctx.cost.add(Math.min(units, mostUnits))
@@ -111,14 +111,14 @@ async function sourced(
   { name, clock }: CallWrapperParts,
   { upstream, tool, exposed, args }: GatewayCall,
   exchange: Exchange,
-  result: Outcome,
-): Promise<Outcome> {
+  result: UpstreamResult,
+): Promise<UpstreamResult> {
   const own = {
     source: `${upstream}:${tool}`,
     retrieved_at: new Date(clock.now()).toISOString(),
     stamp: { server: name, tool: exposed, operation_id: exchange.correlation, input_digest: `sha256:${await digest(args)}` },
   }
-  return Array.isArray(result.content) ? under(result, own).result : result
+  return Array.isArray(result.content) ? stampResult(result, own).result : result
 }
 
 export function codeOf(error: unknown): string {

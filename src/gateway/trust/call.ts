@@ -22,4 +22,4 @@ export interface GatewayCall {
 }
 
 /** What the upstream answered, as it came. */
-export type Outcome = CallToolResult
+export type UpstreamResult = CallToolResult

@@ -3,12 +3,12 @@ import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { fits } from '../../policy/rules/conditions.ts'
 import { fitsAll, fitsAny } from '../../policy/rules/path-patterns.ts'
 import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
-import { type ClientBudget, type ClientSettings, unnamed } from './settings.ts'
+import { type ClientBudget, type GatewayClientSettings, unnamed } from './settings.ts'
 
 /** A client as callers are held against it. */
 interface KnownClient {
   readonly name: string
-  readonly settings: ClientSettings
+  readonly settings: GatewayClientSettings
   /** It sees everything. */
   readonly free: boolean
   readonly budgets: readonly ClientBudget[]
@@ -32,12 +32,12 @@ export class Clients {
   /** Somebody may make only so many calls. */
   countsCalls = false
 
-  constructor(settings?: Readonly<Record<string, ClientSettings>>) {
+  constructor(settings?: Readonly<Record<string, GatewayClientSettings>>) {
     this.change(settings)
   }
 
   /** From now on these are the ones. */
-  change(settings: Readonly<Record<string, ClientSettings>> | undefined): void {
+  change(settings: Readonly<Record<string, GatewayClientSettings>> | undefined): void {
     this.#known = new Map(Object.entries(settings ?? {}).map(([name, client]) => [name, read(name, client)]))
     this.#given = settings !== undefined
     this.#names.clear()
@@ -105,7 +105,7 @@ const nobody: KnownClient = {
   seesAll: () => false,
 }
 
-function read(name: string, settings: ClientSettings): KnownClient {
+function read(name: string, settings: GatewayClientSettings): KnownClient {
   const { tools, resources, prompts } = settings
   const upstreams = patternsOf(settings.upstreams)
   const lists: Readonly<Record<TargetKind, Chosen>> = {
@@ -145,7 +145,7 @@ function patternsOf(said: Patterns | undefined): readonly string[] | undefined {
 /** Whether something is among those that are meant; undefined where nothing is said of them. */
 type Chosen = ((upstream: string, own: string) => boolean) | undefined
 
-function chosen(said: ClientSettings['tools'], address = false): Chosen {
+function chosen(said: GatewayClientSettings['tools'], address = false): Chosen {
   const patterns = patternsOf(said)
   if (patterns === undefined) return undefined
   const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
@@ -169,6 +169,6 @@ function reaches(patterns: readonly string[], upstream: string): boolean {
   })
 }
 
-function budgetsOf({ budget = [] }: ClientSettings): readonly ClientBudget[] {
+function budgetsOf({ budget = [] }: GatewayClientSettings): readonly ClientBudget[] {
   return 'per' in budget ? [budget] : budget
 }

@@ -2,7 +2,7 @@
 import { problemText } from '../../core/problem.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { Clients } from './clients.ts'
-import { denied } from './gate.ts'
+import { callDenied } from './gate.ts'
 import { type TrustSettings, unnamed } from './settings.ts'
 import type { GatewayPolicy } from './tool-policy.ts'
 
@@ -17,7 +17,7 @@ export interface Explaining {
   readonly args?: Params
 }
 
-export interface Explained {
+export interface ExplainedCall {
   readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
   /** The rule that counts; `otherwise` where none is about it, `clients` where that client does not see the tool. */
   readonly rule: string
@@ -39,7 +39,7 @@ interface ExplainParts {
   readonly listed: TrustSettings['listed']
 }
 
-export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): Explained {
+export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): ExplainedCall {
   const { upstream, tool, client = unnamed.http, principal, args = {} } = call
   const known = call.client === undefined ? undefined : clients.get(call.client)
   const own = policy.for('tool', upstream, tool)
@@ -53,7 +53,7 @@ export function explain({ clients, policy, listed }: ExplainParts, call: Explain
     rule: verdict.by?.name ?? 'otherwise',
     ...(listed !== 'all' && own.refusesAll(client, principal) && { listed: false as const }),
     about,
-    ...(verdict.do === 'deny' && { message: problemText(denied(own, verdict)) }),
+    ...(verdict.do === 'deny' && { message: problemText(callDenied(own, verdict)) }),
     ...(dedupe !== undefined && { dedupe }),
     ...(cost !== undefined && { units: cost.units }),
     ...(scopes !== undefined && { scopes }),

@@ -8,7 +8,7 @@ import type { Awaitable, Params } from '../../jsonrpc/message.ts'
 import { upstreamCallKey } from '../bridge/upstream-call.ts'
 import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
-import type { CallFacts, CallVerdict, DecidedCalls, ToolPolicy } from './tool-policy.ts'
+import type { CallVerdict, DecidedCalls, PolicyCallFacts, ToolPolicy } from './tool-policy.ts'
 
 interface GateParts {
   readonly clients: Clients
@@ -43,7 +43,7 @@ export function decideLayer(parts: GateParts): Layer {
   }
 }
 
-function judged({ clients }: GateParts, { caller, params, carried }: Exchange): CallFacts {
+function judged({ clients }: GateParts, { caller, params, carried }: Exchange): PolicyCallFacts {
   const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
   return carried?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
 }
@@ -64,7 +64,7 @@ async function counted(
 function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: Next): Awaitable<unknown> {
   const call = judged(parts, exchange)
   const verdict = policy.judge(call)
-  if (verdict.do === 'deny') throw denied(policy, verdict)
+  if (verdict.do === 'deny') throw callDenied(policy, verdict)
   if (policy.counts) {
     parts.decided.set(exchange, verdict)
     policy.took(call)
@@ -73,7 +73,7 @@ function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: 
 }
 
 /** Why a call is refused. */
-export function denied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallVerdict): Problem {
+export function callDenied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallVerdict): Problem {
   const what = `${clip(tool)} of ${clip(upstream)}`
   const details = { rule: by?.name ?? 'otherwise', upstream, tool }
   if (waitMs !== undefined && waitMs > 0 && by?.do === 'hold')

@@ -12,7 +12,7 @@ import { subjectOf } from './clients.ts'
 import type { GatewayNote } from './notes.ts'
 
 /** `whole`: with the arguments themselves, as far as a line holds them, and without what looks like a secret. */
-export function factsOf(note: GatewayNote, whole: boolean): Awaitable<AuditFacts> {
+export function gatewayNoteFacts(note: GatewayNote, whole: boolean): Awaitable<AuditFacts> {
   const { exchange } = note
   if (exchange === undefined) return factsBeside(note)
   const args = exchange.params['arguments']

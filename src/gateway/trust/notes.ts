@@ -13,7 +13,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { TellNotice } from '../ops/notices.ts'
-import { factsOf } from './note-facts.ts'
+import { gatewayNoteFacts } from './note-facts.ts'
 import type { TrustSettings } from './settings.ts'
 
 interface NotesParts {
@@ -117,7 +117,7 @@ export class Notes {
     const audit = this.#audit
     if (audit === undefined) return
     try {
-      const facts = await factsOf({ ...note, outcome: 'begun' }, this.#arguments)
+      const facts = await gatewayNoteFacts({ ...note, outcome: 'begun' }, this.#arguments)
       await store.commit([audit.line(facts, clock.now())])
     } catch (cause) {
       this.#parts.failed(cause)
@@ -191,7 +191,7 @@ export class Notes {
     this.#waiting = []
     if (audit === undefined) return
     for (const { note, at } of waiting) {
-      const facts = factsOf(note, this.#arguments)
+      const facts = gatewayNoteFacts(note, this.#arguments)
       this.#lines.push(audit.line(isThenable(facts) ? await facts : facts, at))
     }
   }

@@ -12,7 +12,7 @@ import type { Params } from '../../jsonrpc/message.ts'
 import type { ToolOptions } from '../../server/api.ts'
 import { type Clients, subjectOf } from './clients.ts'
 import type { TrustSettings } from './settings.ts'
-import type { CallFacts, CallVerdict, DecidedCalls, ToolPolicy } from './tool-policy.ts'
+import type { CallVerdict, DecidedCalls, PolicyCallFacts, ToolPolicy } from './tool-policy.ts'
 
 interface OptionParts {
   readonly settings: TrustSettings
@@ -26,7 +26,7 @@ export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
   const { settings, clients, decided, waits } = parts
-  const judged = (args: Params, caller: ConfirmCaller): CallFacts => judgedOf(clients, caller, args)
+  const judged = (args: Params, caller: ConfirmCaller): PolicyCallFacts => judgedOf(clients, caller, args)
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
   const { latency } = offeredCost(tool._meta)
@@ -44,7 +44,7 @@ export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool):
   }
 }
 
-export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): CallFacts {
+export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): PolicyCallFacts {
   return { client: clients.nameOf(caller), principal: subjectOf(caller), args }
 }
 
@@ -53,7 +53,7 @@ const channels = { client: undefined, operator: 'queue', either: 'either' } as c
 function confirmOf(
   policy: ToolPolicy,
   { approvals = {} }: TrustSettings,
-  judged: (args: Params, caller: ConfirmCaller) => CallFacts,
+  judged: (args: Params, caller: ConfirmCaller) => PolicyCallFacts,
   decided: DecidedCalls,
   waits: ConfirmFacts['onWait'],
 ): ConfirmFacts {
@@ -78,7 +78,7 @@ function confirmOf(
 }
 
 /** In the words of the audit log. */
-function aboutCall({ upstream, tool }: ToolPolicy, { by }: CallVerdict, { client, principal }: CallFacts) {
+function aboutCall({ upstream, tool }: ToolPolicy, { by }: CallVerdict, { client, principal }: PolicyCallFacts) {
   return { rule: by?.name ?? 'otherwise', server: upstream, tool, client, subject: principal }
 }
 
@@ -93,7 +93,7 @@ function shownCall(args: Params): string | undefined {
   return `Shall it be called with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
 }
 
-function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => CallFacts): AddedOptions['dedupe'] {
+function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => PolicyCallFacts): AddedOptions['dedupe'] {
   if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
   return (args: Params, caller: ConfirmCaller): Duration | undefined => policy.say('dedupe', judged(args, caller))
 }

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer } from '../../engine/stages.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
-import { denied } from './gate.ts'
+import { callDenied } from './gate.ts'
 import { judgedOf } from './options.ts'
 import type { CallVerdict, ToolPolicy } from './tool-policy.ts'
 import { readingOf, type VisibilityLayersParts } from './visibility-layers.ts'
@@ -14,7 +14,7 @@ export function readingLayer(parts: VisibilityLayersParts): Layer {
     when: exchange => parts.policy().decidesReading && verdictOn(parts, exchange)?.[1].do === 'deny',
     run: (exchange, next) => {
       const said = verdictOn(parts, exchange)
-      if (said?.[1].do === 'deny') throw denied(...said)
+      if (said?.[1].do === 'deny') throw callDenied(...said)
       return next()
     },
   }

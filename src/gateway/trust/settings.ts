@@ -27,7 +27,7 @@ export interface ClientBudget {
  * `unlisted`. As soon as clients are given, a caller that is none of them sees nothing, and each of its requests is refused. In texts
  * a star stands for any characters.
  */
-export interface ClientSettings {
+export interface GatewayClientSettings {
   /** Subjects of tokens. */
   readonly principals?: Patterns
   /** The OAuth clients that tokens were given to. */
@@ -79,7 +79,7 @@ interface GatewayAudit {
 
 export interface TrustSettings {
   readonly auth?: AuthSettings
-  readonly clients?: Readonly<Record<string, ClientSettings>>
+  readonly clients?: Readonly<Record<string, GatewayClientSettings>>
   /** Their order never matters: a `deny` beats all, else the narrower rule counts, else the more careful one. */
   readonly rules?: readonly (Rule | GatewayRule)[]
   /** What happens where no rule says anything. Default `allow`. */

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import { anything, fits, isCalledBy } from '../../policy/rules/conditions.ts'
+import { fits, isCalledBy, noConditions } from '../../policy/rules/conditions.ts'
 import type { RateCounts } from '../../policy/rules/counts.ts'
 import { type Defaults, readOtherwise } from '../../policy/rules/otherwise.ts'
 import type { ReadRule } from '../../policy/rules/read.ts'
@@ -14,7 +14,7 @@ import type { WrittenRule } from './old-rules.ts'
 import { readTargetRule, type TargetRule } from './rules.ts'
 
 /** One call, as rules see it. */
-export interface CallFacts {
+export interface PolicyCallFacts {
   readonly client: string
   readonly principal: string | undefined
   readonly args: Params
@@ -73,7 +73,7 @@ export class ToolPolicy {
     this.#fixed = this.#deciding.every(({ fixed }) => fixed) ? new Map() : undefined
   }
 
-  judge(call: CallFacts): CallVerdict {
+  judge(call: PolicyCallFacts): CallVerdict {
     if (this.#deciding.length === 0) return this.#otherwise
     if (this.#fixed === undefined) return this.#weigh(call)
     const key = call.principal === undefined ? call.client : `${call.client}\n${call.principal}`
@@ -97,29 +97,29 @@ export class ToolPolicy {
   }
 
   /** The rules that are about a call, whatever they say. */
-  about(call: CallFacts): readonly TargetRule[] {
+  about(call: PolicyCallFacts): readonly TargetRule[] {
     return this.rules.filter(rule => isAboutCall(rule, call))
   }
 
   /** What has to be known of the rates that a call counts for; undefined: nothing more, and it is to be judged at once. */
-  ready(call: CallFacts): Promise<void> | undefined {
+  ready(call: PolicyCallFacts): Promise<void> | undefined {
     if (call.begun === true) return undefined
     return this.#counts.ready?.(this.#counted(call), this.#asked(call))
   }
 
   /** It was let in. */
-  took(call: CallFacts): void {
+  took(call: PolicyCallFacts): void {
     if (call.begun !== true) this.#counts.took(this.#counted(call), this.#asked(call))
   }
 
-  #counted(call: CallFacts): readonly ReadRule[] {
+  #counted(call: PolicyCallFacts): readonly ReadRule[] {
     const about = this.#deciding.filter(rule => isCounting(rule) && isAboutCall(rule, call))
     // Who calls with what was looked at just now.
-    return about.map(rule => ({ ...rule, conditions: anything }))
+    return about.map(rule => ({ ...rule, conditions: noConditions }))
   }
 
   /** What a rule about calls says, of those that are about one. The narrowest counts, of equals the first. */
-  say<K extends keyof Rule>(member: K, call: CallFacts | undefined): Rule[K] | undefined {
+  say<K extends keyof Rule>(member: K, call: PolicyCallFacts | undefined): Rule[K] | undefined {
     for (const read of this.rules) {
       if (read.rule[member] === undefined) continue
       if (call === undefined ? isStatic(read) : isAboutCall(read, call)) return read.rule[member]
@@ -132,7 +132,7 @@ export class ToolPolicy {
     return this.rules.some(read => read.rule[member] !== undefined && !isStatic(read))
   }
 
-  #weigh(call: CallFacts): CallVerdict {
+  #weigh(call: PolicyCallFacts): CallVerdict {
     // Most calls are none that a rule is about.
     if (!this.#deciding.some(rule => isAboutCall(rule, call))) return this.#otherwise
     const about = this.#deciding.filter(rule => isAboutCall(rule, call))
@@ -145,13 +145,13 @@ export class ToolPolicy {
     return { do: effect === 'coalesce' ? 'allow' : effect, by: rule, ...(waitMs !== undefined && { waitMs }) }
   }
 
-  #holds(read: ReadRule, now: number, call: CallFacts): boolean {
+  #holds(read: ReadRule, now: number, call: PolicyCallFacts): boolean {
     if (read.until <= now || read.hours?.contains(now) === false) return false
     return !isCounting(read) || (call.begun !== true && this.#counts.wait(read, this.#asked(call)) > 0)
   }
 
   /** As counts see it. */
-  #asked({ client }: CallFacts): Asked {
+  #asked({ client }: PolicyCallFacts): Asked {
     return { kind: 'tool', server: this.upstream, tool: this.tool, client }
   }
 }
@@ -164,7 +164,7 @@ function heldMs({ hours }: ReadRule, now: number): number {
   return hours === undefined ? 0 : hours.endsAfter(now) - now
 }
 
-function isAboutCall({ conditions }: ReadRule, { client, principal, args }: CallFacts): boolean {
+function isAboutCall({ conditions }: ReadRule, { client, principal, args }: PolicyCallFacts): boolean {
   return isCalledBy(conditions, client, principal, args)
 }
 

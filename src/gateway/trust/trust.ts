@@ -35,8 +35,8 @@ import { type CallWrapper, callWrapper, type KnownTool } from './call-wrapper.ts
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
 import { type UpstreamNews, upstreamNews } from './events.ts'
-import { type Explained, type Explaining, explain } from './explain.ts'
-import { decideLayer, denied } from './gate.ts'
+import { type ExplainedCall, type Explaining, explain } from './explain.ts'
+import { callDenied, decideLayer } from './gate.ts'
 import { type AuditControl, Notes } from './notes.ts'
 import { oldRulesText } from './old-rules.ts'
 import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
@@ -46,7 +46,15 @@ import type { AuthSettings, TrustSettings } from './settings.ts'
 import { type DecidedCalls, GatewayPolicy, type ToolPolicy } from './tool-policy.ts'
 import { Views } from './views.ts'
 import { Visibility } from './visibility.ts'
-import { absent, readingOf, type Shown, sees, shows, type VisibilityLayersParts, visibilityLayers } from './visibility-layers.ts'
+import {
+  readingOf,
+  type Shown,
+  sees,
+  shows,
+  targetAbsent,
+  type VisibilityLayersParts,
+  visibilityLayers,
+} from './visibility-layers.ts'
 
 interface TrustParts {
   /** The gateway, as it names itself. */
@@ -80,7 +88,7 @@ export interface TrustControl {
   approve(id: string, by?: string): Promise<boolean>
   refuse(id: string, by?: string): Promise<boolean>
   /** What would become of a call, and by which rule. Counts nothing and asks nobody. */
-  explain(call: Explaining): Explained
+  explain(call: Explaining): ExplainedCall
   /** What was written down, and whether anybody changed it. */
   readonly audit: AuditControl
 }
@@ -354,9 +362,9 @@ function withdrawnFrom(parts: VisibilityLayersParts, exchange: Exchange): Error 
   if (aim === undefined || exchange.isCompensation) return undefined
   const [kind, name] = aim
   const { caller, params } = exchange
-  if (!sees(parts, caller, kind, name)) return absent(aim)
+  if (!sees(parts, caller, kind, name)) return targetAbsent(aim)
   const policy = kind === 'tool' ? parts.tools.get(name) : readingOf(parts, kind, name)
   const args = kind === 'tool' ? ((params['arguments'] ?? {}) as Params) : {}
   const verdict = policy?.judge({ ...judgedOf(parts.clients, caller, args), begun: true })
-  return policy !== undefined && verdict?.do === 'deny' ? denied(policy, verdict) : undefined
+  return policy !== undefined && verdict?.do === 'deny' ? callDenied(policy, verdict) : undefined
 }

@@ -166,7 +166,7 @@ function hiddenLayer(parts: VisibilityLayersParts): Layer {
       return aim !== undefined && !sees(parts, exchange.caller, ...aim)
     },
     run: exchange => {
-      throw absent(aimOf(exchange))
+      throw targetAbsent(aimOf(exchange))
     },
   }
 }
@@ -193,7 +193,7 @@ function watched(parts: VisibilityLayersParts, { params, caller }: Exchange): Pa
 }
 
 /** The words of what is not there at all. */
-export function absent(aim: readonly [Shown, string] | undefined): McpError {
+export function targetAbsent(aim: readonly [Shown, string] | undefined): McpError {
   const [kind, name] = aim ?? ['tool', '']
   if (kind === 'tool') return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
   if (kind === 'prompt')

@@ -42,7 +42,7 @@ interface Unread {
   readonly whole?: true
 }
 
-export const nothing: Offer = {
+export const emptyOffer: Offer = {
   tools: [],
   resources: [],
   templates: [],
@@ -154,7 +154,7 @@ function withRead(before: Offer, now: Offer): Offer {
 }
 
 /** What of it is not there for clients of the gateway, and why. */
-export function leftOf(upstream: string, { unread, direct }: Offer): readonly Why[] {
+export function omittedFrom(upstream: string, { unread, direct }: Offer): readonly Why[] {
   const lists = unread.map(({ list, said }) =>
     why(
       'LIST_NOT_READ',

@@ -4,7 +4,7 @@ import { nearest } from '../../core/suggestion.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
-import { expand, type Surroundings } from './expand.ts'
+import { type ConfigEnvironment, expand } from './expand.ts'
 import type { Placed } from './jsonc.ts'
 
 /** What the file says about MCP Live for a server. Names may be patterns: `memory.*`. */
@@ -61,7 +61,7 @@ export const entryMembers: ReadonlySet<string> = new Set(
 export function readEntry(
   name: string,
   placed: Placed,
-  around: Surroundings | undefined,
+  around: ConfigEnvironment | undefined,
   envFile: (path: string) => Readonly<Record<string, string | undefined>>,
 ): ServerEntry | readonly EntryFault[] {
   if (placed.members === undefined)
@@ -197,9 +197,9 @@ class Reader {
   readonly faults: EntryFault[]
   readonly #name: string
   readonly #placed: Placed
-  readonly #around: Surroundings | undefined
+  readonly #around: ConfigEnvironment | undefined
 
-  constructor(name: string, placed: Placed, around: Surroundings | undefined, faults: EntryFault[] = []) {
+  constructor(name: string, placed: Placed, around: ConfigEnvironment | undefined, faults: EntryFault[] = []) {
     this.#name = name
     this.#placed = placed
     this.#around = around

@@ -1,7 +1,7 @@
 /** Variables in a config file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}`, `${userHome}`. */
 import { quoted, type Why, why } from '../../core/why.ts'
 
-export interface Surroundings {
+export interface ConfigEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The folder that the file belongs to. */
   readonly folder: string
@@ -9,7 +9,7 @@ export interface Surroundings {
 }
 
 /** One text, expanded; or why it cannot be. What was expanded is not looked at again: values are no templates. */
-export function expand(text: string, around: Surroundings): { readonly text: string } | { readonly why: Why } {
+export function expand(text: string, around: ConfigEnvironment): { readonly text: string } | { readonly why: Why } {
   let fault: Why | undefined
   const out = text.replaceAll(/\$\{([^}]*)\}/g, (whole, inner: string) => {
     const value = variableOf(inner, around)
@@ -31,7 +31,7 @@ export function variablesIn(text: string): readonly string[] {
 
 const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 
-function variableOf(inner: string, { env, folder, home }: Surroundings): string | Why {
+function variableOf(inner: string, { env, folder, home }: ConfigEnvironment): string | Why {
   if (inner === 'workspaceFolder') return folder
   if (inner === 'userHome') return home
   if (inner.startsWith('input:'))

@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util'
 import { digest } from '../../core/digest.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { readEntry, type ServerEntry } from './entry.ts'
-import type { Surroundings } from './expand.ts'
+import type { ConfigEnvironment } from './expand.ts'
 import { type Placed, readJsonc, type SyntaxFault } from './jsonc.ts'
 
 /** A mistake in a file: where it is, the rule it breaks and what to do. */
@@ -149,7 +149,7 @@ function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
 }
 
 /** What the variables of a file are filled in from. */
-export function surroundings(file: string, { env = process.env, home = homedir() }: ReadConfigOptions): Surroundings {
+export function surroundings(file: string, { env = process.env, home = homedir() }: ReadConfigOptions): ConfigEnvironment {
   const folder = dirname(resolve(file))
   // An editor keeps its file in a folder of its own inside the project.
   return { env, home, folder: ['.vscode', '.cursor'].includes(basename(folder)) ? dirname(folder) : folder }

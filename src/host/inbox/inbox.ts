@@ -7,7 +7,7 @@ import type { PushAnswer, PushEvent } from '../../features/live/push-events/mess
 import { add, put, remove } from '../../stores/store.ts'
 import { Acceptance } from './acceptance.ts'
 import { InboxContext } from './inbox-context.ts'
-import type { AcceptOptions, Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions, OpenOptions } from './options.ts'
+import type { AcceptOptions, Inbox, InboxOpenOptions, InboxOptions, InboxRecord, InboxRun, ListOptions } from './options.ts'
 import {
   callKey,
   countKey,
@@ -55,7 +55,7 @@ class HostInbox implements Inbox {
     return this.#acceptance.accept(server, event, options)
   }
 
-  async open(run: InboxRun, options: OpenOptions = {}): Promise<void> {
+  async open(run: InboxRun, options: InboxOpenOptions = {}): Promise<void> {
     if (this.#context.opened) throw new Error('The inbox is open already')
     this.#context.opened = true
     this.#runs = new Runs(this.#context, run, options)

@@ -105,7 +105,7 @@ export interface AcceptOptions {
 }
 
 /** How an inbox begins its work. */
-export interface OpenOptions {
+export interface InboxOpenOptions {
   /** The run writes `begin` itself, before it does anything else: with whatever it has to write then, so that both share a commit. */
   readonly writesBegin?: boolean
 }
@@ -150,7 +150,7 @@ export interface Inbox {
   /** Durable, deduplicated, and with its inference named before it resolves. */
   accept(server: string, event: PushEvent, options?: AcceptOptions): Promise<PushAnswer>
   /** Runs what waits and what comes, at least once each; once only where the turn is committed with `done`. */
-  open(run: InboxRun, options?: OpenOptions): Promise<void>
+  open(run: InboxRun, options?: InboxOpenOptions): Promise<void>
   /** A turn is at a server, by a call or a hook; what is returned says that it has left it. Events of the server may come of it. */
   visits(server: string, inferenceId: string): () => void
   /** Nothing begins any more; what runs is told to end, and waited for a while. */

@@ -5,7 +5,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { add, check, messageOf, type Op, put, remove } from '../../stores/store.ts'
 import { aboutOf, askedOf } from './acceptance.ts'
 import type { InboxContext } from './inbox-context.ts'
-import { type InboxEntry, type InboxNote, type InboxRun, type OpenOptions, RunLater, type Withheld } from './options.ts'
+import { type InboxEntry, type InboxNote, type InboxOpenOptions, type InboxRun, RunLater, type Withheld } from './options.ts'
 import {
   type Attempt,
   countKey,
@@ -44,7 +44,7 @@ export class Runs {
   readonly #writesBegin: boolean
   readonly #ending = new AbortController()
 
-  constructor(context: InboxContext, run: InboxRun, { writesBegin = false }: OpenOptions) {
+  constructor(context: InboxContext, run: InboxRun, { writesBegin = false }: InboxOpenOptions) {
     this.#context = context
     this.#run = run
     this.#writesBegin = writesBegin

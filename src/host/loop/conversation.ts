@@ -29,7 +29,7 @@ import {
   turnTooLong,
 } from './turn.ts'
 import { isPartlyUndone, undoTurn } from './undo.ts'
-import { type Attachment, completeCommand, readUserInput, type SendOptions } from './user-input.ts'
+import { type Attachment, completeCommand, readUserInput, type UserInputOptions } from './user-input.ts'
 
 /** An event of a server that is to become a turn. */
 interface PushedTurn {
@@ -93,7 +93,7 @@ export class Conversation {
    * Says something. Resolves when it is written; the answer comes as parts of the turn, and as `turn.done`.
    * @example const turn = await host.conversation('c1').send('How is the project?')
    */
-  async send(input: string | readonly LiveBlock[], options: SendOptions = {}): Promise<Turn> {
+  async send(input: string | readonly LiveBlock[], options: UserInputOptions = {}): Promise<Turn> {
     options.signal?.throwIfAborted()
     this.#closing.throwIfAborted()
     this.#checkQueue()

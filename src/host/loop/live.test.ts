@@ -7,7 +7,7 @@ import { createServer, jsonSchema, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { scripted } from '../models/scripted.ts'
 import { StateBook } from '../state/book.ts'
-import { statePort } from '../state/port.ts'
+import { stateBookPort } from '../state/port.ts'
 
 const worlds: World[] = []
 afterEach(async () => {
@@ -80,7 +80,7 @@ async function open(options: WorldOptions): Promise<World> {
     const none = { status: 'up' as const, held: () => [] }
     return found && { ...none, name, client: found.client, live: found.live, tools: async () => [] }
   }
-  const state = new StateBook({ store, clock: realClock, port: statePort(hosted) })
+  const state = new StateBook({ store, clock: realClock, port: stateBookPort(hosted) })
   const world = await openWorld({ store, state, ...options })
   servers.list = world.servers
   worlds.push(world)

@@ -27,10 +27,10 @@ function isOwn(block: LiveBlock): block is OwnText {
 /** Text that a result has beside its blocks is not told twice; a result of a structured value alone is its JSON. */
 export function resultBlocks(content: readonly ContentBlock[], structured: unknown): readonly LiveBlock[] {
   if (content.length === 0 && structured !== undefined) return [textBlock(JSON.stringify(structured))]
-  return content.flatMap(block => blocksOf(block))
+  return content.flatMap(block => modelBlocksOf(block))
 }
 
-export function blocksOf(block: ContentBlock): readonly LiveBlock[] {
+export function modelBlocksOf(block: ContentBlock): readonly LiveBlock[] {
   switch (block.type) {
     case 'text':
       return [textBlock(typeof block.text === 'string' ? block.text : '')]

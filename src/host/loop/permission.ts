@@ -38,14 +38,14 @@ export async function requirePermission(
 
 /** The same, as what is thrown. */
 export function deniedProblem(said: Why): Problem {
-  return problemOf(said, 'PERMISSION_DENIED')
+  return whyProblem(said, 'PERMISSION_DENIED')
 }
 
 /** The reasons of problems that were made here. What a server writes into its own problem is no reason of the host's. */
 const reasons = new WeakMap<Problem, Why>()
 
 /** A reason as a problem, by which it is known again. */
-export function problemOf(said: Why, code = said.code): Problem {
+export function whyProblem(said: Why, code = said.code): Problem {
   const made = problem(code, said.message, { suggestion: said.fix, details: { why: said } })
   reasons.set(made, said)
   return made
@@ -89,7 +89,7 @@ export function outcomeNoter(
 }
 
 /** What is thrown at a server whose wish is not granted, or failed. */
-export function refusalError(tell: Tell, cause: unknown, kind = 'invalid-request'): McpError {
+export function hostRefusalError(tell: Tell, cause: unknown, kind = 'invalid-request'): McpError {
   if (isWhy(cause)) {
     tell('refused', cause)
     return new McpError(kind, cause.message, { data: cause })

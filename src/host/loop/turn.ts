@@ -5,7 +5,7 @@ import { type Why, why } from '../../core/why.ts'
 import type { ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './after-hooks.ts'
 import type { HookReport } from './hooks.ts'
-import { problemOf } from './permission.ts'
+import { whyProblem } from './permission.ts'
 import type { PromptSnapshot } from './prompt.ts'
 import type { CallOutcome, PlannedCall, TurnRecord, TurnSource, UndoReport } from './records.ts'
 
@@ -148,7 +148,7 @@ export function answerOfRecord({ answer = '', finishReason = 'end_turn', model =
 export function answerOfEnded(record: TurnRecord): Promise<TurnAnswer> {
   if (record.end === 'done') return Promise.resolve(answerOfRecord(record))
   const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
-  return Promise.reject(problemOf(said))
+  return Promise.reject(whyProblem(said))
 }
 
 /** Its parts, as far as they can be told afterwards. */
@@ -182,7 +182,7 @@ export function turnTooLong(ms: number): Problem {
     `The turn took longer than ${ms} ms`,
     'Ask for less at once, or raise limits.turnMs',
   )
-  return problemOf(said, 'OPERATION_TIMEOUT')
+  return whyProblem(said, 'OPERATION_TIMEOUT')
 }
 
 /** Whoever started it gave up. */

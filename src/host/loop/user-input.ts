@@ -7,7 +7,7 @@ import type { Op } from '../../stores/store.ts'
 import { type ModelMessage, textIn } from '../models/model.ts'
 import { readServerResource } from './host-tools.ts'
 import { shortenResult } from './long-results.ts'
-import { blocksOf, quoteExceptHostText, quoteFromServer, resourceBlock, textBlock } from './model-content.ts'
+import { modelBlocksOf, quoteExceptHostText, quoteFromServer, resourceBlock, textBlock } from './model-content.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
 
 /** A resource to be put beside a message. */
@@ -16,7 +16,7 @@ export interface Attachment {
   readonly uri: string
 }
 
-export interface SendOptions {
+export interface UserInputOptions {
   /** Resources that go beside the message. */
   readonly attach?: readonly Attachment[]
   /** Gives up the turn. */
@@ -37,7 +37,7 @@ export async function readUserInput(
   parts: LoopParts,
   conversation: string,
   input: string | readonly LiveBlock[],
-  { attach = [], signal }: SendOptions,
+  { attach = [], signal }: UserInputOptions,
 ): Promise<UserInput> {
   const said = typeof input === 'string' ? input : textIn(input)
   checkLength(parts, said)
@@ -136,7 +136,7 @@ async function runPrompt(
   const { messages } = await client.getPrompt(found.prompt.name, args, signal === undefined ? {} : { signal })
   const about = { server: found.server, name: found.prompt.name }
   return messages.flatMap(({ role, content }) => {
-    return quoteFromServer('server-prompt', { ...about, ...(role !== 'user' && { role }) }, blocksOf(content))
+    return quoteFromServer('server-prompt', { ...about, ...(role !== 'user' && { role }) }, modelBlocksOf(content))
   })
 }
 

@@ -13,7 +13,7 @@ import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Store } from '../../stores/store.ts'
 import { Contents, type StateKeeper } from './contents.ts'
 import { Growth, type Recorded } from './growth.ts'
-import { type Checkpoint, Lineage, lineages } from './lineage.ts'
+import { Lineage, lineages, type StateCheckpoint } from './lineage.ts'
 import {
   failedRollback,
   noEarlierState,
@@ -49,7 +49,7 @@ export interface RolledBack {
 }
 
 /** What the book has to know of the servers. */
-export interface StatePort {
+export interface StateBookPort {
   /** Who keeps the state of a set. */
   keeper(server: string, featureSet: string): StateKeeper
   /** Whether a set can go back. */
@@ -83,7 +83,7 @@ export interface TreeNode {
 export interface StateBookOptions {
   readonly store: Store
   readonly clock: Clock
-  readonly port: StatePort
+  readonly port: StateBookPort
   /** Told of what is odd about a report. */
   readonly odd?: ((server: string, featureSet: string, why: Why) => void) | undefined
   /** Told of each rollback, whatever came of it. */
@@ -248,7 +248,7 @@ export class StateBook {
   }
 
   /** Whether its state can still be had. */
-  async #isKept(lineage: Lineage, { version }: Checkpoint): Promise<boolean> {
+  async #isKept(lineage: Lineage, { version }: StateCheckpoint): Promise<boolean> {
     return version !== undefined && (await this.#contents.has(lineage.space, version))
   }
 

@@ -7,7 +7,7 @@ import { StateTree } from '../../core/state/tree.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import type { Checkpoint } from './lineage.ts'
+import type { StateCheckpoint } from './lineage.ts'
 
 /** Who keeps the state: the host, the server, or whoever a report says. */
 export type StateKeeper = 'host' | 'server' | 'either'
@@ -20,7 +20,7 @@ export type Content =
   | { readonly kind: 'none' }
   | { readonly kind: 'broken'; readonly why: Why }
 
-export function contentOf(report: StateReport, parent: Checkpoint | undefined, keeper: StateKeeper): Content {
+export function contentOf(report: StateReport, parent: StateCheckpoint | undefined, keeper: StateKeeper): Content {
   if (keeper === 'server') return { kind: 'none' }
   if (report.data !== undefined) return { kind: 'data', data: report.data }
   if (report.patch === undefined)

@@ -6,7 +6,7 @@ import type { Why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Store } from '../../stores/store.ts'
 import { type Content, type Contents, contentOf, mismatch, type StateKeeper } from './contents.ts'
-import type { Checkpoint, Lineage } from './lineage.ts'
+import type { Lineage, StateCheckpoint } from './lineage.ts'
 import { orphaned, reused } from './refusals.ts'
 
 export interface Recorded {
@@ -33,7 +33,7 @@ interface GrowthParts {
 
 /** What is about to be placed. */
 interface Placing {
-  readonly node: Checkpoint
+  readonly node: StateCheckpoint
   readonly content: Content
   readonly keeper: StateKeeper
   readonly order: number
@@ -68,7 +68,7 @@ export class Growth {
     if (odd !== undefined) whys.push(odd)
     const { clock } = this.#parts
     const bare = { n: again?.n ?? lineage.nextNumber, id, parent: name, up: parent?.n ?? 0, at: clock.now() }
-    const node: Checkpoint = orphan ? orphanOf(bare, content, report.patch) : bare
+    const node: StateCheckpoint = orphan ? orphanOf(bare, content, report.patch) : bare
     return this.#place(lineage, { node, content, keeper, order, whys })
   }
 
@@ -77,10 +77,10 @@ export class Growth {
    * place it went back to by a new name: then that is a checkpoint of its own, like the one it went back to. `upto`: results of what was
    * sent until then do not lead any more.
    */
-  async move(lineage: Lineage, target: Checkpoint, named: string, order: number, upto = order): Promise<string> {
+  async move(lineage: Lineage, target: StateCheckpoint, named: string, order: number, upto = order): Promise<string> {
     if (order < lineage.headOrder) return lineage.current?.id ?? target.id
     const { mark: _, ...like } = target
-    const made: Checkpoint | undefined =
+    const made: StateCheckpoint | undefined =
       named === target.id
         ? undefined
         : { ...like, n: lineage.nextNumber, id: named, parent: target.id, up: target.n, at: this.#parts.clock.now() }
@@ -120,7 +120,7 @@ export class Growth {
   }
 
   /** Gives the checkpoint as it was written, or why its state cannot be made. */
-  async #write(lineage: Lineage, { node, content }: Placing, current: number | undefined): Promise<Checkpoint | Why> {
+  async #write(lineage: Lineage, { node, content }: Placing, current: number | undefined): Promise<StateCheckpoint | Why> {
     const { contents } = this.#parts
     if (content.kind === 'data' || content.kind === 'patch') {
       const on = lineage.at(node.up)?.version ?? 0
@@ -128,7 +128,7 @@ export class Growth {
       const version = await contents.write(lineage.space, content, on, also)
       return typeof version === 'number' ? { ...node, version } : version
     }
-    const made: Checkpoint =
+    const made: StateCheckpoint =
       content.kind === 'same'
         ? { ...node, version: content.version }
         : content.kind === 'broken' && node.mark === undefined
@@ -139,7 +139,7 @@ export class Growth {
   }
 
   /** Those that came before their parent find it now, and their patches a state to be applied to. */
-  async #adopt(lineage: Lineage, parent: Checkpoint, keeper: StateKeeper): Promise<void> {
+  async #adopt(lineage: Lineage, parent: StateCheckpoint, keeper: StateKeeper): Promise<void> {
     for (const orphan of lineage.orphansOf(parent.id)) {
       if (orphan.n === parent.n || parent.mark !== undefined) continue
       const { mark: _, pending, ...node } = { ...orphan, up: parent.n }
@@ -156,7 +156,7 @@ export class Growth {
   }
 
   /** The same report once more: an answer that was repeated, or that came by two ways. */
-  async #isRepeat(lineage: Lineage, known: Checkpoint, report: PlacedReport, parent?: Checkpoint): Promise<boolean> {
+  async #isRepeat(lineage: Lineage, known: StateCheckpoint, report: PlacedReport, parent?: StateCheckpoint): Promise<boolean> {
     if (known.mark !== undefined || known.parent !== report.parent || known.up !== (parent?.n ?? 0)) return false
     if (report.data === undefined) return true
     if (known.version === undefined) return false
@@ -164,7 +164,7 @@ export class Growth {
     return kept !== undefined && canonicalJson(kept.value) === canonicalJson(report.data)
   }
 
-  async #mismatch(lineage: Lineage, report: PlacedReport, parent: Checkpoint | undefined): Promise<Why | undefined> {
+  async #mismatch(lineage: Lineage, report: PlacedReport, parent: StateCheckpoint | undefined): Promise<Why | undefined> {
     if (report.data === undefined || report.patch === undefined || parent?.version === undefined) return undefined
     const base = await this.#parts.contents.read(lineage.space, parent.version)
     return base === undefined ? undefined : mismatch(report, base.value)
@@ -182,7 +182,7 @@ export class Growth {
   }
 }
 
-function orphanOf(bare: Checkpoint, content: Content, patch: readonly unknown[] | undefined): Checkpoint {
+function orphanOf(bare: StateCheckpoint, content: Content, patch: readonly unknown[] | undefined): StateCheckpoint {
   const waits = content.kind === 'broken' && patch !== undefined
   return { ...bare, mark: 'orphan', ...(waits && { pending: patch }) }
 }

@@ -7,7 +7,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
 /** One state, with the one that it came from. */
-export interface Checkpoint {
+export interface StateCheckpoint {
   /** Counts up within its lineage. */
   readonly n: number
   /** What the server calls it. A server that begins anew may use a name twice: the later one then has it. */
@@ -38,7 +38,7 @@ const heads = 'lineage/'
 export class Lineage {
   readonly space: string
   readonly #store: Store
-  readonly #nodes = new Map<number, Checkpoint>()
+  readonly #nodes = new Map<number, StateCheckpoint>()
   readonly #byId = new Map<string, number>()
   /** Orphans by the name of the parent that they miss. */
   readonly #orphans = new Map<string, Set<number>>()
@@ -84,7 +84,7 @@ export class Lineage {
     }
   }
 
-  get current(): Checkpoint | undefined {
+  get current(): StateCheckpoint | undefined {
     return this.#nodes.get(this.#head.current)
   }
 
@@ -96,25 +96,25 @@ export class Lineage {
     return this.#head.last + 1
   }
 
-  find(id: string): Checkpoint | undefined {
+  find(id: string): StateCheckpoint | undefined {
     return this.#nodes.get(this.#byId.get(id) ?? 0)
   }
 
-  at(n: number): Checkpoint | undefined {
+  at(n: number): StateCheckpoint | undefined {
     return this.#nodes.get(n)
   }
 
-  all(): readonly Checkpoint[] {
+  all(): readonly StateCheckpoint[] {
     return [...this.#nodes.values()]
   }
 
   /** Those that wait for a parent of this name. */
-  orphansOf(id: string): readonly Checkpoint[] {
+  orphansOf(id: string): readonly StateCheckpoint[] {
     return [...(this.#orphans.get(id) ?? [])].flatMap(n => this.#nodes.get(n) ?? [])
   }
 
   /** The steps that keep a checkpoint (a new one, or one that has changed), and make it the current one or not. */
-  writing(node: Checkpoint | undefined, current: number = this.#head.current): readonly Op[] {
+  writing(node: StateCheckpoint | undefined, current: number = this.#head.current): readonly Op[] {
     const last = Math.max(this.#head.last, node?.n ?? 0)
     const head = put(
       heads + this.space,
@@ -125,7 +125,7 @@ export class Lineage {
   }
 
   /** What was written holds. */
-  async written(node: Checkpoint | undefined, current: number = this.#head.current): Promise<void> {
+  async written(node: StateCheckpoint | undefined, current: number = this.#head.current): Promise<void> {
     this.#entry = (await this.#store.get(heads + this.space))?.version
     this.#head = { ...this.#head, current, last: Math.max(this.#head.last, node?.n ?? 0) }
     if (node !== undefined) this.#keep(node)
@@ -144,7 +144,7 @@ export class Lineage {
     }
   }
 
-  #keep(node: Checkpoint): void {
+  #keep(node: StateCheckpoint): void {
     this.#nodes.set(node.n, node)
     if ((this.#byId.get(node.id) ?? 0) <= node.n) this.#byId.set(node.id, node.n)
     const missing = node.parent ?? ''
@@ -175,9 +175,9 @@ function nodeKey(space: string, n: number): string {
   return `${nodesOf(space)}${String(n).padStart(12, '0')}`
 }
 
-function readNode(text: string): Checkpoint {
+function readNode(text: string): StateCheckpoint {
   const value: unknown = JSON.parse(text)
-  if (isRecord(value) && typeof value.n === 'number' && typeof value.id === 'string') return value as unknown as Checkpoint
+  if (isRecord(value) && typeof value.n === 'number' && typeof value.id === 'string') return value as unknown as StateCheckpoint
   throw new Error('A checkpoint cannot be read: was it written by another program?')
 }
 

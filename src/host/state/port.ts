@@ -1,6 +1,6 @@
 /** What the book of states knows of servers: by what they declare now, or declared when they were last there. */
 import type { HostServer } from '../servers/server.ts'
-import type { StatePort } from './book.ts'
+import type { StateBookPort } from './book.ts'
 import type { StateKeeper } from './contents.ts'
 
 interface Known {
@@ -12,7 +12,7 @@ interface Known {
 const remembered = 10_000
 
 /** Answers what the book of states asks about servers. */
-export function statePort(serverOf: (name: string) => HostServer | undefined): StatePort {
+export function stateBookPort(serverOf: (name: string) => HostServer | undefined): StateBookPort {
   /** By server and set, for while it is down. */
   const last = new Map<string, Known>()
   const look = (server: string, featureSet: string): Known => {

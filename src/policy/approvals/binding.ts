@@ -37,12 +37,12 @@ export function boundOf(asked: Asked, asking: AskVerdict, identity: string | und
   const wider = widerAnswers(asked, asking)
   const offered = (covers: Covers): boolean => wider.some(one => one.covers === covers)
   return {
-    call: digestOf({ covers: 'call', ...thing, begunBy, conversation }),
+    call: bindingDigest({ covers: 'call', ...thing, begunBy, conversation }),
     ...(offered('tool') && {
-      tool: digestOf({ covers: 'tool', server, identity, tool, definition, begunBy: beginners(begunBy) }),
+      tool: bindingDigest({ covers: 'tool', server, identity, tool, definition, begunBy: beginners(begunBy) }),
     }),
     ...(offered('scope') && {
-      scope: asking.scopes.map(each => digestOf({ covers: 'scope', server, identity, featureSet, scope: each })),
+      scope: asking.scopes.map(each => bindingDigest({ covers: 'scope', server, identity, featureSet, scope: each })),
     }),
   }
 }
@@ -70,6 +70,6 @@ function everyCall({ server, tool = '', begunBy }: Asked): string {
 }
 
 /** SHA-256 over canonical JSON. */
-export function digestOf(bound: unknown): string {
+export function bindingDigest(bound: unknown): string {
   return hash('sha256', canonicalJson(bound) ?? '', 'base64url')
 }

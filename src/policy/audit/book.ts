@@ -7,8 +7,8 @@ import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
 import { readLine } from '../../core/audit/line.ts'
 import type { Clock } from '../../core/clock.ts'
 import { type Op, put, type Store } from '../../stores/store.ts'
-import { factsOf, type Note, type Noted, notedOf, textOf } from './note.ts'
-import { type Queried, type Question, query } from './query.ts'
+import { type Note, type Noted, notedOf, noteFactsOf, noteText } from './note.ts'
+import { type AuditQuestion, type Queried, query } from './query.ts'
 
 export interface AuditBookOptions {
   readonly store: Store
@@ -63,10 +63,10 @@ export class AuditBook {
     const at = this.#options.clock.now()
     this.#tell({ ...note, at })
     const ids = new Set([note.inferenceId, note.eventId, note.cause].filter(id => id !== undefined))
-    const text = textOf(note, at)
+    const text = noteText(note, at)
     const order = `${at.toString(36).padStart(9, '0')}-${String(this.#count++).padStart(9, '0')}${this.#self}`
     const ttl = this.#options.keepMs ?? keepMs
-    return [this.#audit.line(factsOf(note)), ...[...ids].map(id => put(`${trail(id)}${order}`, text, { ttl }))]
+    return [this.#audit.line(noteFactsOf(note)), ...[...ids].map(id => put(`${trail(id)}${order}`, text, { ttl }))]
   }
 
   /** Writes a note that comes with no commit of its own. Resolves when it lasts; nobody has to wait for that. */
@@ -77,7 +77,7 @@ export class AuditBook {
   }
 
   /** Notes by server, feature set, inference, time, kind and outcome, oldest first. */
-  query(question: Question = {}): Promise<Queried> {
+  query(question: AuditQuestion = {}): Promise<Queried> {
     return query(this.#options.store, question, id => this.#trail(id))
   }
 

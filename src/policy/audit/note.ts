@@ -31,7 +31,7 @@ export interface Noted extends Note {
   readonly at: number
 }
 
-export function factsOf(note: Note): AuditFacts {
+export function noteFactsOf(note: Note): AuditFacts {
   const { server, featureSet, inferenceId, eventId, conversation, cause, kind, outcome, why, rule, detail, ms } = note
   return {
     event: 'noted',
@@ -43,8 +43,8 @@ export function factsOf(note: Note): AuditFacts {
   }
 }
 
-export function textOf(note: Note, at: number): string {
-  return writeLine(factsOf(note), at)
+export function noteText(note: Note, at: number): string {
+  return writeLine(noteFactsOf(note), at)
 }
 
 /** Undefined for lines that are no notes: others may write to the same log. */

@@ -1,10 +1,10 @@
 /** Questions to the log of notes. Lines lie in the order of their writing, so a time is found by halving. */
 import { readLine } from '../../core/audit/line.ts'
 import { lastPosition } from '../../core/feed/occurrence.ts'
-import type { LogEntry, Position, Store } from '../../stores/store.ts'
+import type { LogEntry, LogPosition, Store } from '../../stores/store.ts'
 import { type Noted, type NoteOutcome, notedOf } from './note.ts'
 
-export interface Question {
+export interface AuditQuestion {
   readonly server?: string
   readonly featureSet?: string
   readonly inferenceId?: string
@@ -16,7 +16,7 @@ export interface Question {
   /** Milliseconds since the epoch; the moment itself does not belong to it. */
   readonly until?: number
   /** Where the answer before this one ended. */
-  readonly after?: Position
+  readonly after?: LogPosition
   /** Default 100, at most 1,000. */
   readonly limit?: number
 }
@@ -24,7 +24,7 @@ export interface Question {
 export interface Queried {
   readonly notes: readonly Noted[]
   /** Ask again with this as `after`; absent where nothing is left. */
-  readonly next?: Position
+  readonly next?: LogPosition
 }
 
 const log = 'audit'
@@ -33,7 +33,7 @@ const slackMs = 2_000
 
 export async function query(
   store: Store,
-  question: Question,
+  question: AuditQuestion,
   trailOf: (inferenceId: string) => Promise<ReadonlyMap<string, Noted>>,
 ): Promise<Queried> {
   const limit = Math.min(question.limit ?? 100, 1_000)
@@ -59,7 +59,7 @@ export async function query(
   }
 }
 
-function matches(noted: Noted, { since, until, ...asked }: Question): boolean {
+function matches(noted: Noted, { since, until, ...asked }: AuditQuestion): boolean {
   if ((since !== undefined && noted.at < since) || (until !== undefined && noted.at >= until)) return false
   return members.every(name => asked[name] === undefined || asked[name] === noted[name])
 }
@@ -67,7 +67,7 @@ function matches(noted: Noted, { since, until, ...asked }: Question): boolean {
 const members = ['server', 'featureSet', 'inferenceId', 'conversation', 'kind', 'outcome'] as const
 
 /** The last position before a time; 0 where there is none. */
-async function positionAt(store: Store, time: number): Promise<Position> {
+async function positionAt(store: Store, time: number): Promise<LogPosition> {
   const first = (await store.read(log, { limit: 1 }))[0]
   if (first === undefined || timeOf(first) >= time) return 0
   let [low, high] = [first.position, await lastPosition(store, log, first.position)]

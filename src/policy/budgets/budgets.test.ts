@@ -3,7 +3,7 @@ import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/store
 import type { Why } from '../../core/why.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
-import { type BudgetReservation, createBudgets, type Estimate, type HostBudgets, isRefusal } from './budgets.ts'
+import { type BudgetReservation, createBudgets, type Estimate, type HostBudgets, isBudgetRefusal } from './budgets.ts'
 import type { BudgetLimit } from './limits.ts'
 
 const stores = storesUnderTest()
@@ -27,7 +27,7 @@ const memory = { server: 'memory', featureSet: 'memory.consolidation' }
 
 async function got(budgets: HostBudgets, estimate: Estimate): Promise<BudgetReservation> {
   const reserved = await budgets.reserve(estimate)
-  if (isRefusal(reserved)) throw new Error(reserved.message)
+  if (isBudgetRefusal(reserved)) throw new Error(reserved.message)
   return reserved
 }
 
@@ -48,7 +48,7 @@ describe.each(storeKinds)('budgets of a host on %s', kind => {
       fix: expect.stringContaining('raise most of budget daily'),
     })
     await first.settle({ tokens: 100 })
-    expect(isRefusal(await two.reserve({ ...memory, tokens: 300 }))).toBe(false)
+    expect(isBudgetRefusal(await two.reserve({ ...memory, tokens: 300 }))).toBe(false)
   })
 
   it('each server has its own, or each feature set, or all together, in each window anew', async () => {
@@ -59,7 +59,7 @@ describe.each(storeKinds)('budgets of a host on %s', kind => {
     const budgets = start()
     const rule = async (server: string, featureSet: string) => {
       const reserved = await budgets.reserve({ server, featureSet })
-      return isRefusal(reserved) ? reserved.rule : 'ok'
+      return isBudgetRefusal(reserved) ? reserved.rule : 'ok'
     }
     const rules = []
     for (const [server, set] of ['memory a', 'memory a', 'memory b', 'chat a', 'chat a'].map(text => text.split(' ')))

@@ -14,7 +14,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
-import { type BudgetLimit, checkLimits, isAbout, quotaOf, type Spender, type Spending } from './limits.ts'
+import { type BudgetLimit, checkLimits, limitApplies, limitQuota, type Spender, type Spending } from './limits.ts'
 import { type SpentOptions, type SpentRow, spending, spentRows } from './spent.ts'
 
 interface HostBudgetsOptions {
@@ -86,7 +86,7 @@ export function createBudgets(options: HostBudgetsOptions): HostBudgets {
 }
 
 /** For whoever asked: there is none. */
-export function isRefusal(reserved: BudgetReservation | BudgetRefusal): reserved is BudgetRefusal {
+export function isBudgetRefusal(reserved: BudgetReservation | BudgetRefusal): reserved is BudgetRefusal {
   return 'code' in reserved
 }
 
@@ -120,7 +120,7 @@ class Purses implements HostBudgets {
     const { server, featureSet, user = false, tokens = 0, money = 0, requests = 1 } = estimate
     const spender = { server, featureSet }
     const amounts = { tokens, money, requests }
-    const about = this.#limits.filter(limit => isAbout(limit, { ...spender, user }))
+    const about = this.#limits.filter(limit => limitApplies(limit, { ...spender, user }))
     const over = about.find(({ counts, most }) => amounts[counts] > most)
     if (over !== undefined) return neverEnough(over, amounts[over.counts])
     const taken: CoreReservation[] = []
@@ -129,7 +129,7 @@ class Purses implements HostBudgets {
         // Requests are counted with the tokens, in one commit.
         const limits = about.filter(({ counts }) => counts === unit || (unit === 'tokens' && counts === 'requests'))
         if (limits.length === 0) continue
-        const quotas = limits.map(limit => quotaOf(limit, spender))
+        const quotas = limits.map(limit => limitQuota(limit, spender))
         const got = await this.#budgets.reserve(owner, { action: unit, resource: server, units: amounts[unit], quotas })
         if (got !== undefined) taken.push(got)
       }
@@ -161,7 +161,7 @@ class Purses implements HostBudgets {
 
   async #warn(spender: Spender, taken: readonly CoreReservation[], about: readonly BudgetLimit[]): Promise<void> {
     for (const { quota, remaining, resetsAt } of (await Promise.all(taken.map(each => each.quotas()))).flat()) {
-      const limit = about.find(each => quotaOf(each, spender).name === quota.name)
+      const limit = about.find(each => limitQuota(each, spender).name === quota.name)
       const window = `${quota.name} ${resetsAt}`
       const used = quota.most - remaining
       if (limit === undefined || used < quota.most * (limit.warnAt ?? 0.8) || this.#warned.has(window)) continue
@@ -173,8 +173,8 @@ class Purses implements HostBudgets {
   }
 
   async usedUp(spender: Spender): Promise<BudgetRefusal | undefined> {
-    for (const limit of this.#limits.filter(each => isAbout(each, spender))) {
-      const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, quotaOf(limit, spender))
+    for (const limit of this.#limits.filter(each => limitApplies(each, spender))) {
+      const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, limitQuota(limit, spender))
       // Of requests there are whole ones only.
       if (remaining >= (limit.counts === 'requests' ? 1 : Number.MIN_VALUE)) continue
       const retryAfterMs = Math.max(1, resetsAt - this.#clock.now())
@@ -189,9 +189,9 @@ class Purses implements HostBudgets {
     const rows: BudgetStatus[] = []
     for (const limit of this.#limits) {
       const { by = 'server' } = limit
-      const named = new Map(spenders.filter(each => isAbout(limit, each)).map(each => [quotaOf(limit, each).name, each]))
+      const named = new Map(spenders.filter(each => limitApplies(limit, each)).map(each => [limitQuota(limit, each).name, each]))
       for (const [, { server, featureSet }] of named) {
-        const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, quotaOf(limit, { server, featureSet }))
+        const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, limitQuota(limit, { server, featureSet }))
         const whose = by === 'all' ? {} : by === 'server' ? { server } : { server, featureSet }
         rows.push({ limit, ...whose, used: limit.most - remaining, resetsAt })
       }

@@ -63,7 +63,7 @@ export function checkLimits(limits: readonly BudgetLimit[]): void {
 }
 
 /** `user`: the user spends, for a turn of their own. */
-export function isAbout({ server, featureSet, user }: BudgetLimit, spender: Spender & { readonly user?: boolean }): boolean {
+export function limitApplies({ server, featureSet, user }: BudgetLimit, spender: Spender & { readonly user?: boolean }): boolean {
   if (spender.user === true && user !== true) return false
   return fits(server, spender.server) && fits(featureSet, spender.featureSet)
 }
@@ -73,7 +73,7 @@ function fits(patterns: string | readonly string[] | undefined, text: string): b
 }
 
 /** The limit as a quota of this spender. */
-export function quotaOf({ name, counts, most, per, by = 'server' }: BudgetLimit, { server, featureSet }: Spender): Quota {
+export function limitQuota({ name, counts, most, per, by = 'server' }: BudgetLimit, { server, featureSet }: Spender): Quota {
   const whose = by === 'all' ? [] : by === 'server' ? [server] : [server, featureSet]
   const periodMs = toMilliseconds(per)
   return { name: JSON.stringify([name, ...whose]), counts: counts === 'requests' ? 'calls' : 'units', most, periodMs }

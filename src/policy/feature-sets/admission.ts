@@ -7,7 +7,7 @@ import { type Why, why } from '../../core/why.ts'
 import type { SetUse } from '../../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { digestOf } from '../approvals/binding.ts'
+import { bindingDigest } from '../approvals/binding.ts'
 import { allowFix } from '../judge.ts'
 import type { SetConsent } from './set-consent.ts'
 
@@ -77,7 +77,7 @@ export class Admissions {
   /** Arguments of commands may be secrets, so no more than a digest is kept. */
   #identity(server: string): string | undefined {
     const identity = this.#parts.identityOf(server)
-    return identity === undefined ? undefined : digestOf(identity)
+    return identity === undefined ? undefined : bindingDigest(identity)
   }
 
   /** What another program declared under this name says nothing of this one. */

@@ -8,7 +8,7 @@ import { fitsAddress } from './path-patterns.ts'
 import { type Asked, kinds, type Patterns, targets, type When } from './rule.ts'
 
 /** Conditions that are lists of patterns, in the order in which mistakes name them. */
-export const listed = [
+export const listConditions = [
   'kind',
   'server',
   'featureSet',
@@ -21,7 +21,7 @@ export const listed = [
   'principal',
 ] as const satisfies readonly (keyof When)[]
 
-type Lists = { readonly [Name in (typeof listed)[number]]?: readonly string[] }
+type Lists = { readonly [Name in (typeof listConditions)[number]]?: readonly string[] }
 
 /** What a rule is about. Absent: it does not matter. */
 export interface Conditions extends Lists {
@@ -32,12 +32,12 @@ export interface Conditions extends Lists {
 }
 
 /** About everything. */
-export const anything: Conditions = { origin: new Map(), arguments: [], lenient: false }
+export const noConditions: Conditions = { origin: new Map(), arguments: [], lenient: false }
 
 /** Reads conditions that have no clock and no counter. Throws where one is none. */
 export function conditionsOf(when: When, lenient: boolean): Conditions {
   const lists: { -readonly [Name in keyof Lists]: Lists[Name] } = {}
-  for (const name of listed) {
+  for (const name of listConditions) {
     const value = when[name]
     if (value !== undefined) lists[name] = patterns(name, value)
   }

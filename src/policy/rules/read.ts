@@ -3,7 +3,7 @@ import { toMilliseconds } from '../../core/duration.ts'
 import { isRisk, risks } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Conditions, conditionsOf, listed } from './conditions.ts'
+import { type Conditions, conditionsOf, listConditions } from './conditions.ts'
 import { type OpenHours, openHours } from './hours.ts'
 import { type Counted, counted, type Effect, effects, type Rule, type When } from './rule.ts'
 
@@ -26,7 +26,7 @@ const general = ['cost', 'scopes', 'timeout', 'idempotent'] as const satisfies r
 /** What only calls of tools have. */
 export const ofCalls = ['approver', 'risk', 'wait', 'dedupe', ...general] as const satisfies readonly (keyof Rule)[]
 const ruleMembers = ['name', 'do', 'when', 'until', 'for', 'within', 'by', 'message', 'fix', ...ofCalls]
-const whenMembers: readonly string[] = [...listed, 'arguments', 'origin', 'hours', 'above', 'running']
+const whenMembers: readonly string[] = [...listConditions, 'arguments', 'origin', 'hours', 'above', 'running']
 const approvers: readonly unknown[] = ['client', 'operator', 'either']
 const ruleLimit = 1_000
 

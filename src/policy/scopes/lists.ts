@@ -6,7 +6,7 @@
 import type { Scope, ScopeLists } from '../../features/live/scopes/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { glob, globLength } from './glob.ts'
-import { placesIn } from './places.ts'
+import { scopePlacesIn } from './places.ts'
 import { folded } from './readings.ts'
 import { placeLength, spell } from './spelling.ts'
 
@@ -33,7 +33,7 @@ export function scopeJudge(lists: ScopeLists): ScopeJudge {
     return hit && { is: 'forbidden', pattern: hit.pattern, text: clip(text) }
   }
   const judge = ({ label, payload }: Scope): ScopeVerdict => {
-    const { texts, places, cut } = placesIn(payload)
+    const { texts, places, cut } = scopePlacesIn(payload)
     for (const text of [label, ...texts]) {
       const denied = forbidden(text)
       if (denied !== undefined) return denied

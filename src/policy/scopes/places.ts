@@ -15,7 +15,7 @@ interface Places {
   readonly cut: boolean
 }
 
-export function placesIn(payload: unknown): Places {
+export function scopePlacesIn(payload: unknown): Places {
   const texts: string[] = []
   const places: string[] = []
   let cut = false

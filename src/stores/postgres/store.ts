@@ -16,7 +16,7 @@ import {
 import { Watchers } from '../watchers.ts'
 import { type Client, loadPg, type Pool } from './pg.ts'
 import { MIGRATIONS } from './schema.ts'
-import { Writer } from './writer.ts'
+import { PostgresWriter } from './writer.ts'
 
 interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database` */
@@ -76,7 +76,7 @@ class PostgresStore implements Store {
   readonly #schema: string
   readonly #watchers: Watchers
   readonly #hints: Hints
-  readonly #writer: Writer
+  readonly #writer: PostgresWriter
   readonly #sweeping: NodeJS.Timeout
   #closing: Promise<void> | undefined
 
@@ -85,7 +85,7 @@ class PostgresStore implements Store {
     this.#schema = schema
     this.#watchers = watchers
     this.#hints = hints
-    this.#writer = new Writer(pool, schema)
+    this.#writer = new PostgresWriter(pool, schema)
     this.#sweeping = setInterval(() => this.#sweep(), SWEEP_EVERY_MS)
     this.#sweeping.unref()
   }

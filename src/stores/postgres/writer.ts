@@ -24,7 +24,7 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-export class Writer {
+export class PostgresWriter {
   readonly #pool: Pool
   readonly #group: Statement
   readonly #each: Statement

@@ -5,7 +5,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { obstacle, sumOf } from '../checks.ts'
 import { scanBounds } from '../key-order.ts'
 import { type Committed, type Conflict, type Entry, type LogEntry, messageOf, type Op, type OpResult } from '../store.ts'
-import type { Answer, Batch, Reply, Request } from './protocol.ts'
+import type { Batch, WorkerAnswer, WorkerReply, WorkerRequest } from './protocol.ts'
 
 const SWEEP_EVERY_MS = 10_000
 
@@ -46,7 +46,7 @@ export class Database {
   }
 
   /** Gives one answer to each request, in order. An answer to a commit is given once it is on disk. */
-  answer(batch: Batch): Answer[] {
+  answer(batch: Batch): WorkerAnswer[] {
     this.#tables.now = batch.now
     const writes = batch.requests.some(([, request]) => request.ask === 'commit')
     if (!writes) return batch.requests.map(([id, request]) => this.#one(id, request))
@@ -61,7 +61,7 @@ export class Database {
     this.#database.close()
   }
 
-  #transaction(work: () => Answer[]): Answer[] {
+  #transaction(work: () => WorkerAnswer[]): WorkerAnswer[] {
     this.#database.exec('BEGIN IMMEDIATE')
     try {
       this.#tables.version = Number(this.#version.get()?.version)
@@ -84,7 +84,7 @@ export class Database {
     this.#tables.sweep()
   }
 
-  #one(id: number, request: Request): Answer {
+  #one(id: number, request: WorkerRequest): WorkerAnswer {
     // A failing read is its own; a failing write may have left half a step, so the whole batch goes with it.
     if (request.ask === 'commit') return { id, value: this.#commit(request.ops) }
     try {
@@ -94,7 +94,7 @@ export class Database {
     }
   }
 
-  #look(request: Exclude<Request, { ask: 'commit' }>): Reply {
+  #look(request: Exclude<WorkerRequest, { ask: 'commit' }>): WorkerReply {
     switch (request.ask) {
       case 'get':
         return this.#tables.get(request.key)

@@ -4,7 +4,7 @@
  */
 import type { Committed, Conflict, Entry, LogEntry, Op } from '../store.ts'
 
-export type Request =
+export type WorkerRequest =
   | { readonly ask: 'get'; readonly key: string }
   | {
       readonly ask: 'scan'
@@ -25,20 +25,20 @@ export interface Pragmas {
   readonly transactions: number
 }
 
-export type Reply = Entry | undefined | readonly Entry[] | readonly LogEntry[] | Committed | Conflict | Pragmas | number
+export type WorkerReply = Entry | undefined | readonly Entry[] | readonly LogEntry[] | Committed | Conflict | Pragmas | number
 
 /** Requests that came together, with the time at which they did. */
 export interface Batch {
   readonly now: number
-  readonly requests: readonly (readonly [id: number, request: Request])[]
+  readonly requests: readonly (readonly [id: number, request: WorkerRequest])[]
 }
 
-export type Answer = { readonly id: number; readonly value: Reply } | { readonly id: number; readonly error: string }
+export type WorkerAnswer = { readonly id: number; readonly value: WorkerReply } | { readonly id: number; readonly error: string }
 
 export const writeBatch = (batch: Batch): string => JSON.stringify(batch)
 export const readBatch = (text: string): Batch => JSON.parse(text)
-export const writeAnswers = (answers: readonly Answer[]): string => JSON.stringify(answers)
-export const readAnswers = (text: string): readonly Answer[] => JSON.parse(text)
+export const writeAnswers = (answers: readonly WorkerAnswer[]): string => JSON.stringify(answers)
+export const readAnswers = (text: string): readonly WorkerAnswer[] => JSON.parse(text)
 
 /** Instead of a batch: what was asked before is answered first. */
 export const closeWord = 'close'

@@ -18,13 +18,13 @@ import {
 import { Watchers } from '../watchers.ts'
 import { checkSqlitePath, correctPath, unopened } from './path.ts'
 import {
-  type Answer,
   closeWord,
   type Hello,
   type Pragmas,
-  type Reply,
-  type Request,
   readAnswers,
+  type WorkerAnswer,
+  type WorkerReply,
+  type WorkerRequest,
   writeBatch,
 } from './protocol.ts'
 
@@ -57,7 +57,7 @@ const mostSent = 16
 const othersMs = 1_000
 
 interface Waiter {
-  resolve(value: Reply): void
+  resolve(value: WorkerReply): void
   reject(error: StoreError): void
 }
 
@@ -69,7 +69,7 @@ class SqliteStore implements Store {
   readonly #watchers = new Watchers()
   readonly #waiting = new Map<number, Waiter>()
   readonly #exited: Promise<void>
-  #queue: [number, Request][] = []
+  #queue: [number, WorkerRequest][] = []
   /** The last request of each message that is not answered yet. */
   readonly #sent: number[] = []
   #id = 0
@@ -162,7 +162,7 @@ class SqliteStore implements Store {
     if (changed) this.#watchers.all()
   }
 
-  #ask(request: Request): Promise<Reply> {
+  #ask(request: WorkerRequest): Promise<WorkerReply> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended)
     return new Promise((done, fail) => {
       const id = ++this.#id
@@ -182,7 +182,7 @@ class SqliteStore implements Store {
     this.#worker.postMessage(writeBatch({ now: this.#now(), requests }))
   }
 
-  #answered(answers: readonly Answer[]): void {
+  #answered(answers: readonly WorkerAnswer[]): void {
     const upTo = answers.at(-1)?.id ?? 0
     while ((this.#sent[0] ?? Number.POSITIVE_INFINITY) <= upTo) this.#sent.shift()
     if (this.#queue.length > 0) setImmediate(() => this.#flush())

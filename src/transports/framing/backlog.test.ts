@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { ConnectionError } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { Backlog, type Piece, pieceBytes, wholeBytes } from './backlog.ts'
+import { Backlog, type FramePiece, pieceBytes, wholeBytes } from './backlog.ts'
 import type { QueueLimits } from './limits.ts'
 
 const small: QueueLimits = { queueBytes: 100, spareCeiling: 500, queueCeiling: 1000, stallMs: 10_000 }
@@ -70,7 +70,7 @@ describe('Backlog', () => {
     const frame = 'è'.repeat(wholeBytes / 2 + 1)
     backlog.add(frame)
     backlog.add('next')
-    const pieces: Piece[] = []
+    const pieces: FramePiece[] = []
     for (let piece = backlog.take(); piece !== undefined; piece = backlog.take()) pieces.push(piece)
     expect(pieces.map(piece => piece.final)).toEqual([false, false, false, false, true, true])
     expect(pieces.map(({ data }) => Buffer.byteLength(data))).toEqual([pieceBytes, pieceBytes, pieceBytes, pieceBytes, 2, 4])

@@ -20,7 +20,7 @@ export interface BacklogOwner {
 }
 
 /** A whole frame as text, or a piece of a large one as bytes. */
-export interface Piece {
+export interface FramePiece {
   readonly data: string | Buffer
   /** True for the last piece of a frame. */
   readonly final: boolean
@@ -86,7 +86,7 @@ export class Backlog {
   }
 
   /** Takes out what is to be sent next, a large frame piece by piece. */
-  take(): Piece | undefined {
+  take(): FramePiece | undefined {
     if (this.#rest !== undefined) return this.#takePiece(this.#rest)
     const item = this.#shift()
     if (item === undefined) return undefined
@@ -122,7 +122,7 @@ export class Backlog {
     return undefined
   }
 
-  #takePiece(from: Buffer): Piece {
+  #takePiece(from: Buffer): FramePiece {
     const data = from.subarray(0, pieceBytes)
     const final = data.length === from.length
     this.#rest = final ? undefined : from.subarray(pieceBytes)

@@ -1,7 +1,7 @@
 /** A connection over two byte streams, one frame a line: what both ends of stdio are made of. It runs over a socket as well. */
 import type { Readable, Writable } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import {
   type Caller,
   type Carrier,
@@ -14,7 +14,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { noRoom } from './backlog.ts'
 import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
-import { Turns } from './turns.ts'
+import { FrameTurns } from './turns.ts'
 import { type StreamWrite, Writer } from './writer.ts'
 
 export interface StreamOptions {
@@ -79,7 +79,7 @@ export class StreamConnection implements Connection {
     const { input, serving } = this.#options
     const turns = serving
       ? sink
-      : new Turns(
+      : new FrameTurns(
           sink,
           () => this.#rest(),
           () => this.#goOn(),
@@ -131,13 +131,13 @@ export class StreamConnection implements Connection {
   /** What was asked before the end is still answered, if that does not take too long. */
   async #endWhenAnswered(): Promise<void> {
     await nextRound()
-    await within(this.#sink?.quiet?.() ?? Promise.resolve(), this.#lingerMs, this.#clock)
+    await settlesWithin(this.#sink?.quiet?.() ?? Promise.resolve(), this.#lingerMs, this.#clock)
     await nextRound()
     await this.#endWhenEmptied()
   }
 
   async #endWhenEmptied(): Promise<void> {
-    await within(this.#writer.emptied(), this.#lingerMs, this.#clock)
+    await settlesWithin(this.#writer.emptied(), this.#lingerMs, this.#clock)
     this.#end(undefined)
   }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Turns } from './turns.ts'
+import { FrameTurns } from './turns.ts'
 
 /** A reader of many frames, which may be told to rest; what it took in each turn. */
 async function read(frames: readonly string[]): Promise<{ taken: string[]; turns: number[] }> {
@@ -8,7 +8,7 @@ async function read(frames: readonly string[]): Promise<{ taken: string[]; turns
   let resting = false
   let at = 0
   let inTurn = 0
-  const turn = new Turns(
+  const turn = new FrameTurns(
     { frame: text => taken.push(text), fault: () => {} },
     () => {
       resting = true

@@ -9,7 +9,7 @@ const usualPerTurn = 256
 /** A frame counts by its length too. */
 const charsPerUnit = 4_096
 
-export class Turns implements Pick<Sink, 'frame' | 'fault'> {
+export class FrameTurns implements Pick<Sink, 'frame' | 'fault'> {
   readonly #sink: Pick<Sink, 'frame' | 'fault'>
   readonly #rest: () => void
   readonly #goOn: () => void

@@ -4,7 +4,7 @@ import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import { type ErrorBody, failureFrame, type Id, idText, isRecord } from '../../jsonrpc/message.ts'
 import { parse } from '../../jsonrpc/parse.ts'
 import { ByteBuffer, decodeUtf8, SseParser } from '../sse/parse.ts'
-import { hintFrom, isChallenge, mediaType, redirection, refusal, wrongContent } from './client-refusal.ts'
+import { hintFrom, httpRefusal, isChallenge, mediaType, redirection, wrongContent } from './client-refusal.ts'
 import type { HeaderView } from './client-wire.ts'
 
 /** Bytes of a body of no interest that are read, so that its socket can serve again, before it is cut instead. */
@@ -77,7 +77,7 @@ class JsonBody implements Body {
     // Only what answers a request is sure to be meant as a message; elsewhere servers send JSON of all kinds.
     const expected = user.awaited && !failed
     if (text !== '' && (expected || isMessage(text, user.limits))) user.frame(text, this.#status)
-    if (!user.settled) user.settle(failed ? refusal(this.#status, this.#headers, hintFrom(bytes)) : unanswered(this.#status))
+    if (!user.settled) user.settle(failed ? httpRefusal(this.#status, this.#headers, hintFrom(bytes)) : unanswered(this.#status))
   }
 
   #check(length: number): void {
@@ -133,7 +133,7 @@ class Hint implements Body {
   }
 
   end(): void {
-    if (!this.#user.settled) this.#user.settle(refusal(this.#status, this.#headers, hintFrom(this.#bytes.take())))
+    if (!this.#user.settled) this.#user.settle(httpRefusal(this.#status, this.#headers, hintFrom(this.#bytes.take())))
   }
 }
 

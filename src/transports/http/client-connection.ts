@@ -7,27 +7,27 @@ import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
 import { LinkedSet } from '../../core/linked-set.ts'
 import { type Connection, ConnectionError, type ListenUser, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
-import { Exchange } from './client-exchange.ts'
+import { HttpClientExchange } from './client-exchange.ts'
 import { sessionGone, untaken } from './client-refusal.ts'
 import { type ClientSettings, type HeaderRecord, HeaderTemplate } from './client-settings.ts'
-import { EventStream } from './client-stream.ts'
+import { HttpEventStream } from './client-stream.ts'
 import {
   type AnswerReader,
   type HttpWire,
-  type Live,
+  type LiveCall,
   maxUntaken,
-  type Port,
   type StreamablePort,
   type WireCall,
+  type WirePort,
 } from './client-wire.ts'
 
 const nothing: Outgoing = {}
 
-export class HttpClientConnection implements Connection, Port, StreamablePort {
+export class HttpClientConnection implements Connection, WirePort, StreamablePort {
   readonly carrier = 'http'
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
-  readonly live = new LinkedSet<Live>()
+  readonly live = new LinkedSet<LiveCall>()
   readonly streamable: StreamablePort = this
 
   readonly #wire: HttpWire
@@ -40,7 +40,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
   #session: string | undefined
   /** Headers of the last message in the session: its farewell goes out under the same. */
   #sessionHeaders: HeaderRecord | undefined
-  #listener: EventStream | undefined
+  #listener: HttpEventStream | undefined
   #closing: Promise<void> | undefined
 
   constructor(url: URL, wire: HttpWire, settings: ClientSettings) {
@@ -69,16 +69,18 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
       )
     }
     if (outgoing.id === undefined) return this.#deliver(frame, outgoing)
-    return new Promise((resolve, reject) => new Exchange(this, outgoing, resolve, reject).post(frame))
+    return new Promise((resolve, reject) => new HttpClientExchange(this, outgoing, resolve, reject).post(frame))
   }
 
   /** Answers and notifications: a server that asks without end and takes no answers must not make them pile up here. */
   #deliver(frame: string, outgoing: Outgoing): Promise<void> {
     if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
     this.#untaken++
-    return new Promise<void>((resolve, reject) => new Exchange(this, outgoing, resolve, reject).post(frame)).finally(() => {
-      this.#untaken--
-    })
+    return new Promise<void>((resolve, reject) => new HttpClientExchange(this, outgoing, resolve, reject).post(frame)).finally(
+      () => {
+        this.#untaken--
+      },
+    )
   }
 
   /** A second call replaces the stream of the first: there is one per session. */
@@ -87,7 +89,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
     this.#listener?.close()
     const session = outgoing.session === true ? this.#session : undefined
     let open = false
-    const stream = new EventStream(
+    const stream = new HttpEventStream(
       this,
       outgoing,
       {

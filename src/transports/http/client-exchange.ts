@@ -8,10 +8,10 @@ import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { answerTo, type Body, type BodyUser, refusalBody, successBody } from './client-body.ts'
 import { sessionGone } from './client-refusal.ts'
-import { EventStream, type StreamUser } from './client-stream.ts'
-import { type AnswerReader, asConnectionError, type HeaderView, type Port, type WireCall } from './client-wire.ts'
+import { HttpEventStream, type StreamUser } from './client-stream.ts'
+import { type AnswerReader, asConnectionError, type HeaderView, type WireCall, type WirePort } from './client-wire.ts'
 
-export class Exchange implements AnswerReader, BodyUser, StreamUser {
+export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
   readonly limits: FrameLimits
   readonly awaited: boolean
   readonly id: Id | undefined
@@ -19,7 +19,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
   place = -1
   heard = 0
 
-  readonly #port: Port
+  readonly #port: WirePort
   readonly #outgoing: Outgoing
   readonly #resolve: () => void
   readonly #reject: (error: ConnectionError) => void
@@ -27,13 +27,13 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
   #session: string | undefined
   #call: WireCall | undefined
   #body: Body | undefined
-  #rest: EventStream | undefined
+  #rest: HttpEventStream | undefined
   #deadline: Deadline | undefined
   #withinMs = 0
   #lingers = false
   #over = false
 
-  constructor(port: Port, outgoing: Outgoing, resolve: () => void, reject: (error: ConnectionError) => void) {
+  constructor(port: WirePort, outgoing: Outgoing, resolve: () => void, reject: (error: ConnectionError) => void) {
     this.limits = port.settings.limits
     this.id = outgoing.id
     this.awaited = outgoing.id !== undefined
@@ -161,7 +161,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
     const parser = this.#body?.parser
     if (streamable === undefined || this.#outgoing.resume !== true || parser?.lastId === undefined) return false
     const { lastId, retryMs } = parser
-    this.#rest = new EventStream(streamable, this.#outgoing, this, { lastId, retryMs, tries: settings.resumeTries })
+    this.#rest = new HttpEventStream(streamable, this.#outgoing, this, { lastId, retryMs, tries: settings.resumeTries })
     this.#rest.openLater()
     return true
   }

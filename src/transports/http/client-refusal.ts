@@ -27,7 +27,7 @@ export function isChallenge(status: number, headers: HeaderView): boolean {
 }
 
 /** Not a success: `status`, with the headers, which may hold a challenge or a wait. */
-export function refusal(status: number, headers: HeaderView, hint: string): ConnectionError {
+export function httpRefusal(status: number, headers: HeaderView, hint: string): ConnectionError {
   const said = hint === '' ? '' : `: ${clip(redact(hint))}`
   const fix = status === 401 ? '. It wants credentials: give the option auth' : ''
   const message = `The server answered HTTP ${status}${said}${fix}`

@@ -6,7 +6,7 @@
 import type { Cancel } from '../../core/clock.ts'
 import type { ConnectionError, Outgoing } from '../../jsonrpc/connection.ts'
 import { SseParser } from '../sse/parse.ts'
-import { mediaType, redirection, refusal, wrongContent } from './client-refusal.ts'
+import { httpRefusal, mediaType, redirection, wrongContent } from './client-refusal.ts'
 import { type AnswerReader, asConnectionError, type HeaderView, type StreamablePort, type WireCall } from './client-wire.ts'
 
 export interface StreamUser {
@@ -29,7 +29,7 @@ interface StreamStart {
   readonly restarts?: boolean
 }
 
-export class EventStream implements AnswerReader {
+export class HttpEventStream implements AnswerReader {
   heard = 0
   readonly #port: StreamablePort
   readonly #outgoing: Outgoing
@@ -89,8 +89,8 @@ export class EventStream implements AnswerReader {
     this.#call?.drop()
     if (status >= 200 && status < 300) this.#end(wrongContent(status, headers))
     else if (status < 400) this.#end(redirection(status, headers))
-    else if (status >= 500 || passing.has(status) || this.#startsAnew(status)) this.#failed(refusal(status, headers, ''))
-    else this.#end(refusal(status, headers, ''))
+    else if (status >= 500 || passing.has(status) || this.#startsAnew(status)) this.#failed(httpRefusal(status, headers, ''))
+    else this.#end(httpRefusal(status, headers, ''))
   }
 
   chunk(bytes: Uint8Array): void {

@@ -72,11 +72,11 @@ export function asConnectionError(thrown: unknown): ConnectionError {
 /** Messages without an answer that may be under way to a server at once. */
 export const maxUntaken = 1_000
 
-export interface Port {
+export interface WirePort {
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
   /** Everything under way, to be let go when the connection closes. */
-  readonly live: LinkedSet<Live>
+  readonly live: LinkedSet<LiveCall>
   /** What Streamable HTTP has and the old pair has not. */
   readonly streamable?: StreamablePort
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
@@ -99,7 +99,7 @@ export interface StreamablePort {
   get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall
 }
 
-export interface Live extends Linked {
+export interface LiveCall extends Linked {
   /** Of the request that awaits its answer here, where there is one. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void

@@ -1,6 +1,6 @@
 /** What both faces and the old pair share: one door, its guard, limits and streams, and the checks in their order. */
 import type { Authorizer, Entrance, HeaderReader } from '../../core/credentials.ts'
-import { accountOf } from '../../core/occupancy.ts'
+import { callerAccount } from '../../core/occupancy.ts'
 import type { Caller, CarrierRefusal, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
@@ -121,7 +121,7 @@ export function tenantOf(
   caller: Pick<Caller, 'principal' | 'connection'>,
   authorizer: Authorizer | undefined,
 ): Tenant {
-  const account = accountOf({ ...caller, carrier: 'http' })
+  const account = callerAccount({ ...caller, carrier: 'http' })
   const { principal } = caller
   if (principal === undefined) return { account, key: account, limit: undefined, expiresAt: undefined }
   const proof = {

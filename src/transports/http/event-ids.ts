@@ -4,7 +4,7 @@
  */
 
 /** Where a reader stands in one stream: it has seen the events up to this number. */
-export interface Place {
+export interface StreamPlace {
   readonly stream: string
   readonly number: number
 }
@@ -24,9 +24,9 @@ export function eventId(stream: string, number: number, beside?: ReadonlyMap<str
 }
 
 /** None, where it is no id of ours. */
-export function placesIn(id: string): readonly Place[] {
+export function placesIn(id: string): readonly StreamPlace[] {
   if (id.length > mostPlaces * 80) return []
-  const places: Place[] = []
+  const places: StreamPlace[] = []
   for (const part of id.split('.')) {
     const [, stream, number] = one.exec(part) ?? []
     if (stream === undefined || places.length === mostPlaces) return []

@@ -17,7 +17,7 @@ import {
 } from './endpoint.ts'
 import { corsHeaders, preflightHeaders, preflightRefusal } from './guard.ts'
 import { type Face, HttpLane } from './lane.ts'
-import type { Outlet, OutletOwner, Tenant } from './outlet.ts'
+import type { OutletOwner, StreamOutlet, Tenant } from './outlet.ts'
 import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** What the runtime knows of a caller beyond its Request. */
@@ -116,7 +116,7 @@ class FetchExchange implements Face, Entrance {
     this.#answer(new Response(body === '' ? null : body, { status, headers: pairs(headers) }))
   }
 
-  open(headers: string[]): Outlet {
+  open(headers: string[]): StreamOutlet {
     const { limits, streams } = this.#endpoint
     const outlet = new FetchOutlet(limits.stallMs, this.tenant, streams.clock)
     // Some runtimes tell of a caller who left by the request alone, and never cancel the body.
@@ -292,7 +292,7 @@ const encoder = new TextEncoder()
 /** Characters that may wait here before the reader is said to lag. */
 const mostHeld = 64 * 1024
 
-export class FetchOutlet implements Outlet {
+export class FetchOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
   readonly tenant: Tenant | undefined
   readonly body: ReadableStream<Uint8Array>

@@ -8,8 +8,8 @@ import { takesJson, takesStream } from './endpoint.ts'
 import { eventText } from './event.ts'
 import { eventId, pastAll, placesIn } from './event-ids.ts'
 import type { Foreign } from './log-follower.ts'
-import type { Outlet, Tenant } from './outlet.ts'
-import { Reader, type ReaderOwner } from './reader.ts'
+import type { StreamOutlet, Tenant } from './outlet.ts'
+import { HttpStreamReader, type ReaderOwner } from './reader.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
@@ -19,7 +19,7 @@ export interface Face {
   /** The whole answer at once. */
   reply(status: number, headers: string[], body: string): void
   /** Commits the answer to an event stream. */
-  open(headers: string[]): Outlet
+  open(headers: string[]): StreamOutlet
   /** A refusal as this caller is told of it. */
   explained(refusal: Refusal): Refusal
   /** Who is charged for a stream. */
@@ -229,8 +229,8 @@ class Followed implements ReaderOwner {
   readonly listening = true
   readonly #stop: () => void
 
-  constructor(streams: Streams, outlet: Outlet, { stream, number, will, follow }: Foreign) {
-    const reader = new Reader(streams, outlet, this)
+  constructor(streams: Streams, outlet: StreamOutlet, { stream, number, will, follow }: Foreign) {
+    const reader = new HttpStreamReader(streams, outlet, this)
     let last = number
     this.#stop = follow({
       event: event => {

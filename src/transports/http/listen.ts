@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { accountOf, Occupancy } from '../../core/occupancy.ts'
+import { callerAccount, Occupancy } from '../../core/occupancy.ts'
 import type { Door, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
@@ -27,7 +27,7 @@ export interface ListenerOptions extends ListenOptions {
 
 export async function listenHttp(door: Door, options: ListenerOptions = {}): Promise<Listening> {
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
-  checkPaths(path, options)
+  checkListenPaths(path, options)
   const endpoint = createEndpoint(door, { ...options, host })
   const handle = inOrder(endpoint, route(endpoint, routes(endpoint, path, options), path))
   const server = createServer(serverOptions(endpoint.limits), handle)
@@ -55,7 +55,7 @@ export async function listenHttp(door: Door, options: ListenerOptions = {}): Pro
 function shareSockets(connections: number): (socket: Socket) => void {
   const places = new Occupancy(connections)
   return socket => {
-    const account = accountOf({ carrier: 'http', connection: socket })
+    const account = callerAccount({ carrier: 'http', connection: socket })
     if (places.refusal(account) === 'share') return void socket.destroy()
     places.enter(account)
     socket.once('close', () => places.leave(account))
@@ -63,7 +63,7 @@ function shareSockets(connections: number): (socket: Socket) => void {
 }
 
 /** Throws where two of them are one, or one is none. */
-export function checkPaths(path: string, { ssePath, wsPath }: Pick<ListenOptions, 'ssePath' | 'wsPath'>): void {
+export function checkListenPaths(path: string, { ssePath, wsPath }: Pick<ListenOptions, 'ssePath' | 'wsPath'>): void {
   const paths = [path, ssePath, wsPath].filter(each => each !== undefined)
   for (const each of paths)
     if (!each.startsWith('/')) throw new TypeError(`The path "${clip(each)}" must begin with a slash: "/${clip(each)}"`)

@@ -2,9 +2,9 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
 import { put, remove, type Store } from '../../stores/store.ts'
-import type { Place } from './event-ids.ts'
+import type { StreamPlace } from './event-ids.ts'
 import { Unpacker } from './log-chunks.ts'
-import { chunksOf, type Ending, followedKey, readRecord, recordKey, type StreamRecord, under } from './log-records.ts'
+import { chunksOf, type Ending, entriesUnder, followedKey, readRecord, recordKey, type StreamRecord } from './log-records.ts'
 import { pollStore } from './store-poll.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
@@ -24,7 +24,7 @@ interface FollowerUser {
 }
 
 /** A stream of another process that a reader has come back to. */
-export interface Foreign extends Place {
+export interface Foreign extends StreamPlace {
   readonly listening: boolean
   readonly will: string | undefined
   /** Gives a function that stops. */
@@ -36,7 +36,12 @@ export const followMs = 15_000
 /** unless it is told again. */
 const tellEveryMs = 5_000
 
-export function foreign(port: FollowerPort, session: string, place: Place, { listening, will }: StreamRecord): Foreign {
+export function foreignStream(
+  port: FollowerPort,
+  session: string,
+  place: StreamPlace,
+  { listening, will }: StreamRecord,
+): Foreign {
   return {
     ...place,
     listening,
@@ -64,7 +69,7 @@ class Follower {
   /** The key under which its writer was told, and the version of that. */
   #told: readonly [key: string, version: number] | undefined = undefined
 
-  constructor(port: FollowerPort, session: string, place: Place, user: FollowerUser) {
+  constructor(port: FollowerPort, session: string, place: StreamPlace, user: FollowerUser) {
     this.#port = port
     this.#session = session
     this.#stream = place.stream
@@ -108,7 +113,7 @@ class Follower {
 
   async #read(): Promise<boolean> {
     let found = false
-    for await (const { key, value } of under(this.#port.store, chunksOf(this.#session, this.#stream), this.#cursor)) {
+    for await (const { key, value } of entriesUnder(this.#port.store, chunksOf(this.#session, this.#stream), this.#cursor)) {
       this.#cursor = key
       for (const event of this.#unpacker.take(value)) {
         if (event.number <= this.#seen || this.#stopping.signal.aborted) continue

@@ -35,7 +35,7 @@ export async function readRecord(store: Store, key: string): Promise<StreamRecor
 }
 
 /** All that lies under a prefix, page by page. */
-export async function* under(store: Store, prefix: string, from?: string): AsyncGenerator<Entry> {
+export async function* entriesUnder(store: Store, prefix: string, from?: string): AsyncGenerator<Entry> {
   for (let after = from; ; ) {
     const page = await store.scan(prefix, { limit: pageSize, ...(after === undefined ? {} : { after }) })
     yield* page

@@ -8,7 +8,7 @@ import { Tally } from '../../core/occupancy.ts'
 import { type Op, remove, type Store } from '../../stores/store.ts'
 import type { HttpLimits } from './limits.ts'
 import { recordKey, sessionKey } from './log-records.ts'
-import type { OwnStream, Plan } from './own-stream.ts'
+import type { CommitPlan, OwnStream } from './own-stream.ts'
 
 interface LogWriterOptions {
   readonly open: () => Promise<{ readonly store: Store; readonly runners: Runners }>
@@ -107,7 +107,7 @@ export class LogWriter {
   async #commit(store: Store, runners: Runners): Promise<void> {
     const { clock, limits } = this.#options
     const ops: Op[] = []
-    const plans: Plan[] = []
+    const plans: CommitPlan[] = []
     for (const own of [...this.#dirty]) {
       if (own.key === '') own.key = await sessionKey(own.session)
       if (!own.held && own.over === undefined) {
@@ -126,7 +126,7 @@ export class LogWriter {
     for (const plan of plans) this.#done(plan, runners)
   }
 
-  #done(plan: Plan, runners: Runners): void {
+  #done(plan: CommitPlan, runners: Runners): void {
     const { own, bytes, over } = plan
     // Dropped while it was being written.
     if (own.dropped) return this.doom([recordKey(own.key, own.id), ...plan.added.map(({ key }) => key)])
@@ -139,7 +139,7 @@ export class LogWriter {
   }
 
   /** A stream gives of its own first; then the streams of its session that were opened first; then those of the account that has the most. */
-  #makeRoom({ own, bytes, events }: Plan): void {
+  #makeRoom({ own, bytes, events }: CommitPlan): void {
     const { limits, streamsOf, all, clock } = this.#options
     const oldest = clock.now() - limits.retainMs
     const { logEvents, logBytes, logSessionEvents, logSessionBytes, logTotal } = limits

@@ -32,6 +32,6 @@ function checkEach(option: string, given: unknown, form: RegExp, example: string
 }
 
 /** Whether only this machine reaches what is bound to it. Undefined: the default, which is loopback. */
-export function isLoopback(host: string | undefined): boolean {
+export function isLoopbackHost(host: string | undefined): boolean {
   return host === undefined || host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

@@ -20,7 +20,7 @@ import {
 import { corsHeaders, preflightHeaders, preflightRefusal } from './guard.ts'
 import { type Face, HttpLane } from './lane.ts'
 import { cutWhenStalled, NodeOutlet, sendDownload } from './node-outlet.ts'
-import type { Outlet, Tenant } from './outlet.ts'
+import type { StreamOutlet, Tenant } from './outlet.ts'
 import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** Bodies up to here are read to their end and the connection is used again. */
@@ -177,7 +177,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     }
   }
 
-  open(headers: string[]): Outlet {
+  open(headers: string[]): StreamOutlet {
     if (this.#endpoint.streams.closing) headers.push('connection', 'close')
     const { stallMs } = this.#endpoint.limits
     return new NodeOutlet(this.#res, headers, stallMs, this.tenant)

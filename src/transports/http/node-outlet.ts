@@ -7,12 +7,12 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Download } from './document.ts'
 import { byteLength } from './event.ts'
-import type { Outlet, OutletOwner, Tenant } from './outlet.ts'
+import type { OutletOwner, StreamOutlet, Tenant } from './outlet.ts'
 
 /** Characters held back before the headers go out. */
 const mostHeld = 64 * 1024
 
-export class NodeOutlet implements Outlet {
+export class NodeOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
   readonly tenant: Tenant | undefined
   silence = 0

@@ -1,7 +1,7 @@
 /** The open end of one event stream: a socket, or the body of a web Response. What both faces give to a stream. */
 import type { Awaitable } from '../../jsonrpc/message.ts'
 
-export interface Outlet {
+export interface StreamOutlet {
   /** Takes text. False: the reader lags behind, and nothing more should be written before `drained`. */
   write(text: string): boolean
   /** Writes the last text and lets the reader go once it has read everything. */

@@ -17,7 +17,7 @@ interface Written {
 }
 
 /** What one commit writes of a stream, and what then holds. */
-export interface Plan {
+export interface CommitPlan {
   readonly own: OwnStream
   readonly ops: readonly Op[]
   readonly added: readonly Written[]
@@ -76,7 +76,7 @@ export class OwnStream {
     return lost
   }
 
-  plan(runner: string, now: number, ttl: number): Plan {
+  plan(runner: string, now: number, ttl: number): CommitPlan {
     const prefix = chunksOf(this.key, this.id)
     const chunks = pack(this.#waiting)
     const added = chunks.map(({ text, events, last }, index) => {
@@ -91,7 +91,7 @@ export class OwnStream {
   }
 
   /** Whether nothing has come since. */
-  done({ added, bytes, events, through, over }: Plan): boolean {
+  done({ added, bytes, events, through, over }: CommitPlan): boolean {
     this.#waiting = this.#waiting.filter(({ number }) => number > through)
     this.#waitingBytes = this.#waiting.reduce((sum, { frame }) => sum + byteLength(frame), 0)
     this.#written.push(...added)

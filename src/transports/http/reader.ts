@@ -1,26 +1,26 @@
 /** One reader of a stream: an outlet, and in front of it a queue that is bounded in bytes and, when full, in time. */
 import { byteLength } from './event.ts'
-import type { Outlet, OutletOwner } from './outlet.ts'
+import type { OutletOwner, StreamOutlet } from './outlet.ts'
 import type { Streams } from './streams.ts'
 
 export interface ReaderOwner {
   /** True if no answer is awaited on the stream, so that it may end whenever the server stops. */
   readonly listening: boolean
   /** The reader is gone or was let go. */
-  readerGone(reader: Reader): void
+  readerGone(reader: HttpStreamReader): void
   /** All that waited for the reader was taken. */
-  readerFree?(reader: Reader): void
+  readerFree?(reader: HttpStreamReader): void
 }
 
-export class Reader implements OutletOwner {
+export class HttpStreamReader implements OutletOwner {
   readonly #table: Streams
-  readonly #outlet: Outlet
+  readonly #outlet: StreamOutlet
   readonly #owner: ReaderOwner
   /** Exists while the outlet takes nothing. */
   #queue: EventQueue | undefined = undefined
   #ending = false
 
-  constructor(table: Streams, outlet: Outlet, owner: ReaderOwner) {
+  constructor(table: Streams, outlet: StreamOutlet, owner: ReaderOwner) {
     this.#table = table
     this.#outlet = outlet
     this.#owner = owner

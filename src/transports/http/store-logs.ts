@@ -6,20 +6,20 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
 import { remove, type Store } from '../../stores/store.ts'
-import type { Place } from './event-ids.ts'
+import type { StreamPlace } from './event-ids.ts'
 import type { HttpLimits } from './limits.ts'
 import { Unpacker } from './log-chunks.ts'
-import { type Foreign, followMs, foreign } from './log-follower.ts'
+import { type Foreign, followMs, foreignStream } from './log-follower.ts'
 import {
   chunksOf,
   chunksOfAll,
+  entriesUnder,
   followedBy,
   followedKey,
   readRecord,
   recordKey,
   recordsOf,
   sessionKey,
-  under,
 } from './log-records.ts'
 import { LogWriter } from './log-writer.ts'
 import { OwnStream } from './own-stream.ts'
@@ -95,7 +95,7 @@ class StoreLogs implements SharedLogs {
     const { store } = await this.#open()
     const unpacker = new Unpacker()
     const events: LoggedEvent[] = []
-    for await (const { value } of under(store, chunksOf(await sessionKey(session), stream)))
+    for await (const { value } of entriesUnder(store, chunksOf(await sessionKey(session), stream)))
       for (const event of unpacker.take(value)) if (event.number > after) events.push(event)
     return events
   }
@@ -124,7 +124,8 @@ class StoreLogs implements SharedLogs {
     const { store } = await this.#open()
     const key = await sessionKey(session)
     const keys: string[] = []
-    for (const prefix of [recordsOf(key), chunksOfAll(key)]) for await (const entry of under(store, prefix)) keys.push(entry.key)
+    for (const prefix of [recordsOf(key), chunksOfAll(key)])
+      for await (const entry of entriesUnder(store, prefix)) keys.push(entry.key)
     this.#writer.doom(keys)
   }
 
@@ -133,7 +134,7 @@ class StoreLogs implements SharedLogs {
     for (const own of this.#all()) if (own.over === undefined && own.dueAt > 0 && own.dueAt <= now) this.#writer.touch(own)
   }
 
-  async find(session: string, places: readonly Place[]): Promise<readonly Foreign[]> {
+  async find(session: string, places: readonly StreamPlace[]): Promise<readonly Foreign[]> {
     const { clock } = this.#options
     const { store, runners } = await this.#open()
     const key = await sessionKey(session)
@@ -143,7 +144,7 @@ class StoreLogs implements SharedLogs {
     const look = async (): Promise<boolean> => {
       for (const place of places) {
         const record = await readRecord(store, recordKey(key, place.stream))
-        if (record !== undefined) found.push(foreign({ store, clock, runners }, key, place, record))
+        if (record !== undefined) found.push(foreignStream({ store, clock, runners }, key, place, record))
       }
       if (found.length > 0) stop.abort()
       return false
@@ -226,7 +227,7 @@ class StoreLogs implements SharedLogs {
     const look = ++this.#looks
     const now = this.#options.clock.now()
     const versions = new Map<string, number>()
-    for await (const { key, version } of under(store, prefix)) versions.set(key.slice(prefix.length), version)
+    for await (const { key, version } of entriesUnder(store, prefix)) versions.set(key.slice(prefix.length), version)
     let found = false
     for (const own of versions.size === 0 ? [] : this.#all()) {
       const version = versions.get(`${own.key}/${own.id}`)

@@ -4,7 +4,7 @@
  */
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { byteLength } from './event.ts'
-import type { Place } from './event-ids.ts'
+import type { StreamPlace } from './event-ids.ts'
 import { httpLimits } from './limits.ts'
 import type { Foreign } from './log-follower.ts'
 
@@ -40,7 +40,7 @@ export interface SharedLogs extends StreamLogs {
   begin(session: string, stream: string, facts: StreamFacts, account?: string): void
   end(session: string, stream: string, answered: boolean): void
   /** Streams of other processes in this session; none where nobody knows any of these places. */
-  find(session: string, places: readonly Place[]): Promise<readonly Foreign[]>
+  find(session: string, places: readonly StreamPlace[]): Promise<readonly Foreign[]>
   /** Whether another process tells it to a reader of its own. */
   isFollowed(session: string, stream: string): boolean
   /** A reader is back here: whoever else had it lets it go. */

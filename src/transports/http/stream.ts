@@ -5,10 +5,10 @@
  */
 import { isThenable } from '../../jsonrpc/message.ts'
 import { eventText, primingText, retryText } from './event.ts'
-import { eventId, mostPlaces, type Place } from './event-ids.ts'
+import { eventId, mostPlaces, type StreamPlace } from './event-ids.ts'
 import type { Foreign } from './log-follower.ts'
-import type { Outlet } from './outlet.ts'
-import { Reader, type ReaderOwner } from './reader.ts'
+import type { StreamOutlet } from './outlet.ts'
+import { HttpStreamReader, type ReaderOwner } from './reader.ts'
 import type { LoggedEvent } from './stream-log.ts'
 import type { Streams } from './streams.ts'
 
@@ -23,7 +23,7 @@ export class Stream implements ReaderOwner {
   /** When it ended or lost its reader, by the table's clock. */
   idleSince = 0
   readonly #table: Streams
-  #reader: Reader | undefined
+  #reader: HttpStreamReader | undefined
   #number = 0
   /** The number of the last event that was written to the reader. */
   #told = 0
@@ -37,12 +37,12 @@ export class Stream implements ReaderOwner {
   #closers: (() => void)[] | undefined = undefined
   #onFree: (() => void)[] | undefined = undefined
 
-  constructor(table: Streams, outlet: Outlet, listening: boolean) {
+  constructor(table: Streams, outlet: StreamOutlet, listening: boolean) {
     this.#table = table
     this.id = table.nextId()
     this.listening = listening
     this.account = outlet.tenant?.account
-    this.#reader = new Reader(table, outlet, this)
+    this.#reader = new HttpStreamReader(table, outlet, this)
   }
 
   get ended(): boolean {
@@ -71,7 +71,7 @@ export class Stream implements ReaderOwner {
     this.#onFree.push(fn)
   }
 
-  readerFree(reader: Reader): void {
+  readerFree(reader: HttpStreamReader): void {
     if (reader === this.#reader) this.#free()
   }
 
@@ -151,7 +151,7 @@ export class Stream implements ReaderOwner {
    * Its reader stands in streams of other processes too: from now on each id says where. Gives a function that tells it also what
    * those say; of those that are not found any more, nothing.
    */
-  standsIn(places: readonly Place[]): (found: readonly Foreign[]) => void {
+  standsIn(places: readonly StreamPlace[]): (found: readonly Foreign[]) => void {
     const reader = this.#reader
     const beside = new Map(places.slice(0, mostPlaces - 1).map(({ stream, number }) => [stream, number]))
     this.#beside = beside
@@ -161,7 +161,7 @@ export class Stream implements ReaderOwner {
     }
   }
 
-  #join(reader: Reader, beside: Map<string, number>, found: readonly Foreign[]): void {
+  #join(reader: HttpStreamReader, beside: Map<string, number>, found: readonly Foreign[]): void {
     const others = found.filter(({ stream }) => beside.has(stream))
     for (const stream of [...beside.keys()]) if (others.every(other => other.stream !== stream)) beside.delete(stream)
     this.#stops = others.map(({ stream, follow }) =>
@@ -177,15 +177,15 @@ export class Stream implements ReaderOwner {
   }
 
   /** Attaches a reader that has seen the events up to `after`, in place of the one there may be. */
-  resume(outlet: Outlet, after: number): void {
+  resume(outlet: StreamOutlet, after: number): void {
     this.#detach()?.end()
     if (!this.#ended) this.#table.recall(this)
     this.#told = after
-    this.#reader = new Reader(this.#table, outlet, this)
+    this.#reader = new HttpStreamReader(this.#table, outlet, this)
     this.#replay(this.#reader, after)
   }
 
-  readerGone(reader: Reader): void {
+  readerGone(reader: HttpStreamReader): void {
     if (reader !== this.#reader) return
     this.#detach()
     if (this.session === undefined) this.#lose()
@@ -206,7 +206,7 @@ export class Stream implements ReaderOwner {
     for (const fn of closers ?? []) fn()
   }
 
-  #detach(): Reader | undefined {
+  #detach(): HttpStreamReader | undefined {
     const reader = this.#reader
     this.#reader = undefined
     this.#replaying = false
@@ -230,7 +230,7 @@ export class Stream implements ReaderOwner {
   }
 
   /** Reads on until level with the stream; what is said meanwhile is in the log, too. */
-  #replay(reader: Reader, after: number): void {
+  #replay(reader: HttpStreamReader, after: number): void {
     const { session } = this
     if (session === undefined) return
     this.#replaying = true
@@ -243,7 +243,7 @@ export class Stream implements ReaderOwner {
   }
 
   /** `head`: the last event when the read began; those after it may or may not be in what was read. */
-  #replayed(reader: Reader, events: readonly LoggedEvent[], after: number, head: number): void {
+  #replayed(reader: HttpStreamReader, events: readonly LoggedEvent[], after: number, head: number): void {
     if (reader !== this.#reader) return
     for (const { number, frame } of events) reader.write(eventText(frame, this.#idOf(number)), true)
     const last = events.at(-1)?.number ?? after

@@ -6,9 +6,9 @@ import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { Occupancy, shareText, Tally } from '../../core/occupancy.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { keepAliveText } from './event.ts'
-import { type Place, placesIn } from './event-ids.ts'
+import { placesIn, type StreamPlace } from './event-ids.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
-import type { Outlet, Tenant } from './outlet.ts'
+import type { StreamOutlet, Tenant } from './outlet.ts'
 import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
 import { type LoggedEvent, memoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
@@ -46,7 +46,7 @@ export class Streams {
   closing = false
   /** Events that the log did not take. */
   unlogged = 0
-  readonly #open = new Set<Outlet>()
+  readonly #open = new Set<StreamOutlet>()
   readonly #tenants = new Tally<string>()
   readonly #places: Occupancy
   readonly #kept = new Map<string, Map<string, Stream>>()
@@ -88,17 +88,17 @@ export class Streams {
     return busy(`You have ${this.limits[tenant.limit]} event streams open, which is this server's limit (${tenant.limit})`)
   }
 
-  enter(outlet: Outlet): void {
+  enter(outlet: StreamOutlet): void {
     this.#open.add(outlet)
     this.#count(outlet, 1)
     this.#wake()
   }
 
-  leave(outlet: Outlet): void {
+  leave(outlet: StreamOutlet): void {
     if (this.#open.delete(outlet)) this.#count(outlet, -1)
   }
 
-  #count({ tenant }: Outlet, by: 1 | -1): void {
+  #count({ tenant }: StreamOutlet, by: 1 | -1): void {
     if (tenant === undefined) return
     this.#tenants.add(tenant.key, by)
     if (by === 1) this.#places.enter(tenant.account)
@@ -124,7 +124,7 @@ export class Streams {
   }
 
   /** The kept stream of this session that sent the event, the event's number in it, and where its reader stands in others. */
-  find(session: string, eventId: string): { stream: Stream; number: number; others: readonly Place[] } | undefined {
+  find(session: string, eventId: string): { stream: Stream; number: number; others: readonly StreamPlace[] } | undefined {
     const streams = this.#kept.get(session)
     const places = streams === undefined ? [] : placesIn(eventId)
     const own = places.find(place => streams?.has(place.stream))
@@ -207,7 +207,7 @@ export class Streams {
   }
 
   /** Where a token can be taken back, what it has opened ends with it. */
-  #recheck(outlet: Outlet): void {
+  #recheck(outlet: StreamOutlet): void {
     const holds = outlet.tenant?.holds?.()
     if (isThenable(holds))
       holds.then(

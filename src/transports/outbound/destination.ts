@@ -89,7 +89,7 @@ export type Ranges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][]
 const globalUnicast = ipaddr.parseCIDR('2000::/3')
 
 /** Why this address is no place to connect to, in one or two words; undefined for a public one. */
-export function faultOf(address: string, allowed: Ranges = []): string | undefined {
+export function addressFault(address: string, allowed: Ranges = []): string | undefined {
   // A zone names one of our own links, so that only link-local addresses carry one.
   if (address.includes('%')) return 'link-local'
   if (!isAddress(address)) return 'no address'
@@ -145,11 +145,14 @@ const words = new Map([
 // What can be said against an address without asking the network: it may be refused later all the same, when its name is looked up.
 
 /** The destination, or why it is none. */
-export function judge(url: string, { loopback = false, allow = [] }: OutboundOptions = {}): Destination | OutboundError {
+export function judgeDestination(
+  url: string,
+  { loopback = false, allow = [] }: OutboundOptions = {},
+): Destination | OutboundError {
   try {
     const to = readDestination(url, loopback)
     const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
-    const fault = literal && !to.loopback ? faultOf(to.host, readRanges(allow)) : undefined
+    const fault = literal && !to.loopback ? addressFault(to.host, readRanges(allow)) : undefined
     return fault === undefined ? to : refused(to.url, `it is ${fault}; only public addresses are spoken to`)
   } catch (error) {
     if (error instanceof OutboundError) return error

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { judge } from './destination.ts'
+import { judgeDestination } from './destination.ts'
 
 it('finds nothing against a public address, whatever its name will lead to', () => {
-  expect(judge('https://example.com/mcp')).toMatchObject({ host: 'example.com', secure: true, loopback: false })
-  expect(judge('https://93.184.215.14/')).toMatchObject({ host: '93.184.215.14' })
+  expect(judgeDestination('https://example.com/mcp')).toMatchObject({ host: 'example.com', secure: true, loopback: false })
+  expect(judgeDestination('https://93.184.215.14/')).toMatchObject({ host: '93.184.215.14' })
 })
 
 it.each([
@@ -16,11 +16,11 @@ it.each([
   'ftp://example.com/',
   'nothing',
 ])('%s is refused without a question to the network', url => {
-  expect(judge(url)).toMatchObject({ name: 'OutboundError', kind: 'refused' })
+  expect(judgeDestination(url)).toMatchObject({ name: 'OutboundError', kind: 'refused' })
 })
 
 it('lets through what is allowed by name', () => {
-  expect(judge('http://127.0.0.1:8080/', { loopback: true })).toMatchObject({ loopback: true })
-  expect(judge('https://10.1.2.3/', { allow: ['10.1.0.0/16'] })).toMatchObject({ host: '10.1.2.3' })
-  expect(judge('https://10.2.2.3/', { allow: ['10.1.0.0/16'] })).toMatchObject({ kind: 'refused' })
+  expect(judgeDestination('http://127.0.0.1:8080/', { loopback: true })).toMatchObject({ loopback: true })
+  expect(judgeDestination('https://10.1.2.3/', { allow: ['10.1.0.0/16'] })).toMatchObject({ host: '10.1.2.3' })
+  expect(judgeDestination('https://10.2.2.3/', { allow: ['10.1.0.0/16'] })).toMatchObject({ kind: 'refused' })
 })

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Destination, faultOf, isOwnName, type Ranges, refused, shown } from './destination.ts'
+import { addressFault, type Destination, isOwnName, type Ranges, refused, shown } from './destination.ts'
 
 /** Gives every address of a name. Called once per hop. */
 export type Resolve = (name: string) => Promise<readonly string[]>
@@ -24,7 +24,7 @@ export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ra
   const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
   const addresses = literal ? [to.host] : await ask(to, resolve)
   for (const address of addresses) {
-    const fault = faultOf(address, allowed)
+    const fault = addressFault(address, allowed)
     if (fault === undefined) continue
     const where = literal ? 'it' : `${clip(address)}, to which its name leads,`
     throw refused(to.url, `${where} is ${fault}; only public addresses are spoken to`)

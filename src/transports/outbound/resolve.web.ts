@@ -2,7 +2,7 @@
  * The platform resolves names itself and tells nobody to which address, so that an address can be refused only by how it is written.
  * In a browser that is the page's own network; Workers reach public addresses alone.
  */
-import { type Destination, faultOf, type Ranges, refused } from './destination.ts'
+import { addressFault, type Destination, type Ranges, refused } from './destination.ts'
 
 /** Gives every address of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>
@@ -19,7 +19,7 @@ export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ra
   const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
   if (!literal && inside.test(to.host)) throw refused(to.url, 'its name is no public one; only public addresses are spoken to')
   for (const address of literal ? [to.host] : await resolve(to.host)) {
-    const fault = faultOf(address, allowed)
+    const fault = addressFault(address, allowed)
     if (fault !== undefined) throw refused(to.url, `it is ${fault}; only public addresses are spoken to`)
   }
   return []

@@ -5,8 +5,8 @@ import { type Connection, ConnectionError, type Outgoing, type Sink } from '../.
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { type HttpClientOptions, wireFor } from '../http/client.ts'
-import { Exchange } from '../http/client-exchange.ts'
-import { mediaType, redirection, refusal, untaken, wrongContent } from '../http/client-refusal.ts'
+import { HttpClientExchange } from '../http/client-exchange.ts'
+import { httpRefusal, mediaType, redirection, untaken, wrongContent } from '../http/client-refusal.ts'
 import { type ClientSettings, clientSettings, HeaderTemplate } from '../http/client-settings.ts'
 import {
   type AnswerReader,
@@ -14,10 +14,10 @@ import {
   type HeaderView,
   type HttpWire,
   httpUrl,
-  type Live,
+  type LiveCall,
   maxUntaken,
-  type Port,
   type WireCall,
+  type WirePort,
 } from '../http/client-wire.ts'
 import { SseParser } from './parse.ts'
 
@@ -42,11 +42,11 @@ interface SseClientSettings extends ClientSettings {
   readonly endpointTimeoutMs: number
 }
 
-class SseClientConnection implements Connection, Port, AnswerReader {
+class SseClientConnection implements Connection, WirePort, AnswerReader {
   readonly carrier = 'sse'
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines
-  readonly live = new LinkedSet<Live>()
+  readonly live = new LinkedSet<LiveCall>()
   heard = 0
 
   readonly #url: URL
@@ -113,7 +113,7 @@ class SseClientConnection implements Connection, Port, AnswerReader {
   head(status: number, headers: HeaderView): void {
     if (status === 200 && mediaType(headers.get('content-type')) === 'text/event-stream') this.#streaming = true
     else if (status >= 200 && status < 300) this.#end(wrongContent(status, headers))
-    else this.#end(status < 400 ? redirection(status, headers) : refusal(status, headers, ''))
+    else this.#end(status < 400 ? redirection(status, headers) : httpRefusal(status, headers, ''))
   }
 
   chunk(bytes: Uint8Array): void {
@@ -162,7 +162,7 @@ class SseClientConnection implements Connection, Port, AnswerReader {
     if (signal?.aborted)
       throw new ConnectionError('aborted', 'The request was given up before it was sent', { cause: signal.reason })
     const post: Outgoing = { ...(headers === undefined ? {} : { headers }), ...(signal === undefined ? {} : { signal }) }
-    return new Promise((resolve, reject) => new Exchange(this, post, resolve, reject).post(frame))
+    return new Promise((resolve, reject) => new HttpClientExchange(this, post, resolve, reject).post(frame))
   }
 
   #event(data: string, type: string): void {

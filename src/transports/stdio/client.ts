@@ -1,6 +1,6 @@
 /** The asking end of stdio: starts a command and speaks with it over its standard input and output. */
 import { type Clock, realClock } from '../../core/clock.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import { secretValues } from '../../core/redact.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -123,7 +123,7 @@ class CommandConnection implements StdioClientConnection {
     await this.#command?.end(!this.#answered)
     // The rest of what it said may still be on its way through the turns of the event loop.
     const { clock = realClock, killMs = heardMs } = this.#options
-    if (!wanted && this.#stream !== undefined) await within(this.#stream.over, killMs, clock)
+    if (!wanted && this.#stream !== undefined) await settlesWithin(this.#stream.over, killMs, clock)
     await this.#stream?.close()
     this.#sink?.closed(wanted ? undefined : await this.#describe(reason))
   }

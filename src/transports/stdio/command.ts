@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import { redact } from '../../core/redact.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -77,7 +77,7 @@ export function runCommand(options: CommandOptions, clock: Clock): RunningComman
   async function end(soon: boolean): Promise<void> {
     if (pid !== undefined) {
       await endGroup(pid, exited, closeMs ?? (soon ? soonMs : 2000), killMs, clock)
-      await within(over, killMs, clock)
+      await settlesWithin(over, killMs, clock)
     }
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
   }
@@ -234,11 +234,11 @@ function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
  * `exited` settles when the head has ended.
  */
 async function endGroup(pid: number, exited: Promise<unknown>, closeMs: number, killMs: number, clock: Clock): Promise<void> {
-  if (!(await within(exited, closeMs, clock))) {
+  if (!(await settlesWithin(exited, closeMs, clock))) {
     signalGroup(pid, 'SIGTERM')
-    if (!(await within(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')
+    if (!(await settlesWithin(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')
   }
-  await within(exited, killMs, clock)
+  await settlesWithin(exited, killMs, clock)
   await endLeftovers(pid, killMs, clock)
   open.delete(pid)
   if (open.size === 0) process.off('exit', killAll)
@@ -247,7 +247,7 @@ async function endGroup(pid: number, exited: Promise<unknown>, closeMs: number, 
 async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise<void> {
   if (!signalGroup(pid, 'SIGTERM')) return
   const end = clock.now() + graceMs
-  while (clock.now() < end && signalGroup(pid, 0)) await within(new Promise(() => {}), pollMs, clock)
+  while (clock.now() < end && signalGroup(pid, 0)) await settlesWithin(new Promise(() => {}), pollMs, clock)
   signalGroup(pid, 'SIGKILL')
 }
 

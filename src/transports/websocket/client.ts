@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { type CredentialHeaders, type Credentials, wantsCredentials } from '../../core/credentials.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
@@ -164,7 +164,7 @@ async function explanation(response: IncomingMessage, clock: Clock): Promise<str
       if (body.length > explanationBytes) return
     }
   }
-  await within(read(), explanationMs, clock)
+  await settlesWithin(read(), explanationMs, clock)
   try {
     const value: unknown = JSON.parse(body)
     const error = isRecord(value) ? value.error : undefined

@@ -1,7 +1,7 @@
 /** The asking end of a WebSocket by the platform's own: it sends no headers of ours, and its reading cannot be paused. */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
@@ -148,7 +148,7 @@ class WebSocketClient implements Connection {
 
   async #close(): Promise<void> {
     this.#socket?.close(1000)
-    if (!this.#over && this.#early === undefined) await within(this.#ended.promise, this.#lingerMs, this.#clock)
+    if (!this.#over && this.#early === undefined) await settlesWithin(this.#ended.promise, this.#lingerMs, this.#clock)
     this.#finish(undefined)
   }
 

@@ -2,7 +2,7 @@
 import { isAscii } from 'node:buffer'
 import type { Duplex } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import {
   type Caller,
   type Connection,
@@ -15,7 +15,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { noRoom } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
-import { Turns } from '../framing/turns.ts'
+import { FrameTurns } from '../framing/turns.ts'
 import { Sender } from './sender.ts'
 import type { Socket, SocketEvents } from './ws.ts'
 
@@ -209,9 +209,9 @@ export class WebSocketConnection implements Connection, SocketEvents {
     this.#refusal ??= new ConnectionError('aborted', 'The connection was closed on this side')
     if (this.#isOpen) {
       this.#socket?.resume()
-      await within(this.#sender.emptied(), this.#lingerMs, this.#clock)
+      await settlesWithin(this.#sender.emptied(), this.#lingerMs, this.#clock)
       this.#socket?.close(code, reason)
-      await within(this.#ended.promise, this.#lingerMs, this.#clock)
+      await settlesWithin(this.#ended.promise, this.#lingerMs, this.#clock)
     }
     this.#socket?.terminate()
     this.#finish(undefined)
@@ -222,8 +222,8 @@ export class WebSocketConnection implements Connection, SocketEvents {
     else this.#taker?.fault(item)
   }
 
-  #inTurns(sink: Sink): Turns {
-    return new Turns(
+  #inTurns(sink: Sink): FrameTurns {
+    return new FrameTurns(
       sink,
       () => this.#pause(),
       () => this.#goOn(),

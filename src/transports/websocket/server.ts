@@ -3,7 +3,7 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import type { Authorizer } from '../../core/credentials.ts'
-import { within } from '../../core/deadlines.ts'
+import { settlesWithin } from '../../core/deadlines.ts'
 import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
@@ -80,7 +80,7 @@ async function admit(request: IncomingMessage, options: WebSocketServerOptions):
   const { guard, guardMs = 10_000, clock = realClock } = options
   if (guard === undefined) return undefined
   const verdict = Promise.resolve(guard(request))
-  if (await within(verdict, guardMs, clock)) return verdict
+  if (await settlesWithin(verdict, guardMs, clock)) return verdict
   return { status: 503, message: `Letting you in took longer than ${guardMs} ms (guardMs). Try again later` }
 }
 

@@ -4,7 +4,7 @@ import { readAnnounced } from '../../../src/features/live/dialects/announced.ts'
 import { readContent } from '../../../src/features/live/dialects/content.ts'
 import { readIncoming, readPush } from '../../../src/features/live/dialects/pushes.ts'
 import { readReceipt, writeSelection } from '../../../src/features/live/dialects/selection.ts'
-import { readRollback, readState } from '../../../src/features/live/dialects/states.ts'
+import { readLiveState, readRollback } from '../../../src/features/live/dialects/states.ts'
 import { readBefore, readInference } from '../../../src/features/live/dialects/turns.ts'
 import { requestInference } from '../../../src/features/live/inference/messages.ts'
 import { pushShape, type WirePush } from '../../../src/features/live/push-events/messages.ts'
@@ -56,7 +56,7 @@ export const live = target<Input>({
     if (pushShape.check(push) === undefined) readPush(push as WirePush)
     if (isRecord(message)) readIncoming(message, 'a.b', 0)
     if (requestInference.params.check(inference) === undefined) readInference(inference as Params)
-    if (isRecord(result)) readState(result)
+    if (isRecord(result)) readLiveState(result)
     readBefore(before)
     readRollback(result, 'c')
     readReceipt(receipt)

@@ -4,7 +4,7 @@ import type { Check } from '../../../src/core/schema/engine.ts'
 import { linearPattern } from '../../../src/core/schema/linear-pattern.ts'
 import { compileBounded } from '../../../src/core/schema/peer.ts'
 import { type JsonSchema, SchemaError } from '../../../src/core/schema/schema.ts'
-import { Meter, OverBudget } from '../../../src/core/schema/walk.ts'
+import { OverBudget, StepMeter } from '../../../src/core/schema/walk.ts'
 import { object } from '../json.ts'
 import { Source } from '../source.ts'
 import { attempt, demand, target } from '../target.ts'
@@ -58,7 +58,7 @@ export const patterns = target<Match>({
     const linear = linearPattern(pattern)
     if (linear === undefined) return
     const native = new RegExp(pattern, 'u')
-    const meter = new Meter(200_000)
+    const meter = new StepMeter(200_000)
     const found = attempt(
       () => linear.test(text, meter),
       error => error instanceof OverBudget,
@@ -112,7 +112,7 @@ export const schemas = target<Checked>({
       error => error instanceof SchemaError,
     )
     if (bounded === undefined || check === undefined) return
-    const issue = bounded.check(data, new Meter(2_000_000))
+    const issue = bounded.check(data, new StepMeter(2_000_000))
     const both = (issue === undefined) === (check(data) === undefined)
     demand(
       both,

@@ -1,7 +1,7 @@
 /** URI templates: any text is a template or refused with a reason, any URI matches or not, in linear time; what we expand is a URI. */
 
 import { expandTemplate, parseTemplate, type TemplateValue } from '../../../src/features/mcp/resources/template.ts'
-import { createMatcher, type Steps, type TemplateMatch } from '../../../src/features/mcp/resources/template-match.ts'
+import { createMatcher, type MatchSteps, type TemplateMatch } from '../../../src/features/mcp/resources/template-match.ts'
 import { readParts } from '../../../src/features/mcp/resources/template-parts.ts'
 import { object, word } from '../json.ts'
 import type { Source } from '../source.ts'
@@ -80,7 +80,7 @@ function checkMatch(text: string, found: TemplateMatch): void {
 
 function checkSteps(text: string, uri: string): void {
   const parts = readParts(text)
-  const steps: Steps = { count: 0 }
+  const steps: MatchSteps = { count: 0 }
   createMatcher(text, parts)(uri, steps)
   const expressions = parts.filter(part => typeof part !== 'string').length
   demand(steps.count <= (uri.length + 1) * Math.max(1, expressions), () => `${steps.count} steps for ${uri.length} characters`)

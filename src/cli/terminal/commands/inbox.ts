@@ -2,14 +2,14 @@
 
 import type { InboxRecord } from '../../../host/inbox/options.ts'
 import type { Noted } from '../../../policy/audit/note.ts'
-import type { Question } from '../../../policy/audit/query.ts'
-import type { Command, Session } from '../session.ts'
+import type { AuditQuestion } from '../../../policy/audit/query.ts'
+import type { TerminalCommand, TerminalSession } from '../session.ts'
 import { brief, foreignMark, say } from '../text.ts'
-import { noteLines, timeText, whyLines } from '../words.ts'
+import { clockText, noteLines, whyLines } from '../words.ts'
 
 const shown = 20
 
-export const inbox: Command = {
+export const inbox: TerminalCommand = {
   name: 'inbox',
   aliases: ['events'],
   takes: '[replay SERVER EVENT]',
@@ -38,28 +38,28 @@ export const inbox: Command = {
 
 const marks = { waiting: 'warn', done: 'good', refused: 'bad', dead: 'bad' } as const
 
-function showRecord({ screen }: Session, record: InboxRecord): void {
+function showRecord({ screen }: TerminalSession, record: InboxRecord): void {
   const { at, state, server, featureSet, eventId, inferenceId, preview, notBefore, attempts, why } = record
   const { paint } = screen
   const tried = attempts.length > 1 ? `, ${attempts.length} attempts` : ''
-  const until = notBefore === undefined ? '' : `, not before ${timeText(notBefore)}`
+  const until = notBefore === undefined ? '' : `, not before ${clockText(notBefore)}`
   screen.line(
-    say` ${paint.dim(timeText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(`${inferenceId}${tried}${until}`)}`,
+    say` ${paint.dim(clockText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(`${inferenceId}${tried}${until}`)}`,
   )
   if (preview !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(preview, screen.width - 6))}`)
   if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
 }
 
 /** One that its server was told no about: it is nowhere but in the audit log. */
-function showRefused({ screen }: Session, { at, server, featureSet, eventId = '', detail, why }: Noted): void {
+function showRefused({ screen }: TerminalSession, { at, server, featureSet, eventId = '', detail, why }: Noted): void {
   const { paint } = screen
   screen.line(
-    say` ${paint.dim(timeText(at))} ${paint.bad('refused')} ${paint.name(`${server}/${featureSet ?? ''}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(detail ?? 'not accepted')}`,
+    say` ${paint.dim(clockText(at))} ${paint.bad('refused')} ${paint.name(`${server}/${featureSet ?? ''}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(detail ?? 'not accepted')}`,
   )
   if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
 }
 
-export const audit: Command = {
+export const audit: TerminalCommand = {
   name: 'audit',
   takes: '[server=… kind=… outcome=…]',
   about: 'what was done and refused lately; checks the chain',
@@ -86,7 +86,7 @@ export const audit: Command = {
 const members = ['server', 'kind', 'outcome', 'featureSet', 'conversation'] as const
 
 /** Undefined where it is not understood. */
-function questionOf(rest: string): Question | undefined {
+function questionOf(rest: string): AuditQuestion | undefined {
   const pairs = rest.split(/\s+/).filter(word => word !== '')
   const read = pairs.map(pair => /^(\w+)=(.+)$/.exec(pair))
   if (read.some(match => match === null || !members.some(name => name === match[1]))) return undefined
@@ -98,13 +98,13 @@ const hourMs = 3_600_000
 const windows = [hourMs / 6, hourMs, 24 * hourMs, 24 * 90 * hourMs]
 
 async function lastNotes(
-  { host, now }: Pick<Session, 'host' | 'now'>,
-  wanted: Question,
+  { host, now }: Pick<TerminalSession, 'host' | 'now'>,
+  wanted: AuditQuestion,
   most: number,
 ): Promise<readonly Noted[]> {
   for (const window of windows) {
     const last: Noted[] = []
-    for (let after: Question['after']; ; ) {
+    for (let after: AuditQuestion['after']; ; ) {
       const { notes, next } = await host.audit({
         ...wanted,
         since: now() - window,

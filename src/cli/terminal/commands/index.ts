@@ -1,12 +1,12 @@
 /** The commands of the terminal, in the order in which `/help` shows them. */
-import type { Command } from '../session.ts'
+import type { TerminalCommand } from '../session.ts'
 import { say } from '../text.ts'
 import { audit, inbox } from './inbox.ts'
 import { allow, budgets } from './policy.ts'
 import { attach, prompts, resources, servers } from './servers.ts'
-import { cost, state, undo, why } from './turns.ts'
+import { cost, state, undo, whyCommand } from './turns.ts'
 
-function help(commands: () => readonly Command[]): Command {
+function help(commands: () => readonly TerminalCommand[]): TerminalCommand {
   return {
     name: 'help',
     about: 'what can be typed',
@@ -22,21 +22,21 @@ function help(commands: () => readonly Command[]): Command {
   }
 }
 
-const quit: Command = {
+const quit: TerminalCommand = {
   name: 'quit',
   aliases: ['exit', 'q', 'bye'],
   about: 'ends; all is there again at the next start',
   run: async () => true,
 }
 
-const all: readonly Command[] = [
+const all: readonly TerminalCommand[] = [
   help(() => all),
   servers,
   resources,
   attach,
   prompts,
   inbox,
-  why,
+  whyCommand,
   cost,
   budgets,
   state,
@@ -46,11 +46,11 @@ const all: readonly Command[] = [
   quit,
 ]
 
-export const commands: ReadonlyMap<string, Command> = new Map(all.map(command => [command.name, command]))
+export const commands: ReadonlyMap<string, TerminalCommand> = new Map(all.map(command => [command.name, command]))
 
 const byAlias = new Map(all.flatMap(command => (command.aliases ?? []).map(alias => [alias, command] as const)))
 
 /** By its name or by another one that people type for it. */
-export function commandNamed(name: string): Command | undefined {
+export function commandNamed(name: string): TerminalCommand | undefined {
   return commands.get(name) ?? byAlias.get(name)
 }

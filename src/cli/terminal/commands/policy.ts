@@ -2,11 +2,11 @@
 
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ApprovalQuestion } from '../../../policy/approvals/question.ts'
-import type { Command, Session } from '../session.ts'
+import type { TerminalCommand, TerminalSession } from '../session.ts'
 import { say } from '../text.ts'
 import { spanText } from '../words.ts'
 
-export const allow: Command = {
+export const allow: TerminalCommand = {
   name: 'allow',
   takes: '[N]',
   about: 'a later yes to what was refused; without N to the last one',
@@ -30,7 +30,7 @@ export const allow: Command = {
 }
 
 /** What nobody asks for again is done at once. */
-async function allowNow({ host }: Session, { about, asked }: ApprovalQuestion): Promise<boolean> {
+async function allowNow({ host }: TerminalSession, { about, asked }: ApprovalQuestion): Promise<boolean> {
   if (about === 'set') {
     // Asked once more, in the same words: the yes is one to what was declared then, and to nothing that the server declares later.
     const verdict = await host.policy.decide(asked)
@@ -45,7 +45,7 @@ async function allowNow({ host }: Session, { about, asked }: ApprovalQuestion): 
   return true
 }
 
-export const budgets: Command = {
+export const budgets: TerminalCommand = {
   name: 'budgets',
   aliases: ['budget'],
   about: 'what servers may spend, and what is left of it',

@@ -2,11 +2,11 @@
 
 import type { HostServer } from '../../../host/servers/server.ts'
 import { fairLists } from '../../../host/servers/tool-list.ts'
-import type { Command, Session } from '../session.ts'
+import type { TerminalCommand, TerminalSession } from '../session.ts'
 import { brief, type Paint, say, type TerminalText } from '../text.ts'
 import { whyLines } from '../words.ts'
 
-export const servers: Command = {
+export const servers: TerminalCommand = {
   name: 'servers',
   aliases: ['server'],
   takes: '[NAME | retry NAME]',
@@ -27,7 +27,7 @@ export const servers: Command = {
   },
 }
 
-async function show({ screen, stderr }: Session, server: HostServer, whole: boolean): Promise<void> {
+async function show({ screen, stderr }: TerminalSession, server: HostServer, whole: boolean): Promise<void> {
   const { paint } = screen
   const tools = await server.tools().catch(() => [])
   screen.line(say` ${serverLine(paint, server)} ${paint.dim(`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`)}`)
@@ -57,7 +57,7 @@ export function serverLine(paint: Paint, { name, status, live, client }: HostSer
 
 const listed = 200
 
-export const resources: Command = {
+export const resources: TerminalCommand = {
   name: 'resources',
   aliases: ['resource'],
   takes: '[SERVER]',
@@ -73,7 +73,7 @@ export const resources: Command = {
   },
 }
 
-export const attach: Command = {
+export const attach: TerminalCommand = {
   name: 'attach',
   takes: 'URI',
   about: 'puts a resource beside your next message',
@@ -105,7 +105,7 @@ interface Found {
 }
 
 /** Those that can be read as they are, then the patterns of others. */
-export async function allResources({ host }: Pick<Session, 'host'>, only: string): Promise<readonly Found[]> {
+export async function allResources({ host }: Pick<TerminalSession, 'host'>, only: string): Promise<readonly Found[]> {
   const lists: Found[][] = []
   for (const { name, client } of host.servers) {
     if (client?.capabilities['resources'] === undefined || (only !== '' && name !== only)) continue
@@ -128,12 +128,12 @@ export async function allResources({ host }: Pick<Session, 'host'>, only: string
 }
 
 /** The only server whose name is the scheme, for addresses that a template covers. */
-function byScheme({ host }: Session, uri: string): string | undefined {
+function byScheme({ host }: TerminalSession, uri: string): string | undefined {
   const scheme = uri.slice(0, Math.max(0, uri.indexOf(':')))
   return host.servers.find(({ name }) => scheme !== '' && (name === scheme || name === `${scheme}s`))?.name
 }
 
-export const prompts: Command = {
+export const prompts: TerminalCommand = {
   name: 'prompts',
   aliases: ['prompt'],
   about: 'what servers offer as /name arguments',

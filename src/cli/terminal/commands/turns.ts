@@ -4,12 +4,12 @@ import type { PromptSection } from '../../../host/loop/prompt.ts'
 import type { UndoStep } from '../../../host/loop/records.ts'
 import type { Turn } from '../../../host/loop/turn.ts'
 import type { TreeNode } from '../../../host/state/book.ts'
-import type { Command, Session } from '../session.ts'
+import type { TerminalCommand, TerminalSession } from '../session.ts'
 import { brief, say } from '../text.ts'
-import { costLine, noteLines, timeText, turnName, turnTopic, whyLines } from '../words.ts'
+import { clockText, costLine, noteLines, turnName, turnTopic, whyLines } from '../words.ts'
 
 /** Undefined where there is none; that is said already. */
-async function chosenTurn({ conversation, screen }: Session, rest: string): Promise<Turn | undefined> {
+async function chosenTurn({ conversation, screen }: TerminalSession, rest: string): Promise<Turn | undefined> {
   const turns = await conversation.turns()
   const wanted = rest.replace(/^#/, '')
   const found = wanted === '' ? turns.at(-1) : turns.find(({ seq }) => String(seq + 1) === wanted)
@@ -25,7 +25,7 @@ async function chosenTurn({ conversation, screen }: Session, rest: string): Prom
   return undefined
 }
 
-export const why: Command = {
+export const whyCommand: TerminalCommand = {
   name: 'why',
   takes: '[TURN | EVENT | INFERENCE]',
   about: 'what happened and by which rule; without an id of the last turn',
@@ -46,11 +46,11 @@ export const why: Command = {
   },
 }
 
-function showUnknown({ screen }: Session, id: string): void {
+function showUnknown({ screen }: TerminalSession, id: string): void {
   screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
 }
 
-export const cost: Command = {
+export const cost: TerminalCommand = {
   name: 'cost',
   takes: '[TURN]',
   about: 'what each part of the prompt cost, and what was spent in all',
@@ -63,7 +63,7 @@ export const cost: Command = {
   },
 }
 
-function showTurnCost({ screen }: Session, turn: Turn): void {
+function showTurnCost({ screen }: TerminalSession, turn: Turn): void {
   const { paint } = screen
   screen.line(say` ${paint.bold(costLine(turn))}`)
   for (const section of turn.prompt?.sections ?? []) {
@@ -79,7 +79,7 @@ function sectionName({ from, featureSet, namespace, position }: PromptSection): 
   return `${from}/${featureSet ?? ''} (${[namespace, position ?? ''].join(', ')})`
 }
 
-async function showTotalCost({ screen, conversation, host }: Session): Promise<void> {
+async function showTotalCost({ screen, conversation, host }: TerminalSession): Promise<void> {
   const { paint } = screen
   const costs = (await conversation.turns()).map(turn => turn.cost)
   const sum = (pick: (one: Turn['cost']) => number): number => costs.reduce((total, one) => total + pick(one), 0)
@@ -93,7 +93,7 @@ async function showTotalCost({ screen, conversation, host }: Session): Promise<v
     )
 }
 
-export const undo: Command = {
+export const undo: TerminalCommand = {
   name: 'undo',
   takes: '[TURN]',
   about: 'takes back the last turn, or one and all after it',
@@ -122,7 +122,10 @@ const byWords = {
   rollback: 'by setting its state back',
 }
 
-function showUndoStep({ screen }: Session, { server = 'host', tool, featureSet, outcome, by, declined, why }: UndoStep): void {
+function showUndoStep(
+  { screen }: TerminalSession,
+  { server = 'host', tool, featureSet, outcome, by, declined, why }: UndoStep,
+): void {
   const { paint } = screen
   const what = [server, tool ?? featureSet ?? ''].filter(text => text !== '').join('.')
   const mark =
@@ -134,7 +137,7 @@ function showUndoStep({ screen }: Session, { server = 'host', tool, featureSet, 
 
 const shown = 15
 
-export const state: Command = {
+export const state: TerminalCommand = {
   name: 'state',
   takes: '[SET [CHECKPOINT]]',
   about: 'checkpoints of feature sets, their content and differences',
@@ -158,13 +161,18 @@ export const state: Command = {
   },
 }
 
-async function showTree({ host, screen }: Session, server: string, set: string, tree: readonly TreeNode[]): Promise<void> {
+async function showTree(
+  { host, screen }: TerminalSession,
+  server: string,
+  set: string,
+  tree: readonly TreeNode[],
+): Promise<void> {
   const { paint } = screen
   for (const { checkpoint, parent, at, state: kept, current } of tree.slice(-shown)) {
     const mark = current ? paint.good('▶') : ' '
     const from = parent === null ? 'the first' : `after ${brief(parent, 24)}`
     screen.line(
-      say`  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${timeText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
+      say`  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${clockText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
     )
   }
   const head = tree.find(({ current }) => current)
@@ -175,7 +183,7 @@ async function showTree({ host, screen }: Session, server: string, set: string, 
 }
 
 async function showDifference(
-  { host, screen }: Session,
+  { host, screen }: TerminalSession,
   server: string,
   set: string,
   tree: readonly TreeNode[],

@@ -9,7 +9,7 @@ import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Announced, SetUse } from '../dialects/messages.ts'
 
 /** One message of a server while it is answered. */
-export interface Asked {
+export interface AnswerContext {
   /** Aborted when the server no longer wants the answer, or is gone. */
   readonly signal: AbortSignal
   /** Says a part of the answer before it; settles when the server has it. */
@@ -20,7 +20,7 @@ export interface Answerer {
   readonly method: Method
   /** Data waits until the server knows what was selected; all else is answered at once, because servers wait for it. */
   readonly waits: boolean
-  answer(params: Params, asked: Asked): Awaitable<unknown>
+  answer(params: Params, asked: AnswerContext): Awaitable<unknown>
 }
 
 /** What a connection is for those who answer on it. */

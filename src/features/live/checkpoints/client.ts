@@ -2,7 +2,7 @@
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
-import { type RolledBack, readRollback, refusedRollback, stateOf } from '../dialects/messages.ts'
+import { readRollback, refusedRollback, type ServerRollback, stateOf } from '../dialects/messages.ts'
 import { type FeatureSetFacts, liveErrorTexts } from '../feature-sets/messages.ts'
 import { getState, type StateReport, updateState } from './messages.ts'
 
@@ -55,8 +55,8 @@ export async function rollBack(
   admitted: boolean,
   checkpoint: string,
   ask: () => Promise<unknown>,
-): Promise<RolledBack> {
-  const refused = (reason: string): RolledBack => ({ success: false, checkpoint, reason })
+): Promise<ServerRollback> {
+  const refused = (reason: string): ServerRollback => ({ success: false, checkpoint, reason })
   if (facts === undefined) return refused('The server declares no such feature set')
   if (facts.rollback !== true && !admitted) return refused('The feature set is not declared with rollback')
   if (!admitted) return refused('The feature set is not enabled')

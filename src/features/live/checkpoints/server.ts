@@ -28,7 +28,7 @@ interface CheckpointsParts {
   readonly trace: Trace
 }
 
-export interface Checkpoints {
+export interface LiveCheckpoints {
   readonly side: Side
   /** The state that a call of a set whose state the host keeps is to be computed from. */
   open(exchange: Exchange, featureSet: string): unknown
@@ -71,7 +71,7 @@ export function reported<R extends object>(result: R, featureSet: string, state:
 /** So many states are known by their content, for hosts that do not say at which checkpoint theirs was. */
 const remembered = 1_000
 
-export function checkpointsServer(parts: CheckpointsParts): Checkpoints {
+export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
   const byContent = new Map<string, string>()
   const unsent = new UnsentStates()
   const contentKey = async (featureSet: string, state: unknown): Promise<string> => digest([featureSet, state])

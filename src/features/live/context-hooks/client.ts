@@ -28,7 +28,7 @@ export interface After {
 }
 
 /** That an inference began or ended, and nothing of what was said. */
-export interface Lifecycle {
+export interface InferenceLifecycle {
   readonly inferenceId: string
   readonly conversationId: string
   readonly turnIndex: number
@@ -62,7 +62,7 @@ export function hooksOf(gate: Pick<LiveGate, 'announced' | 'admitted'>): HookPor
   }
 }
 
-export class Hooks {
+export class ContextHooks {
   readonly #port: HookPort
   #inFlight = 0
 
@@ -109,7 +109,7 @@ export class Hooks {
     }
   }
 
-  lifecycle({ inferenceId, conversationId, turnIndex, phase, model, usage }: Lifecycle): void {
+  lifecycle({ inferenceId, conversationId, turnIndex, phase, model, usage }: InferenceLifecycle): void {
     if (!this.#port.hooks.lifecycle) return
     const shown = model !== undefined && this.#port.isGranted('modelInfo')
     this.#port.notify(inferenceLifecycle, {

@@ -8,8 +8,8 @@ import { readContent, writeContent } from './content.ts'
 import { readDeclarations } from './declarations.ts'
 import { announcedPaths, isOffered } from './paths.ts'
 import { expandTags, readIncoming, readPush } from './pushes.ts'
-import { readReceipt, type Selection, writeSelection } from './selection.ts'
-import { readRollback, readState, refusedRollback, toolSetOf } from './states.ts'
+import { type HostSelection, readReceipt, writeSelection } from './selection.ts'
+import { readLiveState, readRollback, refusedRollback, toolSetOf } from './states.ts'
 import { readBefore } from './turns.ts'
 
 const text = fc.string({ maxLength: 20 })
@@ -176,7 +176,7 @@ describe('capabilities', () => {
 })
 
 describe('selections', () => {
-  const choice = (enabled: readonly string[], disabled: readonly string[]): Selection => ({
+  const choice = (enabled: readonly string[], disabled: readonly string[]): HostSelection => ({
     enabled,
     disabled,
     canEnable: () => true,
@@ -257,9 +257,9 @@ describe('events', () => {
 
 describe('state', () => {
   test('A13: a parent that was not said is not there, null is a root', () => {
-    expect(readState({ state: { checkpoint: 'a' } })).toEqual({ checkpoint: 'a' })
-    expect(readState({ state: { checkpoint: 'a', parent: null } })).toEqual({ checkpoint: 'a', parent: null })
-    expect(readState({ state: 'a' })).toBe(undefined)
+    expect(readLiveState({ state: { checkpoint: 'a' } })).toEqual({ checkpoint: 'a' })
+    expect(readLiveState({ state: { checkpoint: 'a', parent: null } })).toEqual({ checkpoint: 'a', parent: null })
+    expect(readLiveState({ state: 'a' })).toBe(undefined)
   })
 
   test('A14: a no has many forms', () => {

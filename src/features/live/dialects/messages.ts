@@ -5,12 +5,20 @@ export { mostSets, readDeclarations } from './declarations.ts'
 export { readIncoming, readPush } from './pushes.ts'
 export {
   type EnabledSet,
+  type HostSelection,
   type ReadReceipt,
   readReceipt,
-  type Selection,
   type ToldSelection,
   writeSelection,
 } from './selection.ts'
-export { type RolledBack, readRollback, readState, refusedRollback, stateOf, toolSetOf, writeCallState } from './states.ts'
+export {
+  readLiveState,
+  readRollback,
+  refusedRollback,
+  type ServerRollback,
+  stateOf,
+  toolSetOf,
+  writeCallState,
+} from './states.ts'
 export { readBefore, readInference, writeInference, writeTurn } from './turns.ts'
 export { carriesState, declaredUses, isConsented, type SetUse, setUses, usesUnder } from './uses.ts'

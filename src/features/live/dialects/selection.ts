@@ -9,7 +9,7 @@ import type { Announced } from './announced.ts'
 import { declaredUses, isConsented, type SetUse } from './uses.ts'
 
 /** What a host decides about the sets of one server. */
-export interface Selection {
+export interface HostSelection {
   /** Names, or `memory.*` for all whose names begin so. What is in neither list is not enabled. */
   readonly enabled: readonly string[]
   /** Beats `enabled`. */
@@ -43,7 +43,7 @@ export interface ToldSelection {
 
 const systemPath = 'contextHooks.beforeInference.inject.system'
 
-export function writeSelection(announced: Announced, selection: Selection): ToldSelection {
+export function writeSelection(announced: Announced, selection: HostSelection): ToldSelection {
   const on = new Map<string, EnabledSet>()
   for (const [name, facts] of announced.sets) {
     if (isEnabled(name, selection)) on.set(name, { facts, uses: usesOf(name, facts, selection) })
@@ -58,11 +58,11 @@ export function writeSelection(announced: Announced, selection: Selection): Told
   return { enabled: on, granted: new Set(granted), byNotice, byRequest: { effectiveCapabilities: granted, ...byNotice } }
 }
 
-function usesOf(name: string, facts: FeatureSetFacts, { uses = {} }: Selection): ReadonlySet<SetUse> {
+function usesOf(name: string, facts: FeatureSetFacts, { uses = {} }: HostSelection): ReadonlySet<SetUse> {
   return new Set([...declaredUses(facts), ...(Object.hasOwn(uses, name) ? (uses[name] ?? []) : [])])
 }
 
-function isEnabled(name: string, { enabled, disabled }: Selection): boolean {
+function isEnabled(name: string, { enabled, disabled }: HostSelection): boolean {
   return enabled.some(pattern => covers(pattern, name)) && !disabled.some(pattern => covers(pattern, name))
 }
 
@@ -77,7 +77,7 @@ function covers(pattern: string, name: string): boolean {
 function isGranted(
   path: string,
   { label }: Announced,
-  selection: Selection,
+  selection: HostSelection,
   some: boolean,
   consented: ReadonlySet<SetUse>,
 ): boolean {

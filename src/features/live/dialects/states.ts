@@ -5,7 +5,7 @@ import type { StateReport, WireCallState } from '../checkpoints/messages.ts'
 import { type FeatureSetFacts, liveErrors, liveExtension } from '../feature-sets/messages.ts'
 
 /** The state in a result: its own member first, then the copy that libraries leave alone. */
-export function readState(result: Params): StateReport | undefined {
+export function readLiveState(result: Params): StateReport | undefined {
   const said = isRecord(result['_meta']) ? result['_meta'][liveExtension] : undefined
   const meta = isRecord(said) ? said : {}
   const state = stateOf(result['state']) ?? stateOf(meta['state'])
@@ -45,7 +45,7 @@ export function toolSetOf(tool: Params | undefined, sets: ReadonlyMap<string, Fe
   return stateful.length === 1 ? stateful[0]?.[0] : undefined
 }
 
-export interface RolledBack {
+export interface ServerRollback {
   readonly success: boolean
   /** Where the server now stands: the target, or a new checkpoint that equals it. */
   readonly checkpoint: string
@@ -56,7 +56,7 @@ export interface RolledBack {
   readonly unsupported?: boolean
 }
 
-export function readRollback(wire: unknown, target: string): RolledBack {
+export function readRollback(wire: unknown, target: string): ServerRollback {
   const { success, checkpoint, reason } = isRecord(wire) ? wire : {}
   const at = typeof checkpoint === 'string' ? checkpoint : target
   if (success === true) return { success, checkpoint: at }
@@ -69,7 +69,7 @@ const notFound = /checkpoint.*(not found|unknown|pruned)|(not found|unknown|prun
 const missingCodes: ReadonlySet<number | undefined> = new Set(Object.values(liveErrors['checkpoint-unknown']))
 
 /** A refusal that says where the server stands; undefined: the failure is nothing of the kind. */
-export function refusedRollback(error: unknown, target: string): RolledBack | undefined {
+export function refusedRollback(error: unknown, target: string): ServerRollback | undefined {
   if (!(error instanceof McpError) || error.kind !== 'remote') return undefined
   const { code, message, data } = error
   if (code === -32601) return { success: false, checkpoint: target, reason: message, unsupported: true }

@@ -9,7 +9,7 @@ import type { EnabledSet, SetUse } from '../dialects/messages.ts'
 import { type FeatureSetFacts, liveErrorTexts } from './messages.ts'
 
 /** How the sets of one server stand. */
-export interface Standing {
+export interface FeatureSetStanding {
   readonly declared: ReadonlyMap<string, FeatureSetFacts>
   /** Declared in a form that nobody can agree to. */
   readonly faulty: ReadonlyMap<string, unknown>
@@ -30,7 +30,7 @@ interface Refused {
 const askedEachTime: ReadonlySet<SetUse> = new Set<SetUse>(['scopes'])
 
 /** Undefined: it is admitted. */
-export function admission(standing: Standing, featureSet: string, use: SetUse): Refused | undefined {
+export function admission(standing: FeatureSetStanding, featureSet: string, use: SetUse): Refused | undefined {
   const set = standing.enabled.get(featureSet)
   if (set !== undefined && (set.uses.has(use) || askedEachTime.has(use))) return undefined
   const declared = standing.declared.has(featureSet)
@@ -40,12 +40,12 @@ export function admission(standing: Standing, featureSet: string, use: SetUse): 
 }
 
 /** The sets that are admitted for it: messages that name no set go to a server that has one. */
-export function admittedSets(standing: Standing, use: SetUse): readonly string[] {
+export function admittedSets(standing: FeatureSetStanding, use: SetUse): readonly string[] {
   return [...standing.enabled.keys()].filter(name => admission(standing, name, use) === undefined)
 }
 
 /** As the server is told (MCP Live 0.2 §6.6): the number and the data of the protocol, and the reason in words. */
-export function refusalError(refused: Refused): McpError {
+export function setRefusalError(refused: Refused): McpError {
   const { because, featureSet, use, canEnable } = refused
   if (because === 'unknown') {
     const reason = 'The server declares no feature set of this name'

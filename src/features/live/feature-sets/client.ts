@@ -11,18 +11,18 @@ import {
   type DialectLabel,
   declaredUses,
   type EnabledSet,
+  type HostSelection,
   isConsented,
   mostSets,
   type ReadReceipt,
   readDeclarations,
   readReceipt,
-  type Selection,
   type SetUse,
   type ToldSelection,
   usesUnder,
   writeSelection,
 } from '../dialects/messages.ts'
-import { admission, admittedSets, refusalError, type Standing, uncalled, undeclaredUse } from './admission.ts'
+import { admission, admittedSets, type FeatureSetStanding, setRefusalError, uncalled, undeclaredUse } from './admission.ts'
 import { type FeatureSetFacts, manifestChanged, setsChanged, type WireSelection } from './messages.ts'
 
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
@@ -30,7 +30,7 @@ export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
 
 interface SetBookOptions {
-  select(declared: DeclaredSets): Selection
+  select(declared: DeclaredSets): HostSelection
   diagnose(what: Why): void
   /** An enabled set wants to do what it did not declare; it was refused. Told once for each. */
   undeclared?(featureSet: string, use: SetUse): void
@@ -43,7 +43,7 @@ export class SetBook {
   readonly #options: SetBookOptions
   readonly #told = new Set<string>()
   #announced: Announced
-  #selection: Selection | undefined = undefined
+  #selection: HostSelection | undefined = undefined
   #knows = false
   /** What was looked at for hooks that are never called. */
   #looked: Announced | undefined = undefined
@@ -89,7 +89,7 @@ export class SetBook {
       this.#options.diagnose(undeclaredUse(refused))
       this.#options.undeclared?.(featureSet, use)
     }
-    throw refusalError(refused)
+    throw setRefusalError(refused)
   }
 
   /** The same as a question. */
@@ -112,7 +112,7 @@ export class SetBook {
     return set !== undefined && carriesState(set.uses, this.#announced.label)
   }
 
-  #standing(): Standing {
+  #standing(): FeatureSetStanding {
     return {
       declared: this.#announced.sets,
       faulty: this.#announced.faulty,

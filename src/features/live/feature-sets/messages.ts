@@ -102,7 +102,7 @@ export const setsChanged = notification({
 })
 
 /** Hosts from 0.5 on read declarations anew by a request. */
-export const readManifest = request<Readonly<Record<string, unknown>>>()({
+export const readLiveManifest = request<Readonly<Record<string, unknown>>>()({
   name: 'mcpl/manifest',
   to: 'server',
   in: officialIds,
@@ -143,7 +143,7 @@ export const liveErrorTexts = {
 } as const satisfies Record<LiveErrorKind, string>
 
 /** A refusal of a host, told by what it says beside the number: other libraries use the same ones for something else. */
-export function refusalOf(error: unknown): LiveErrorKind | undefined {
+export function liveRefusalOf(error: unknown): LiveErrorKind | undefined {
   if (!(error instanceof McpError) || !isRecord(error.data)) return undefined
   if (typeof error.data['featureSet'] !== 'string') return undefined
   if (error.code === liveErrors['feature-set-disabled'].default) return 'feature-set-disabled'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Selection, selectionIn } from './selection.ts'
+import { SelectedSets, selectionIn } from './selection.ts'
 
 const names = ['a', 'a.b', 'a.b.c', 'd']
 const list = fc.option(fc.subarray([...names, 'a.*', '*', 'none']), { nil: undefined })
@@ -9,7 +9,7 @@ const update = fc.record({ enabled: list, disabled: list })
 it('a set that is disabled is off, whatever else is said of it', () => {
   fc.assert(
     fc.property(fc.array(update, { maxLength: 5 }), fc.constantFrom('delta', 'whole', 'narrow'), (updates, reading) => {
-      const selection = new Selection()
+      const selection = new SelectedSets()
       for (const one of updates) selection.apply(one, names, reading)
       const last = updates.at(-1)
       for (const name of names) {
@@ -24,7 +24,7 @@ it('a set that is disabled is off, whatever else is said of it', () => {
 it('another process finds what was selected', () => {
   fc.assert(
     fc.property(update, one => {
-      const [here, there] = [new Selection(), new Selection()]
+      const [here, there] = [new SelectedSets(), new SelectedSets()]
       here.apply({ ...one, scopes: { a: { whitelist: ['x'] } } }, names, 'whole')
       there.restore(JSON.parse(JSON.stringify(here.save())))
       for (const name of names)
@@ -39,7 +39,7 @@ it('another process finds what was selected', () => {
 })
 
 it('wildcards cover the names below them, and exact names always work', () => {
-  const selection = new Selection()
+  const selection = new SelectedSets()
   selection.apply({ enabled: ['a.*'] }, names, 'delta')
   expect(names.map(name => selection.enabled(name))).toEqual([false, true, true, false])
   selection.apply({ disabled: ['a.b'] }, names, 'delta')

@@ -7,9 +7,9 @@ import type { ScopeLists } from '../scopes/messages.ts'
 import { selectionShape, type WireSelection } from './messages.ts'
 
 /** `delta`: what is named changes. `whole`: what is not named is off. `narrow`: nothing is switched on. */
-export type Reading = 'delta' | 'whole' | 'narrow'
+export type SelectionReading = 'delta' | 'whole' | 'narrow'
 
-export class Selection implements KeptSelected {
+export class SelectedSets implements KeptSelected {
   readonly #said = new Map<string, boolean>()
   #scopes = new Map<string, ScopeLists>()
   said = false
@@ -27,7 +27,7 @@ export class Selection implements KeptSelected {
   }
 
   /** A set named in both lists ends disabled (MCP Live 0.2 §6.7). */
-  apply(update: WireSelection, declared: readonly string[], reading: Reading): void {
+  apply(update: WireSelection, declared: readonly string[], reading: SelectionReading): void {
     const { enabled, disabled = [], scopes } = update
     const unnamed = enabled === undefined && update.disabled === undefined
     this.said ||= !unnamed
@@ -72,8 +72,8 @@ export function selectionIn(value: unknown): WireSelection | undefined {
 }
 
 /** What a host has selected with what it declared in its handshake (MCP Live 0.2 §5.2, §7.2). */
-export function selectedWith(declared: Readonly<Record<string, unknown>>, names: readonly string[]): Selection {
-  const selection = new Selection()
+export function selectedWith(declared: Readonly<Record<string, unknown>>, names: readonly string[]): SelectedSets {
+  const selection = new SelectedSets()
   const first = selectionIn(declared['featureSets'])
   const scopes = selectionIn({ scopes: declared['scopes'] })
   if (first !== undefined || scopes !== undefined) selection.apply({ ...first, ...scopes }, names, 'whole')
@@ -81,7 +81,7 @@ export function selectedWith(declared: Readonly<Record<string, unknown>>, names:
 }
 
 /** No path can be granted and denied at once. */
-export function checkPaths({ effectiveCapabilities = [], deniedCapabilities = [] }: WireSelection): void {
+export function checkCapabilityPaths({ effectiveCapabilities = [], deniedCapabilities = [] }: WireSelection): void {
   const both = effectiveCapabilities.find(path => deniedCapabilities.includes(path))
   if (both === undefined) return
   throw new McpError('invalid-params', `"${clip(both)}" is in effectiveCapabilities and in deniedCapabilities; name it in one`)

@@ -16,13 +16,13 @@ import {
   manifestChanged,
   mcplName,
   type Receipt,
-  readManifest,
+  readLiveManifest,
   setsChanged,
   updateSets,
   updateSetsByRequest,
   type WireSelection,
 } from './messages.ts'
-import { checkPaths, type Reading, type Selection } from './selection.ts'
+import { checkCapabilityPaths, type SelectedSets, type SelectionReading } from './selection.ts'
 
 interface FeatureSetsParts {
   readonly clock: Clock
@@ -30,7 +30,7 @@ interface FeatureSetsParts {
   /** The dialect of whoever shakes hands, undefined for a plain host. */
   readonly dialectOf: (peer: Peer) => HostDialect | undefined
   /** Where the selection of a request's sender is kept; undefined for a plain host. */
-  readonly kept: (exchange: Exchange) => { readonly dialect: HostDialect; readonly selection: Selection } | undefined
+  readonly kept: (exchange: Exchange) => { readonly dialect: HostDialect; readonly selection: SelectedSets } | undefined
   /** Sets are no longer offered: what hosts had selected of them is void. */
   readonly gone: (names: readonly string[]) => void
   /** A host has selected. */
@@ -52,7 +52,7 @@ export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
     const kept = parts.kept(exchange)
     if (kept === undefined) throw new McpError('method-not-found', `${updateSets.name} is for hosts that declared MCP Live`)
     const said = exchange.params as WireSelection
-    checkPaths(said)
+    checkCapabilityPaths(said)
     const receipt = select(kept.selection, said, catalog.snapshot.entries, readingOf(exchange, kept.dialect, said))
     parts.selected(exchange)
     return receipt
@@ -67,7 +67,7 @@ export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
         [updateSets, (exchange: Exchange) => void update(exchange)],
         [updateSetsByRequest, update],
         [
-          readManifest,
+          readLiveManifest,
           async ({ peer }: Exchange) => {
             const manifest = declare(catalog.snapshot.entries, parts.dialectOf(peer))
             return { ...manifest, revision: await digest(manifest) }
@@ -87,13 +87,18 @@ function shown(sets: readonly OfferedSet[], revision: Revision, dialect: HostDia
 }
 
 /** A request that grants capabilities says all there is; else what is named changes. Later hosts only take back by a notification. */
-function readingOf({ id }: Exchange, { label }: HostDialect, { effectiveCapabilities }: WireSelection): Reading {
+function readingOf({ id }: Exchange, { label }: HostDialect, { effectiveCapabilities }: WireSelection): SelectionReading {
   if (id === undefined) return label === '0.5' ? 'narrow' : 'delta'
   return effectiveCapabilities === undefined ? 'delta' : 'whole'
 }
 
 /** Sets that were selected but lack what they use are off, and the host learns why. */
-export function select(selection: Selection, said: WireSelection, sets: readonly OfferedSet[], reading: Reading): Receipt {
+export function select(
+  selection: SelectedSets,
+  said: WireSelection,
+  sets: readonly OfferedSet[],
+  reading: SelectionReading,
+): Receipt {
   selection.apply(
     said,
     sets.map(({ name }) => name),

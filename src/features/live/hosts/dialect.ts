@@ -15,7 +15,7 @@ export function liveIn(peer: Pick<Peer, 'capabilities' | 'revision'>): Readonly<
   return isRecord(said) ? said : said === true ? {} : undefined
 }
 
-export function dialectOf(said: Capabilities, info: Implementation | undefined, form: SetsForm = 'auto'): HostDialect {
+export function hostDialectOf(said: Capabilities, info: Implementation | undefined, form: SetsForm = 'auto'): HostDialect {
   const version = typeof said['version'] === 'string' ? said['version'] : '0.2'
   const label = labelOf(version)
   return {

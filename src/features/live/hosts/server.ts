@@ -3,7 +3,7 @@ import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Capabilities, Peer } from '../../../revisions/index.ts'
-import { dialectOf, liveIn, type SetsForm } from './dialect.ts'
+import { hostDialectOf, liveIn, type SetsForm } from './dialect.ts'
 import type { HostDialect, KeptSelected, LiveHost } from './messages.ts'
 import { SessionHost } from './session.ts'
 
@@ -35,14 +35,17 @@ interface Hosts<S> {
 export function createHosts<S extends KeptSelected>(parts: HostsParts<S>): Hosts<S> {
   const dialect = ({ revision, capabilities, info }: Peer): HostDialect | undefined => {
     const said = liveIn({ revision, capabilities })
-    return said === undefined ? undefined : dialectOf(said, info, parts.form)
+    return said === undefined ? undefined : hostDialectOf(said, info, parts.form)
   }
   const memory: Memory<Seat<S>> = {
     make: conversation => {
       const peer = conversation.peer as Peer
       const said = liveIn(peer) ?? {}
       const selection = parts.selected(said)
-      return { selection, host: new SessionHost(parts.engine(), conversation, dialectOf(said, peer.info, parts.form), selection) }
+      return {
+        selection,
+        host: new SessionHost(parts.engine(), conversation, hostDialectOf(said, peer.info, parts.form), selection),
+      }
     },
     key: 'live',
     save: ({ selection }) => selection.save(),

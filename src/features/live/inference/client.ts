@@ -1,6 +1,6 @@
 /** Thinking for a server (MCP Live 0.2 §11): its request, the parts of the answer while they form, and the answer. */
 import { McpError } from '../../../jsonrpc/error.ts'
-import { type Answerer, type Asked, type LiveGate, unannounced } from '../answers/messages.ts'
+import { type AnswerContext, type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readInference, writeInference } from '../dialects/messages.ts'
 import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
 
@@ -43,14 +43,14 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
 
 /** One part at a time; what forms while one is under way goes with the next, so that a slow server gets fewer. */
 class Parts {
-  readonly #asked: Asked
+  readonly #asked: AnswerContext
   #waiting = ''
   #index = 0
   #pumping: Promise<void> | undefined = undefined
   /** One did not arrive: another after it would leave a gap. */
   #broken = false
 
-  constructor(asked: Asked) {
+  constructor(asked: AnswerContext) {
     this.#asked = asked
   }
 

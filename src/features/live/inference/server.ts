@@ -6,7 +6,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Id, isRecord } from '../../../jsonrpc/message.ts'
 import { blocksOf, type LiveBlock, type LiveInput, type WireContent, writeBlocks } from '../content/messages.ts'
-import { notEnabled, refusalOf } from '../feature-sets/messages.ts'
+import { liveRefusalOf, notEnabled } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
 import {
   type FinishReason,
@@ -107,7 +107,7 @@ async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
 }
 
 function explained(featureSet: string, error: unknown): unknown {
-  const refusal = refusalOf(error)
+  const refusal = liveRefusalOf(error)
   if (refusal === undefined) return error
   return notEnabled(featureSet, (error as McpError & { data: Record<string, unknown> }).data['canEnable'])
 }

@@ -1,7 +1,7 @@
 /** MCP Live where a server sends no requests: hosts listen, and answer by requests (`docs/live-binding.md`). */
 
 import type { Clock } from '../../../core/clock.ts'
-import { accountOf, isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
+import { callerAccount, isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { secretLength } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -61,7 +61,7 @@ export function listenServer(parts: ListenParts): ListenServer {
     const { hostId, host: said = {} } = exchange.params as unknown as WireListen
     const name = hostId ?? crypto.randomUUID()
     const { principal } = exchange.caller
-    const account = accountOf(exchange.caller)
+    const account = callerAccount(exchange.caller)
     checkName(account, name)
     if (seats.has(name)) throw new McpError('invalid-params', 'params.hostId must be one that nobody else uses')
     const { listeners, listenersPerCaller, callTimeoutMs } = parts.limits()

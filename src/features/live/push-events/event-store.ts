@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/clock.ts'
 import { digest, digestText } from '../../../core/digest.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { add, put, remove, type Store } from '../../../stores/store.ts'
-import type { Outgoing } from './server.ts'
+import type { OutgoingPush } from './server.ts'
 
 const prefix = 'live/outbox/event/'
 const counter = 'live/outbox/count'
@@ -11,7 +11,7 @@ const hints = 'live/outbox/hint/'
 
 export interface StoredEvent {
   readonly key: string
-  readonly event: Outgoing
+  readonly event: OutgoingPush
   /** Milliseconds since the epoch, and what tells those of one millisecond apart. */
   readonly at: number
   readonly order: number
@@ -34,7 +34,7 @@ export class EventStore {
   }
 
   /** Resolves when it is as lasting as the store. The same event is put down once; another one under its id is refused. */
-  async put(event: Outgoing): Promise<{ readonly entry: StoredEvent; readonly added: boolean }> {
+  async put(event: OutgoingPush): Promise<{ readonly entry: StoredEvent; readonly added: boolean }> {
     const { store, clock, most } = this.#options
     const key = prefix + (await digestText(event.eventId))
     const entry = { key, event, at: clock.now(), order: this.#order++ }
@@ -106,7 +106,7 @@ function full(most: number): Problem {
   })
 }
 
-function taken({ eventId }: Outgoing): Problem {
+function taken({ eventId }: OutgoingPush): Problem {
   return problem('EVENT_CONFLICT', `Another event waits under the id "${eventId}"`, {
     suggestion: 'Give each occurrence an eventId of its own; repeat one only for the same content',
   })

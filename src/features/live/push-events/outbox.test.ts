@@ -3,11 +3,11 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { memoryStore } from '../../../stores/memory.ts'
 import type { Store } from '../../../stores/store.ts'
 import { fakeClock } from '../../../testing/clock.ts'
-import { Selection } from '../feature-sets/selection.ts'
+import { SelectedSets } from '../feature-sets/selection.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import { EventStore } from './event-store.ts'
 import { Outbox } from './outbox.ts'
-import { type Outgoing, outgoing } from './server.ts'
+import { type OutgoingPush, outgoing } from './server.ts'
 
 const boxes: Outbox[] = []
 afterEach(async () => {
@@ -15,9 +15,9 @@ afterEach(async () => {
 })
 
 /** A host that answers as it is told to, and writes down what it got. */
-function host(answer: (event: Outgoing) => unknown = () => ({ accepted: true }), principal?: string) {
+function host(answer: (event: OutgoingPush) => unknown = () => ({ accepted: true }), principal?: string) {
   const got: string[] = []
-  const selection = new Selection()
+  const selection = new SelectedSets()
   selection.apply({ enabled: ['a'] }, ['a'], 'whole')
   const one = {
     got,
@@ -29,7 +29,7 @@ function host(answer: (event: Outgoing) => unknown = () => ({ accepted: true }),
     gone: false,
     notify: () => true,
     request: async (_: unknown, params: unknown) => {
-      const event = params as Outgoing
+      const event = params as OutgoingPush
       got.push(event.eventId)
       return answer(event) as never
     },
@@ -62,7 +62,7 @@ function world(store: Store = memoryStore(), most = 100, keepMs = 1_000_000) {
   return { clock, hosts, traced, make, store }
 }
 
-const event = (eventId: string, more: object = {}): Outgoing => outgoing('a', { content: eventId, eventId, ...more }, 0)
+const event = (eventId: string, more: object = {}): OutgoingPush => outgoing('a', { content: eventId, eventId, ...more }, 0)
 /** All that needs no time has happened: the store is in memory, and hosts answer at once. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise(resolve => setImmediate(resolve))

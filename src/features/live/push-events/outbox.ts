@@ -8,7 +8,7 @@ import { type Problem, problem } from '../../../core/problem.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import type { EventStore, StoredEvent } from './event-store.ts'
 import type { PushAnswer } from './messages.ts'
-import { attempt, type Outgoing, type Pushed } from './server.ts'
+import { attempt, type OutgoingPush, type Pushed } from './server.ts'
 
 export interface OutboxOptions {
   readonly eventStore: EventStore
@@ -76,7 +76,7 @@ export class Outbox {
     void this.#follow()
   }
 
-  async push(event: Outgoing): Promise<Pushed> {
+  async push(event: OutgoingPush): Promise<Pushed> {
     const { entry, added } = await this.#options.eventStore.put(event)
     const waiting = this.#waiting.get(entry.key) ?? new Waiting(entry)
     const { eventId, timestamp } = entry.event
@@ -88,7 +88,7 @@ export class Outbox {
   }
 
   /** What waits, oldest first. */
-  get pending(): readonly Outgoing[] {
+  get pending(): readonly OutgoingPush[] {
     return [...this.#waiting.values()].filter(({ over }) => !over).map(({ entry }) => entry.event)
   }
 
@@ -225,7 +225,7 @@ export class Outbox {
   }
 }
 
-function expired({ eventId }: Outgoing): Problem {
+function expired({ eventId }: OutgoingPush): Problem {
   return problem('PUSH_EXPIRED', `No host took the event "${eventId}" in time`, {
     suggestion: 'Connect a host that enables its feature set, or raise live.keep',
   })

@@ -4,7 +4,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { incomingMessages, type WireIncoming } from '../channels/messages.ts'
 import { blocksOf, type LiveBlock, type LiveInput, writeBlocks } from '../content/messages.ts'
-import { refusalOf } from '../feature-sets/messages.ts'
+import { liveRefusalOf } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
 import { isTimestamp, type PushAnswer, pushEvent, type WirePush } from './messages.ts'
 
@@ -38,7 +38,7 @@ interface ChannelOrigin {
 }
 
 /** An event, or a message of a channel, as it lies in the outbox. */
-export interface Outgoing {
+export interface OutgoingPush {
   readonly featureSet: string
   readonly eventId: string
   readonly timestamp: string
@@ -52,7 +52,7 @@ export interface Outgoing {
 
 const most = 1024 * 1024
 
-export function outgoing(featureSet: string, input: PushInput & { readonly channel?: ChannelOrigin }, now: number): Outgoing {
+export function outgoing(featureSet: string, input: PushInput & { readonly channel?: ChannelOrigin }, now: number): OutgoingPush {
   const { eventId = crypto.randomUUID(), timestamp = new Date(now).toISOString(), content, origin, tags, to, channel } = input
   if (typeof eventId !== 'string' || eventId === '') throw new TypeError('push: eventId must be a string that is not empty')
   if (!isTimestamp(timestamp)) throw new TypeError('push: timestamp must be ISO 8601, such as 2026-01-23T10:30:00Z')
@@ -79,11 +79,15 @@ function tooLarge(): Problem {
   })
 }
 
-function writePush({ to, channel, content, ...event }: Outgoing, { source }: HostDialect): WirePush {
+function writePush({ to, channel, content, ...event }: OutgoingPush, { source }: HostDialect): WirePush {
   return { ...event, payload: { content: writeBlocks(content, source) } }
 }
 
-function writeIncoming({ content, timestamp, tags }: Outgoing, channel: ChannelOrigin, { source }: HostDialect): WireIncoming {
+function writeIncoming(
+  { content, timestamp, tags }: OutgoingPush,
+  channel: ChannelOrigin,
+  { source }: HostDialect,
+): WireIncoming {
   return { ...channel, timestamp, content: writeBlocks(content, source), ...(tags === undefined ? {} : { tags }) }
 }
 
@@ -96,14 +100,14 @@ type Attempt =
 /** Numbers that say that the event itself is not understood: sent again, it would not be either. */
 const final = new Set([-32600, -32601, -32602])
 
-export async function attempt(host: LiveHost, event: Outgoing, timeoutMs: number): Promise<Attempt> {
+export async function attempt(host: LiveHost, event: OutgoingPush, timeoutMs: number): Promise<Attempt> {
   const { channel } = event
   try {
     if (channel === undefined) return read(await host.request(pushEvent, writePush(event, host.dialect), { timeoutMs }))
     const messages = [{ ...writeIncoming(event, channel, host.dialect) }]
     return readFirst(await host.request(incomingMessages, { messages }, { timeoutMs }))
   } catch (error) {
-    if (refusalOf(error) !== undefined) return { is: 'off' }
+    if (liveRefusalOf(error) !== undefined) return { is: 'off' }
     if (error instanceof McpError && error.kind === 'remote' && final.has(error.code ?? 0))
       return { is: 'answered', answer: { accepted: false, reason: error.message } }
     return { is: 'later', error }

@@ -21,15 +21,15 @@ interface ScopesParts {
 
 type Payload = Record<string, unknown> | undefined
 
-export interface Scopes {
+export interface LiveScopes {
   /** Resolves to the payload when it is approved; throws a Problem with the reason otherwise. */
   within(exchange: Exchange, caller: LiveCaller | undefined, featureSet: string, scope: Scope): Promise<Payload>
   /** The same outside of calls, of one host. */
   elevate(host: LiveHost, featureSet: string, scope: Scope, exchange?: Exchange): Promise<Payload>
 }
 
-export function scopesServer({ ask, askMs }: ScopesParts): Scopes {
-  const elevate: Scopes['elevate'] = async (host, featureSet, scope, exchange) => {
+export function scopesServer({ ask, askMs }: ScopesParts): LiveScopes {
+  const elevate: LiveScopes['elevate'] = async (host, featureSet, scope, exchange) => {
     if (passes(scope.label, host.selected.scopes(featureSet) ?? {})) return scope.payload
     const signal = exchange?.signal
     const answer = await host.request(elevateScope, { featureSet, scope }, { exchange, signal, timeoutMs: askMs })

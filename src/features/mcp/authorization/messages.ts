@@ -34,7 +34,7 @@ export interface AuthorizationPort {
   /** Something with these scopes is offered. */
   declare(scopes: Scopes, what: string): void
   /** The scopes of what a request aims at. */
-  needs(aim: Aim): Scopes
+  needs(aim: RequestTarget): Scopes
   /** What was granted has a say, too. */
   grantsBy(rights: GrantedRights): void
   /** Undefined where nothing is granted here. */
@@ -80,10 +80,10 @@ export function insufficient(scopes: readonly string[], { principal }: Caller, c
 }
 
 /** The kind of the target, and the name or address by which the request asks for it. */
-export type Aim = readonly [kind: 'tool' | 'prompt' | 'resource' | 'template', name: string]
+export type RequestTarget = readonly [kind: 'tool' | 'prompt' | 'resource' | 'template', name: string]
 
 /** By method. Params are checked before: their shapes let no target be named twice. */
-const readers: Readonly<Record<string, (params: Params) => Aim>> = {
+const readers: Readonly<Record<string, (params: Params) => RequestTarget>> = {
   'tools/call': ({ name }) => ['tool', name as string],
   'prompts/get': ({ name }) => ['prompt', name as string],
   'resources/read': ({ uri }) => ['resource', uri as string],
@@ -99,15 +99,15 @@ export type Reference =
   | { readonly type: 'ref/prompt'; readonly name: string }
   | { readonly type: 'ref/resource'; readonly uri: string }
 
-export function referredTo(ref: Reference): Aim {
+export function referredTo(ref: Reference): RequestTarget {
   return ref.type === 'ref/prompt' ? ['prompt', ref.name] : ['template', ref.uri]
 }
 
 /** Undefined for a method that aims at nothing by name. */
-export function aimAt(method: string, params: Params): Aim | undefined {
+export function aimAt(method: string, params: Params): RequestTarget | undefined {
   return Object.hasOwn(readers, method) ? readers[method]?.(params) : undefined
 }
 
-export function aimOf({ route, params }: Pick<Exchange, 'route' | 'params'>): Aim | undefined {
+export function aimOf({ route, params }: Pick<Exchange, 'route' | 'params'>): RequestTarget | undefined {
   return aimAt(route.method.name, params)
 }

@@ -11,13 +11,13 @@ import { promptsPort } from '../prompts/messages.ts'
 import { resourcesPort } from '../resources/messages.ts'
 import { type ToolFacts, toolsPort } from '../tools/messages.ts'
 import {
-  type Aim,
   aimingMethods,
   aimOf,
   authorizationPort,
   type GrantedRights,
   insufficient,
   permits,
+  type RequestTarget,
   type Scopes,
 } from './messages.ts'
 
@@ -31,7 +31,7 @@ interface AuthorizationServer {
 
 interface AuthorizationOptions {
   /** The scopes of what a request aims at. */
-  readonly needs: (aim: Aim) => Scopes
+  readonly needs: (aim: RequestTarget) => Scopes
   /** Whether more than the token has a say in a request: then it is decided there. */
   readonly elsewhere: (exchange: Exchange) => boolean
   /** Called when scopes are first declared: until then no call is looked at. */
@@ -44,7 +44,7 @@ export const authorizationFeature = defineServerFeature<object>({
   setup(kit) {
     const [tools, prompts, resources] = [kit.port(toolsPort), kit.port(promptsPort), kit.port(resourcesPort)]
     let rights: GrantedRights | undefined
-    const needs = ([kind, name]: Aim): Scopes => {
+    const needs = ([kind, name]: RequestTarget): Scopes => {
       if (kind === 'tool') return tools.facts(name)?.scopes
       if (kind === 'prompt') return prompts.scopes(name)
       // Suggestions may tell as much as what they are for.

@@ -44,10 +44,10 @@ export const inputRequiredClient = defineClientFeature<object, ClientQuestions>(
       drive(first, again, { ...options, rounds, answerers: answerers() })
     return {
       port: {
-        isFinal,
+        isFinal: isFinalResult,
         drive: driven,
         settle: async (first, again, { signal }) =>
-          isFinal(first) || kit.session.opened.revision.asks !== 'result' ? first : driven(first, again, { signal }),
+          isFinalResult(first) || kit.session.opened.revision.asks !== 'result' ? first : driven(first, again, { signal }),
         answer: (request, signal) => answer(request, { answerers: answerers(), signal }),
       },
     }
@@ -68,7 +68,7 @@ function answerer(method: Method, answer: Answerer): [string, Answerer] {
 }
 
 /** Whether a result is what its call was made for. An absent kind means that too: older servers do not know the member. */
-export function isFinal(result: unknown): boolean {
+export function isFinalResult(result: unknown): boolean {
   const kind = isRecord(result) ? result['resultType'] : undefined
   return kind === undefined || kind === 'complete'
 }
@@ -85,7 +85,7 @@ async function drive(first: unknown, again: (more: Params) => Promise<unknown>, 
     }
     result = await again(await replyTo(result, options))
   }
-  if (isFinal(result)) return result
+  if (isFinalResult(result)) return result
   const kind = (result as Params)['resultType']
   if (typeof kind === 'string' && options.kinds?.includes(kind)) return result
   throw new McpError('invalid-result', `The server answered with a result of unknown kind "${echo(kind)}"`)

@@ -1,5 +1,5 @@
 /** RFC 6570 §3: values into a URI. */
-import type { Expression, Operator, Part, Variable } from './template-parts.ts'
+import type { Expression, Operator, Part, TemplateVariable } from './template-parts.ts'
 
 export type TemplateValue = string | number | boolean | readonly string[] | Readonly<Record<string, string>>
 export type TemplateValues = Readonly<Record<string, TemplateValue | undefined>>
@@ -55,18 +55,18 @@ function expandExpression({ operator, variables }: Expression, values: TemplateV
   return written.length === 0 ? '' : style.first + written.join(style.separator)
 }
 
-function cannotCut({ name, prefix }: Variable): Error {
+function cannotCut({ name, prefix }: TemplateVariable): Error {
   return new TypeError(`${name} is a list, of which ${name}:${prefix} cannot take the first characters. Give a text`)
 }
 
 type Entries = readonly (readonly [name: string | undefined, value: string])[]
 
 /** A prefix counts characters, so it is cut before anything is encoded. */
-function single(style: Style, { prefix }: Variable, value: string): string {
+function single(style: Style, { prefix }: TemplateVariable, value: string): string {
   return encode(prefix === undefined ? value : [...value].slice(0, prefix).join(''), style.reserved)
 }
 
-function exploded(style: Style, { name }: Variable, entries: Entries): string {
+function exploded(style: Style, { name }: TemplateVariable, entries: Entries): string {
   const one = ([key, value]: Entries[number]) => {
     const text = encode(value, style.reserved)
     if (key !== undefined)
@@ -76,7 +76,7 @@ function exploded(style: Style, { name }: Variable, entries: Entries): string {
   return entries.map(one).join(style.separator)
 }
 
-function joined(style: Style, { name }: Variable, entries: Entries): string {
+function joined(style: Style, { name }: TemplateVariable, entries: Entries): string {
   const texts = entries.flatMap(([key, value]) => (key === undefined ? [value] : [key, value]))
   return named(style, name, texts.map(text => encode(text, style.reserved)).join(','))
 }

@@ -4,12 +4,12 @@
  */
 
 import { encodeLiteral, type Style, styles } from './template-expand.ts'
-import { type Expression, type Part, templateError, type Variable } from './template-parts.ts'
+import { type Expression, type Part, type TemplateVariable, templateError } from './template-parts.ts'
 
 export type TemplateMatch = Record<string, string | string[]>
 
 /** Counts the characters looked at, times the expressions there are. */
-export interface Steps {
+export interface MatchSteps {
   count: number
 }
 
@@ -27,7 +27,10 @@ type Bits = Uint8Array | Uint32Array
 /** One bit for each. */
 const maxExpressions = 31
 
-export function createMatcher(text: string, parts: readonly Part[]): (uri: string, steps?: Steps) => TemplateMatch | undefined {
+export function createMatcher(
+  text: string,
+  parts: readonly Part[],
+): (uri: string, steps?: MatchSteps) => TemplateMatch | undefined {
   const { before, spans } = arrange(parts)
   if (spans.length > maxExpressions) throw templateError(text, `has more than ${maxExpressions} expressions, which is the limit`)
   refuseRepeated(text, parts)
@@ -115,7 +118,7 @@ function refuseAmbiguous(text: string, spans: readonly Span[]): void {
  * For each position a bit per span: set if the span, being under way there, can end there or later so that all the rest matches.
  * Undefined if nothing does.
  */
-function sweepBack(spans: readonly Span[], uri: string, start: number, steps: Steps | undefined): Bits | undefined {
+function sweepBack(spans: readonly Span[], uri: string, start: number, steps: MatchSteps | undefined): Bits | undefined {
   const end = uri.length
   const Bits = spans.length <= 8 ? Uint8Array : Uint32Array
   const inside = new Bits(end - start + 1)
@@ -185,7 +188,7 @@ function readValues({ variables }: Expression, style: Style, text: string, value
 }
 
 /** Names make the order free; a name that the template does not have makes it another URI. */
-function readNamed(variables: readonly Variable[], style: Style, text: string, values: TemplateMatch): boolean {
+function readNamed(variables: readonly TemplateVariable[], style: Style, text: string, values: TemplateMatch): boolean {
   const found = new Map<string, string[]>()
   for (const pair of text.split(style.separator)) {
     const equals = pair.indexOf('=')
@@ -203,7 +206,7 @@ function readNamed(variables: readonly Variable[], style: Style, text: string, v
   return found.size === 0
 }
 
-function keep({ name, explode, prefix }: Variable, texts: readonly string[], values: TemplateMatch): boolean {
+function keep({ name, explode, prefix }: TemplateVariable, texts: readonly string[], values: TemplateMatch): boolean {
   try {
     const decoded = texts.map(text => decodeURIComponent(text))
     const [only = ''] = decoded

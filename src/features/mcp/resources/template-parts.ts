@@ -1,7 +1,7 @@
 /** RFC 6570 §2: the text of a template into literals and expressions. */
 import { clip } from '../../../jsonrpc/limits.ts'
 
-export interface Variable {
+export interface TemplateVariable {
   readonly name: string
   /** `*`: a list is written item by item. */
   readonly explode: boolean
@@ -13,7 +13,7 @@ export type Operator = '' | '+' | '#' | '.' | '/' | ';' | '?' | '&'
 
 export interface Expression {
   readonly operator: Operator
-  readonly variables: readonly Variable[]
+  readonly variables: readonly TemplateVariable[]
   /** As it stands in the template, with its braces. */
   readonly source: string
 }
@@ -44,7 +44,7 @@ function readExpression(text: string, source: string): Expression {
   return { operator: operator as Operator, variables, source }
 }
 
-function readVariable(text: string, source: string, spec: string): Variable {
+function readVariable(text: string, source: string, spec: string): TemplateVariable {
   const pattern = /^((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*)(?:(\*)|:([1-9]\d{0,3}))?$/
   const [, name, star, prefix] = pattern.exec(spec) ?? []
   if (name !== undefined) return { name, explode: star !== undefined, prefix: prefix === undefined ? undefined : Number(prefix) }

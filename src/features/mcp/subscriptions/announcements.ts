@@ -117,7 +117,7 @@ export interface Followed {
  * What is heard, as an async iterable that begins when first read. Not a generator: one of those cannot be left while it
  * waits for its next value, which is what this does most of the time.
  */
-export class Reading<T> implements AsyncGenerator<T, void, undefined> {
+export class AnnouncementReader<T> implements AsyncGenerator<T, void, undefined> {
   readonly #open: () => Followed
   readonly #read: (subject: string) => T
   readonly #signal: AbortSignal | undefined

@@ -3,13 +3,13 @@
  * only on a listen request, which dies with its connection and is made anew. Whatever has to be set up with the server is
  * set up once, however many listen, and let go when the last one stops.
  */
-import { backoffMs, isFinal, pause, steadyMs } from '../../../engine/backoff.ts'
+import { backoffMs, isFinalError, pause, steadyMs } from '../../../engine/backoff.ts'
 import type { ClientSession } from '../../../engine/client-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
 import { subscribe, unsubscribe } from '../resources/messages.ts'
-import { type Announcements, doubt, type Followed, type Following, Reading } from './announcements.ts'
+import { AnnouncementReader, type Announcements, doubt, type Followed, type Following } from './announcements.ts'
 import { type ListenFilter, listen } from './messages.ts'
 
 /** The lists of a server that may change. */
@@ -68,7 +68,7 @@ export class Changes {
     const kinds = beside.includes(kind) ? beside : [kind, ...beside]
     const filter = Object.assign({}, ...kinds.map(each => filters[each])) as ListenFilter
     const open = (): Followed => this.#follow(kinds, filter, this.#hub.follow(kind, signal))
-    return new Reading(open, () => undefined, signal)
+    return new AnnouncementReader(open, () => undefined, signal)
   }
 
   /** Yields the URI of each announced update of a resource, or of a part of it. `held`: told when the server has taken it up, or will not. */
@@ -80,7 +80,7 @@ export class Changes {
       if (held !== undefined) void this.#holds.get(JSON.stringify(filter))?.held.promise.then(held)
       return followed
     }
-    return new Reading(open, updated => (updated === doubt ? uri : updated), signal)
+    return new AnnouncementReader(open, updated => (updated === doubt ? uri : updated), signal)
   }
 
   /** The server has said what of a listen request it will do. */
@@ -162,7 +162,7 @@ export class Changes {
       } catch (error) {
         engine.trace('subscribe-failed', error)
         if (opened.conversation.ended) return
-        if (isFinal(error) && this.#session.intact) return this.#fail(hold, error)
+        if (isFinalError(error) && this.#session.intact) return this.#fail(hold, error)
         await pause(engine.clock, backoffMs(failures), signal)
       }
     }
@@ -178,7 +178,7 @@ export class Changes {
         await this.#listenOnce(hold, tries > 0)
       } catch (error) {
         if (signal.aborted || this.#session.opened.conversation.ended) return
-        if (isFinal(error)) throw error
+        if (isFinalError(error)) throw error
         engine.trace('listen-broken', error)
       }
       failures = engine.clock.now() - began > steadyMs ? 0 : failures + 1

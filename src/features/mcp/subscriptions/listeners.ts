@@ -2,7 +2,7 @@
  * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own:
  * a kind grants what it can of a wish, and then sends to that listener alone, marked with its subscription.
  */
-import { accountOf, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
+import { callerAccount, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -78,7 +78,7 @@ export class Listeners {
   async open(exchange: Exchange): Promise<unknown> {
     if (exchange.reply.answerOnly === true)
       throw new McpError('invalid-request', 'A subscription is a stream of events; accept text/event-stream with its request')
-    const account = accountOf(exchange.caller)
+    const account = callerAccount(exchange.caller)
     const owner = exchange.caller.principal === undefined ? exchange.caller.connection : account
     this.#take(owner, account)
     const granted: Granted[] = []

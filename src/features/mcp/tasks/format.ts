@@ -95,20 +95,20 @@ export function answersOf(id: string): string {
 }
 
 /** Under this prefix are the places of all tasks of one principal, oldest first. */
-export async function placesOf(owner: string | undefined): Promise<string> {
+export async function taskPlacesPrefix(owner: string | undefined): Promise<string> {
   return `${allPlaces}${owner === undefined ? '~' : (await digestText(JSON.stringify(owner))).slice(0, 22)}/`
 }
 
 /** Where the place of a task lies. */
 export async function placeKey(record: TaskRecord): Promise<string> {
-  return `${await placesOf(record.owner)}${orderOf(record)}/${record.id}`
+  return `${await taskPlacesPrefix(record.owner)}${orderOf(record)}/${record.id}`
 }
 
 /** A time in a key, so that keys sort by it. */
-export function timeText(ms: number): string {
+export function timeKey(ms: number): string {
   return String(ms).padStart(15, '0')
 }
 
 function orderOf({ createdAt, sequence }: TaskRecord): string {
-  return sequence === undefined ? timeText(createdAt) : `${timeText(createdAt)}.${String(sequence).padStart(12, '0')}`
+  return sequence === undefined ? timeKey(createdAt) : `${timeKey(createdAt)}.${String(sequence).padStart(12, '0')}`
 }

@@ -17,7 +17,7 @@ interface Granted {
 }
 
 /** A kind of thing to listen for, beside lists and resources: one member of the request's filter. */
-export interface ListenKind {
+export interface TaskListenKind {
   readonly member: string
   /** Throws where the caller may not ask for it; undefined when nothing of it is honoured. `send` adds what every such message carries. */
   open(
@@ -55,7 +55,7 @@ export class TaskListeners {
 export function taskListening(
   listeners: TaskListeners,
   find: (exchange: Exchange, id: string) => Promise<TaskRecord | undefined>,
-): ListenKind {
+): TaskListenKind {
   return {
     member: 'taskIds',
     open: async (exchange, wanted, send) => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { progressIn, progressText } from './progress-text.ts'
+import { progressFromText, progressText } from './progress-text.ts'
 
 it.each([
   [{ progress: 2, total: 3, message: 'step 2' }, '2/3 step 2'],
@@ -8,9 +8,9 @@ it.each([
   [{ progress: 7 }, '7'],
 ])('%j is written as %j, and read as it was', (step, text) => {
   expect(progressText(step)).toBe(text)
-  expect(progressIn(text)).toEqual(step)
+  expect(progressFromText(text)).toEqual(step)
 })
 
 it.each(['Baking', '2nd oven', '1/x of it', ''])('%j is only words', text => {
-  expect(progressIn(text)).toEqual({ message: text })
+  expect(progressFromText(text)).toEqual({ message: text })
 })

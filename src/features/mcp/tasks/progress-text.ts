@@ -11,7 +11,7 @@ export function progressText({ progress, total, message }: Progress): string {
 }
 
 /** What a status message says of it; of one that begins with no number only its words. */
-export function progressIn(text: string): Progress | { readonly message: string } {
+export function progressFromText(text: string): Progress | { readonly message: string } {
   const [, progress, total, message] = /^(\d+(?:\.\d+)?)(?:\/(\d+(?:\.\d+)?))?(?:\s+([\s\S]+))?$/.exec(text) ?? []
   if (progress === undefined) return { message: text }
   return {

@@ -10,7 +10,7 @@ import type { InputRequiredResult } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { isTerminal } from './messages.ts'
 import type { TaskRecord } from './record.ts'
-import type { Question, RunningTask } from './running.ts'
+import type { RunningTask, TaskQuestion } from './running.ts'
 import { finalResult, related } from './view.ts'
 
 /** `read` gives the record anew, or throws when it is gone. */
@@ -107,7 +107,7 @@ function put(exchange: Exchange, task: RunningTask, until: number, signal: Abort
 function send(
   exchange: Exchange,
   taskId: string,
-  question: Question,
+  question: TaskQuestion,
   until: number,
   signal: AbortSignal,
   lane: Lane | undefined,

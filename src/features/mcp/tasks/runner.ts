@@ -1,6 +1,6 @@
 /** The life of tasks: begun from a call, worked on in the background, ended by result, failure, cancel or time. */
 import { lifetimeMs, toMilliseconds } from '../../../core/duration.ts'
-import { accountOf } from '../../../core/occupancy.ts'
+import { callerAccount } from '../../../core/occupancy.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -81,7 +81,7 @@ export class Runner {
     const record: TaskRecord = {
       id: this.#options.newId(),
       owner: this.owner(exchange),
-      account: accountOf(exchange.caller),
+      account: callerAccount(exchange.caller),
       revision: peer.revision.id,
       status: 'working',
       createdAt: engine.clock.now(),

@@ -1,5 +1,5 @@
 /** How many tasks are at work: per user, else per session or connection, and in all. */
-import { accountOf, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
+import { callerAccount, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 
@@ -27,7 +27,7 @@ export class RunningTasks {
     const owner = ownerOf(exchange)
     if (owner !== undefined && this.#owners.of(owner) >= runningTasksPerCaller)
       throw full(`${runningTasksPerCaller} tasks of yours are running, which is the limit (runningTasksPerCaller)`)
-    const account = accountOf(exchange.caller)
+    const account = callerAccount(exchange.caller)
     const refusal = this.#places.refusal(account)
     if (refusal === 'share') throw full(`${shareText(`${runningTasks} tasks that may run`)} (runningTasks)`)
     if (refusal !== undefined) throw full(`${runningTasks} tasks are running, which is the limit (runningTasks)`)
@@ -39,14 +39,14 @@ export class RunningTasks {
 
   leave(exchange: Exchange): void {
     const owner = ownerOf(exchange)
-    this.#places.leave(this.#accounts.get(exchange) ?? accountOf(exchange.caller))
+    this.#places.leave(this.#accounts.get(exchange) ?? callerAccount(exchange.caller))
     if (owner !== undefined) this.#owners.add(owner, -1)
   }
 }
 
 /** Undefined where nothing tells one caller from another: only the total holds for those. */
 function ownerOf({ caller, conversation }: Exchange): object | string | undefined {
-  if (caller.principal !== undefined) return accountOf(caller)
+  if (caller.principal !== undefined) return callerAccount(caller)
   return conversation.connection === undefined && conversation.session === undefined ? undefined : conversation
 }
 

@@ -12,7 +12,7 @@ import { stepsDown } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
 
 /** One open question. */
-export interface Question {
+export interface TaskQuestion {
   readonly method: Method
   /** Canonical. */
   readonly params: Params
@@ -34,7 +34,7 @@ export class RunningTask implements Asking {
   readonly exchange: Exchange
   /** The call has its answer already: questions never take its place. */
   readonly pending = false
-  readonly questions = new Map<string, Question>()
+  readonly questions = new Map<string, TaskQuestion>()
   /** Settles when the table knows the questions that are open now. */
   saved: Promise<unknown> = Promise.resolve()
   /** On its way out: nothing can be asked any more. */
@@ -100,7 +100,7 @@ export class RunningTask implements Asking {
 
   /** Takes answers by key. Keys that are not open are ignored; an answer to another question than the one asked is refused. */
   answer(responses: Params): void {
-    const given: [Question, unknown][] = []
+    const given: [TaskQuestion, unknown][] = []
     for (const [key, question] of this.questions) {
       if (!Object.hasOwn(responses, key)) continue
       if (!question.accepts(responses[key])) {

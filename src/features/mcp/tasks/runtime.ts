@@ -6,7 +6,7 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { runTask } from './layer.ts'
-import { type ListenKind, TaskListeners, taskListening } from './listen.ts'
+import { TaskListeners, type TaskListenKind, taskListening } from './listen.ts'
 import { isTerminal, type ListTasksResult, listTasks, relatedTaskKey, type TaskFacts, taskStatus } from './messages.ts'
 import { cancelCore, find, look, result, visible } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
@@ -26,7 +26,7 @@ export interface TasksRuntime {
   result(exchange: Exchange): Promise<unknown>
   list(exchange: Exchange): Promise<unknown>
   respond(exchange: Exchange): Promise<unknown>
-  readonly listening: ListenKind
+  readonly listening: TaskListenKind
   close(): void
 }
 

@@ -14,7 +14,7 @@ import { subscriptionsPort } from '../subscriptions/messages.ts'
 import { callTool, type TaskSupport, toolsPort } from '../tools/messages.ts'
 import { background, currentTask } from './current.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
-import type { ListenKind } from './listen.ts'
+import type { TaskListenKind } from './listen.ts'
 import {
   cancelCoreTask,
   cancelTask,
@@ -37,7 +37,7 @@ import type { TaskLimits } from './runner.ts'
 import type { TasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
 
-export type { ListenKind } from './listen.ts'
+export type { TaskListenKind } from './listen.ts'
 
 /** What tasks add to the context of a call. */
 export interface TasksContext {
@@ -74,7 +74,7 @@ interface TaskTool {
 interface TasksServer {
   readonly side: Side
   /** For `subscriptions/listen`: `taskIds`. */
-  readonly listening: ListenKind
+  readonly listening: TaskListenKind
   /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
   detaches(exchange: Exchange): boolean
   /** Stops what runs. */

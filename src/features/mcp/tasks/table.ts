@@ -17,13 +17,13 @@ import {
   isTaskId,
   objectFormat,
   placeKey,
-  placesOf,
   type TaskFormat,
   type TaskObject,
   type TaskPlace,
   taskKey,
+  taskPlacesPrefix,
   textFormat,
-  timeText,
+  timeKey,
 } from './format.ts'
 import { isTerminal } from './messages.ts'
 import { accountIn, type TaskRecord } from './record.ts'
@@ -168,7 +168,7 @@ class StoreTasks<V> implements TaskTable {
     page: { readonly after?: string | undefined; readonly limit: number },
   ): Promise<TaskPage> {
     const store = await this.#open()
-    const owned = await placesOf(owner)
+    const owned = await taskPlacesPrefix(owner)
     const records: TaskRecord[] = []
     for (let after = page.after; ; ) {
       const places = await store.scan(owned, { limit: pageSize, ...(after === undefined ? {} : { after: owned + after }) })
@@ -189,7 +189,7 @@ class StoreTasks<V> implements TaskTable {
   }
 
   async post(id: string, answers: Params): Promise<void> {
-    const key = `${answersOf(id)}${timeText(this.#clock.now())}-${crypto.randomUUID()}`
+    const key = `${answersOf(id)}${timeKey(this.#clock.now())}-${crypto.randomUUID()}`
     const store = await this.#open()
     await store.commit([put(key, this.#format.answers(answers), { ttl: answersMs })])
   }

@@ -5,7 +5,7 @@
 import type { CallOptions, Calls, Progress } from '../../../engine/calls.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
 import type { ClientTaskProgress, Task } from './messages.ts'
-import { progressIn } from './progress-text.ts'
+import { progressFromText } from './progress-text.ts'
 
 const mostEarly = 100
 
@@ -54,7 +54,7 @@ export class TaskProgress implements ClientTaskProgress {
   looked({ statusMessage }: Task): void {
     if (this.#notified || statusMessage === undefined || statusMessage === this.#said) return
     this.#said = statusMessage
-    const found = progressIn(statusMessage)
+    const found = progressFromText(statusMessage)
     this.#step('progress' in found ? found : { ...found, progress: Math.max(0, this.#last) + 1 })
   }
 

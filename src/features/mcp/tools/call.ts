@@ -23,7 +23,7 @@ import {
   type ToolCallExtension,
   type ToolCallOptions,
 } from './messages.ts'
-import { type AnswerMaker, type FoundFacts, readOutput, textOf } from './outcome.ts'
+import { type AnswerMaker, contentText, type FoundFacts, readOutput } from './outcome.ts'
 
 /** What calls of tools are made with, on one connection. */
 export interface ToolCaller {
@@ -52,7 +52,7 @@ export interface CallHooks {
 }
 
 /** What calls declare, remembered by server. */
-export function declaring(extensions: readonly ToolCallExtension[]): CallHooks['declares'] {
+export function declaredByCalls(extensions: readonly ToolCallExtension[]): CallHooks['declares'] {
   const wanted = extensions.flatMap(({ declares }) => (declares === undefined ? [] : [declares]))
   const known = new WeakMap<Peer, readonly (Capabilities | undefined)[]>()
   const found = (peer: Peer, hears: boolean): Capabilities | undefined => {
@@ -331,7 +331,7 @@ function driven(
 function fromText({ opened: { revision } }: ClientSession, { content }: CallToolResult): unknown {
   if (revision.id !== '2024-11-05' && revision.id !== '2025-03-26') return undefined
   try {
-    return JSON.parse(textOf(content ?? []))
+    return JSON.parse(contentText(content ?? []))
   } catch {
     return undefined
   }

@@ -5,7 +5,7 @@ import { cachePort, type ListSource } from '../caching/messages.ts'
 import { questionsPort } from '../input-required/messages.ts'
 import { clientSubscriptionsPort } from '../subscriptions/messages.ts'
 import { clientTasksPort } from '../tasks/messages.ts'
-import { type CallHooks, callToolOn, declaring, type ToolCaller } from './call.ts'
+import { type CallHooks, callToolOn, declaredByCalls, type ToolCaller } from './call.ts'
 import { incompatibleTools, isIncompatibleTool } from './incompatible.ts'
 import { KnownTools } from './known-tools.ts'
 import {
@@ -152,7 +152,7 @@ function hooksOf(extensions: readonly ToolCallExtension[]): CallHooks {
     attempts: having(extensions, 'attempts').at(-1),
     after: extensions.flatMap(({ name, after }) => (after === undefined ? [] : [[name, after] as const])),
     answer: answerMaker(extensions),
-    declares: declaring(extensions),
+    declares: declaredByCalls(extensions),
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Buckets } from '../../../core/bucket.ts'
 import type { Catalog } from '../../../core/catalog.ts'
 import type { Duration } from '../../../core/duration.ts'
-import type { Kind } from '../../../core/options.ts'
+import type { OptionKind } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Compiled, Schema } from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
@@ -78,7 +78,7 @@ export interface ToolExtension<F extends object = ToolFacts> {
   /** There will be tools: clients are told so before the first one is there. */
   readonly expected?: boolean
   /** The kinds of the options that it lets an author give to a tool. */
-  readonly kinds?: Readonly<Record<string, Kind>>
+  readonly kinds?: Readonly<Record<string, OptionKind>>
   /** Told of each tool that is offered, before it is. Throws where what was said makes no sense. */
   declare?(name: string, facts: F): void
   /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */

@@ -10,7 +10,7 @@ import { array, object, optional, record, string } from '../../../jsonrpc/shape.
 import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 import type { ToolsPort } from './entry.ts'
-import { isObjectSchema, withoutMarks, wrapKey, wrapSchema } from './schemas.ts'
+import { isObjectSchema, withoutHeaderMarks, wrapKey, wrapSchema } from './schemas.ts'
 
 /** What other features may use of the tools of a server. */
 export const toolsPort = port<ToolsPort>('tools')
@@ -137,7 +137,7 @@ function withObjectOutput(tool: Wire): Wire {
 }
 
 function withoutMirrors(tool: Wire): Wire {
-  return { ...tool, inputSchema: withoutMarks(tool['inputSchema'] as Wire) }
+  return { ...tool, inputSchema: withoutHeaderMarks(tool['inputSchema'] as Wire) }
 }
 
 /** Below 2025-11-25 schemas do not say of which dialect they are. */

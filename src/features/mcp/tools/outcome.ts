@@ -48,7 +48,7 @@ function compile(extensions: readonly ToolCallExtension[]): AnswerMaker {
 
     constructor(...[from, found, { content, _meta, isError }, structured]: Parameters<AnswerMaker>) {
       this.content = Array.isArray(content) ? content : []
-      this.text = textOf(this.content)
+      this.text = contentText(this.content)
       this.structured = structured
       this.isError = isError === true
       this.problem = undefined
@@ -90,7 +90,7 @@ function viewOf<A extends object>(
 }
 
 /** All text of a result. */
-export function textOf(content: readonly ContentBlock[]): string {
+export function contentText(content: readonly ContentBlock[]): string {
   const first = content[0]
   if (content.length === 1 && first?.type === 'text') return textIn(first)
   return content

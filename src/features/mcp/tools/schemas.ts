@@ -40,11 +40,11 @@ function moved(node: unknown, under: string): unknown {
 }
 
 /** Arguments are mirrored in headers on the stateless wires alone. */
-export function withoutMarks(schema: Wire): Wire {
+export function withoutHeaderMarks(schema: Wire): Wire {
   const { properties } = schema
   if (!isRecord(properties)) return schema
   const plain = eachMember(properties, property =>
-    isRecord(property) ? withoutMarks(without(property, 'x-mcp-header')) : property,
+    isRecord(property) ? withoutHeaderMarks(without(property, 'x-mcp-header')) : property,
   )
   return { ...schema, properties: plain }
 }

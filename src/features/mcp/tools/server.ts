@@ -3,7 +3,7 @@ import { createBuckets } from '../../../core/bucket.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { toMilliseconds } from '../../../core/duration.ts'
-import { checkHandler, checkOptions, type Kind, type KindsOf } from '../../../core/options.ts'
+import { checkHandler, checkOptions, type KindsOf, type OptionKind } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
 import { refusalIn } from '../../../core/problem.ts'
 import { type Compiled, compileSchema } from '../../../core/schema/index.ts'
@@ -190,7 +190,7 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
 
 /** What all other features add to tools, joined: asked with every call. */
 interface Extended extends Mutable<Pick<ToolExtension, 'admit' | 'stream' | 'explain'>> {
-  kinds: Readonly<Record<string, Kind>>
+  kinds: Readonly<Record<string, OptionKind>>
   readonly all: ToolExtension[]
 }
 

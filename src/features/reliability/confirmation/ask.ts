@@ -48,6 +48,6 @@ export async function ask(
 
 const unanswered = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-result'])
 
-export function isAnswer(value: unknown): value is ElicitResult {
+export function isElicitAnswer(value: unknown): value is ElicitResult {
   return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
 }

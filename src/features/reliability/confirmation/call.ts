@@ -5,7 +5,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { type ConfirmFacts, messageOf, riskOf } from './facts.ts'
+import { type ConfirmFacts, confirmMessage, riskOf } from './facts.ts'
 import { confirmationText, type Risk } from './messages.ts'
 import type { ConfirmationParts } from './server.ts'
 
@@ -35,7 +35,7 @@ export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts
     owner: await ownerOf(exchange),
     tool,
     args,
-    text: confirmationText(parts.server, tool, messageOf(facts), args),
+    text: confirmationText(parts.server, tool, confirmMessage(facts), args),
     risk: riskOf(facts, args),
     definition,
     binding: await binding(tool, args, definition),

@@ -103,7 +103,7 @@ export function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCa
   return said === true ? rest : { ...rest, ...said }
 }
 
-export function messageOf({ message = asked }: ConfirmFacts): string {
+export function confirmMessage({ message = asked }: ConfirmFacts): string {
   return message
 }
 
@@ -132,7 +132,7 @@ export function confirmMeta(facts: ConfirmFacts): Readonly<Record<string, WireCo
   return {
     [confirmationExtension]: {
       requires_confirmation: true,
-      confirmation_message: messageOf(facts),
+      confirmation_message: confirmMessage(facts),
       risk_level: worstRisk(facts),
     },
   }

@@ -2,7 +2,7 @@
  * Getting the yes: from an approval that was given before, from the token of an earlier refusal, or by asking now. Whatever it
  * comes from, it is good for this very call alone, and once.
  */
-import { refusal } from '../../../core/grant/decide.ts'
+import { denialProblem } from '../../../core/grant/decide.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
@@ -108,7 +108,7 @@ async function approvedBefore(
   const question = { owner, action: 'call', resource: tool, needs: [], obligations: [obligation], binding: () => binding }
   for (;;) {
     const decision = await grants.decide(question)
-    if (decision.kind === 'deny') throw refusal(decision)
+    if (decision.kind === 'deny') throw denialProblem(decision)
     if (decision.kind === 'ask') return false
     // Otherwise somebody else took what was left of it: the next look finds less, in the end nothing.
     if (await grants.use(decision.uses, also)) return true

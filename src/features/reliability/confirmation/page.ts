@@ -2,7 +2,7 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isNobody } from '../../../engine/owner.ts'
 import { takesElicitation } from '../../mcp/elicitation/messages.ts'
-import { ask, isAnswer } from './ask.ts'
+import { ask, isElicitAnswer } from './ask.ts'
 import { approvalMs, declined, type ObligedCall, required } from './call.ts'
 import type { ConfirmFacts } from './facts.ts'
 import type { ConfirmationParts } from './server.ts'
@@ -24,7 +24,7 @@ export async function byPage(
   if (takesElicitation(exchange.peer, 'url')) {
     const elicitationId = await exchange.once('confirmation id', () => crypto.randomUUID())
     const params = { mode: 'url' as const, message: call.text, url, elicitationId }
-    const answer = await ask(parts, exchange, call, params, { elicitation: { url: {} } }, isAnswer)
+    const answer = await ask(parts, exchange, call, params, { elicitation: { url: {} } }, isElicitAnswer)
     if (answer !== undefined && answer.action !== 'accept') throw declined(call)
     // Consent to see the page is not what the page asks for.
     if (answer !== undefined && (await approved())) return

@@ -4,7 +4,7 @@ import { leftOf, quotaExhausted } from '../../../core/share.ts'
 import { quoted } from '../../../core/why.ts'
 
 /** A call that waits, by whose it is. */
-export interface Standing {
+export interface QueuedCall {
   readonly account: string
   /** The name by which a gateway knows those who call so. */
   readonly client: string | undefined
@@ -18,8 +18,8 @@ const mostOfCaller = 100
 const mostInAll = 1_000
 
 /** Why one more may not; undefined where it may. */
-export function refusalOf(
-  all: readonly Standing[],
+export function queueRefusal(
+  all: readonly QueuedCall[],
   account: string,
   client: string | undefined,
   now: number,
@@ -31,7 +31,7 @@ export function refusalOf(
   return leftOf(mostInAll, all.length, named.length) === 0 ? full(` of the client ${quoted(client)}`, named, now) : undefined
 }
 
-function full(whose: string, held: readonly Standing[], now: number): Problem {
+function full(whose: string, held: readonly QueuedCall[], now: number): Problem {
   const soonest = Math.min(...held.map(({ expires }) => expires))
   return quotaExhausted(
     `calls${whose} that wait for approval (${held.length})`,

@@ -15,7 +15,7 @@ import { type Entry, type Op, put, remove, type Store } from '../../../stores/st
 import { approvalMs, declined, type ObligedCall, required } from './call.ts'
 import type { ConfirmFacts } from './facts.ts'
 import { confirmationExtension, type Risk } from './messages.ts'
-import { refusalOf, type Standing } from './queue-limits.ts'
+import { type QueuedCall, queueRefusal } from './queue-limits.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** A call that waits for a yes or a no. */
@@ -171,7 +171,7 @@ async function enqueue(
   const account = await accountOf(exchange)
   const { length } = JSON.stringify(call.args)
   const now = clock.now()
-  const refusal = refusalOf(await standing(store), account, about?.['client'], now)
+  const refusal = queueRefusal(await standing(store), account, about?.['client'], now)
   if (refusal !== undefined) throw refusal
   const { caller } = exchange
   const subject = caller.principal?.subject ?? caller.principal?.id
@@ -197,8 +197,8 @@ async function enqueue(
 }
 
 /** Who stands in line. */
-async function standing(store: Store): Promise<readonly Standing[]> {
-  const found: Standing[] = []
+async function standing(store: Store): Promise<readonly QueuedCall[]> {
+  const found: QueuedCall[] = []
   for (const entry of await store.scan(prefix, { limit: 1_000 })) {
     const record = readRecord(entry)
     if (record?.status === 'waiting')

@@ -27,9 +27,9 @@ import {
   checkConfirm,
   confirmedAs,
   confirmFacts,
+  confirmMessage,
   confirmMeta,
   isForClients,
-  messageOf,
   worstRisk,
 } from './facts.ts'
 import type { ApprovedCalls } from './messages.ts'
@@ -134,7 +134,7 @@ function withPrice(facts: Confirmable, costs: string | undefined): ConfirmFacts 
   if (own === undefined) return { message: `${price} Shall it be called?`, risk: 'safe' }
   // Where the price needs a yes, every call does.
   const { when: _, ...always } = own
-  return { ...always, message: `${messageOf(own)} ${price}` }
+  return { ...always, message: `${confirmMessage(own)} ${price}` }
 }
 
 export interface ConfirmationParts {

@@ -66,7 +66,7 @@ interface PricedCall {
 }
 
 /** What calls may cost. */
-export interface CostOptions {
+export interface CostClientOptions {
   /** Asked before a call that costs more than `costLimit` or its own budget, or nobody knows how much. Without it such calls are refused. */
   readonly onCost?: OnCost
   /** The most units that a call may cost without anybody being asked. Default: no limit. */
@@ -96,7 +96,7 @@ type PricedOptions = ToolCallOptions & CostCallOptions & { readonly suggestOnly?
 const reads: NonNullable<ToolCallExtension['reads']> = { cost: ({ _meta }) => usageIn(_meta) }
 
 /** Looks at what calls cost before they are sent. */
-export const costClient = defineClientFeature<CostOptions, unknown, CostOptions & Deadlines>({
+export const costClient = defineClientFeature<CostClientOptions, unknown, CostClientOptions & Deadlines>({
   name: 'cost',
   uses: [clientToolsPort, clientTasksPort],
   options: { onCost: 'function', costLimit: 'number' },

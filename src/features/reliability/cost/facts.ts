@@ -56,7 +56,7 @@ const costKinds: KindsOf<CostFacts> = {
 export function checkPriced(tool: string, { cost, latency, quota }: Priced): void {
   const where = `of tool "${clip(tool)}"`
   if (cost !== undefined) checkCost(`The option cost ${where}`, cost)
-  if (quota !== undefined) quotaOf(tool, quota, `The option quota ${where}`)
+  if (quota !== undefined) costQuota(tool, quota, `The option quota ${where}`)
   if (latency !== undefined && !latencies.includes(latency))
     throw new TypeError(`The option latency ${where} is "${clip(String(latency))}"; give one of ${latencies.join(', ')}`)
 }
@@ -73,7 +73,7 @@ function checkCost(where: string, cost: CostFacts): void {
 }
 
 /** The quota as it is counted. Throws where what was said makes no sense. */
-export function quotaOf(name: string, quota: QuotaFacts, where: string): Quota {
+export function costQuota(name: string, quota: QuotaFacts, where: string): Quota {
   checkOptions(where, quota, { calls: 'number', units: 'number', per: 'any' })
   const { calls, units, per } = quota
   const most = calls ?? units

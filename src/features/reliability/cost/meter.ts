@@ -19,7 +19,7 @@ export interface CallCost {
   add(units: number): void
 }
 
-export class Meter implements CallCost {
+export class CostMeter implements CallCost {
   readonly estimate: number | undefined
   readonly most: number | undefined
   readonly reservation: Reservation | undefined
@@ -32,7 +32,7 @@ export class Meter implements CallCost {
   durationMs = 0
   quota: QuotaStatus | undefined = undefined
 
-  constructor(facts: Pick<Meter, 'estimate' | 'most' | 'reservation' | 'before'>) {
+  constructor(facts: Pick<CostMeter, 'estimate' | 'most' | 'reservation' | 'before'>) {
     this.estimate = facts.estimate
     this.most = facts.most
     this.reservation = facts.reservation

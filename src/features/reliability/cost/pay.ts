@@ -14,14 +14,14 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
-import { estimateOf, type Priced, quotaOf } from './facts.ts'
+import { costQuota, estimateOf, type Priced } from './facts.ts'
 import { tellLimit, tellWait } from './headers.ts'
 import { isCount, operationalExtension, usageIn, type WireUsage } from './messages.ts'
-import { Meter } from './meter.ts'
+import { CostMeter } from './meter.ts'
 import type { CostParts } from './server.ts'
 
 /** By the calls that are under way. */
-type Meters = WeakMap<Exchange, Meter>
+type Meters = WeakMap<Exchange, CostMeter>
 
 interface Wish {
   readonly most: number | undefined
@@ -40,7 +40,7 @@ export async function reserved(parts: CostParts, meters: Meters, exchange: Excha
   // Of what nobody can estimate the caller's own bound is set aside.
   const units = estimate ?? (most === undefined ? 0 : most - before)
   const reservation = await reserve(parts, exchange, tool, priced, units)
-  const meter = new Meter({ estimate, most, reservation, before })
+  const meter = new CostMeter({ estimate, most, reservation, before })
   meters.set(exchange, meter)
   try {
     return await next()
@@ -78,12 +78,12 @@ export async function stamped(parts: CostParts, meters: Meters, exchange: Exchan
   const result = await next()
   if (exchange.asking?.pending === true || exchange.outlet !== undefined || !isRecord(result)) return result
   if (!Array.isArray(result['content'])) return result
-  const meter = meters.get(exchange) ?? new Meter({ estimate: 0, most: undefined, reservation: undefined, before: 0 })
+  const meter = meters.get(exchange) ?? new CostMeter({ estimate: 0, most: undefined, reservation: undefined, before: 0 })
   if (!meters.has(exchange)) meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
   return stamp(parts, exchange, meter, result as unknown as CallToolResult)
 }
 
-function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: Meter, result: R): R {
+function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: CostMeter, result: R): R {
   if (declared(exchange.peer, operationalExtension) === undefined) return result
   const label = parts.facts(exchange.params['name'] as string)?.cost?.unitLabel ?? parts.unitLabel
   // Where nothing is limited here, it may be behind the tool, and its handler has said so.
@@ -103,7 +103,7 @@ function quotaBehind({ _meta }: CallToolResult): Pick<QuotaStatus, 'remaining' |
 }
 
 async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: Priced, units: number) {
-  const own = priced.quota === undefined ? [] : [quotaOf(tool, priced.quota, 'quota')]
+  const own = priced.quota === undefined ? [] : [costQuota(tool, priced.quota, 'quota')]
   const common = parts.quota === undefined ? own : [...own, parts.quota]
   const quotas = parts.quotasFor === undefined ? common : [...common, ...parts.quotasFor(exchange.caller)]
   try {
@@ -124,7 +124,7 @@ function tellExhausted(exchange: Exchange, quotas: readonly Quota[], { retryAfte
 }
 
 /** What was spent stays spent, whatever becomes of the record; without one it comes back in the end. */
-async function settle(parts: CostParts, exchange: Exchange, meter: Meter, units: number, calls: 0 | 1): Promise<void> {
+async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, units: number, calls: 0 | 1): Promise<void> {
   meter.used = units
   const { reservation } = meter
   if (reservation === undefined) return
@@ -149,7 +149,7 @@ async function refundName(parts: CostParts, exchange: Exchange, calls: number): 
 }
 
 /** What its handler said, else what was expected. Whoever was refused by it pays nothing; of what broke nobody knows how far it came. */
-function spentOn({ added, estimate = 0 }: Meter, result: FailedResult | undefined, thrown: unknown): number {
+function spentOn({ added, estimate = 0 }: CostMeter, result: FailedResult | undefined, thrown: unknown): number {
   if (added !== undefined) return added
   if (result === undefined) return thrown instanceof McpError && thrown.kind !== 'internal' ? 0 : estimate
   const why = result[because]

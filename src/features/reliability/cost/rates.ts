@@ -1,7 +1,7 @@
 /** Token buckets of callers: of what they ask per user, else per network; of what they are told per connection. A refusal names the limit and the wait. */
 import { type Buckets, createBuckets } from '../../../core/bucket.ts'
 import type { Clock } from '../../../core/clock.ts'
-import { counted } from '../../../core/occupancy.ts'
+import { countingKey } from '../../../core/occupancy.ts'
 import { checkOptions } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -96,7 +96,7 @@ function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool:
   const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
   return {
     callsPerMinute: calls && Math.floor(calls.perSecond * 60),
-    callsLeft: exchange => (holds('calls', exchange) ? calls?.left(counted(exchange.caller)) : undefined),
+    callsLeft: exchange => (holds('calls', exchange) ? calls?.left(countingKey(exchange.caller)) : undefined),
     call: (exchange, own) => {
       // What takes back what was done is never refused.
       if (exchange.isCompensation) return
@@ -140,7 +140,7 @@ function readerOf({ caller }: Exchange): object | string {
 }
 
 function take(buckets: Buckets, exchange: Exchange, what: string, limit: string, told = false): void {
-  const wait = buckets.take(counted(exchange.caller))
+  const wait = buckets.take(countingKey(exchange.caller))
   if ((told || wait > 0) && exchange.caller.carrier === 'http') tell(buckets, exchange)
   if (wait > 0) {
     tellWait(exchange, wait)
@@ -151,6 +151,6 @@ function take(buckets: Buckets, exchange: Exchange, what: string, limit: string,
 
 function tell(buckets: Buckets, exchange: Exchange): void {
   const { burst, perSecond } = buckets
-  const { tokens, fullInMs } = buckets.left(counted(exchange.caller))
+  const { tokens, fullInMs } = buckets.left(countingKey(exchange.caller))
   tellLimit(exchange, { name: 'rate', most: burst, periodMs: (burst / perSecond) * 1000, remaining: tokens, resetMs: fullInMs })
 }

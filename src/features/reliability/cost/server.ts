@@ -14,9 +14,9 @@ import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { type BudgetsControl, budgetsControl, lazyBudgets } from './budgets.ts'
-import { checkPriced, type Priced, pricedMeta, type QuotaFacts, quotaOf } from './facts.ts'
+import { checkPriced, costQuota, type Priced, pricedMeta, type QuotaFacts } from './facts.ts'
 import { costPort, operationalExtension, unitsText } from './messages.ts'
-import type { CallCost, Meter } from './meter.ts'
+import type { CallCost, CostMeter } from './meter.ts'
 
 /** What an author may say for all tools that have a cost. */
 export interface CostOptions {
@@ -74,7 +74,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
       budgets,
       unitLabel,
       facts: tool => tools.facts<Priced>(tool),
-      quota: quota === undefined ? undefined : quotaOf('all', quota, 'cost.quota'),
+      quota: quota === undefined ? undefined : costQuota('all', quota, 'cost.quota'),
       quotasFor: quotasFor && (caller => quotasFor(caller).map(sharedQuota)),
     })
     tools.extend({
@@ -100,7 +100,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
 
 /** No principal has such a key. */
 function sharedQuota({ name, ...facts }: SharedQuota): Quota {
-  return { ...quotaOf(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
+  return { ...costQuota(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
 }
 
 export interface CostParts {
@@ -125,7 +125,7 @@ interface CostServer {
 }
 
 function costServer(parts: CostParts): CostServer {
-  const meters = new WeakMap<Exchange, Meter>()
+  const meters = new WeakMap<Exchange, CostMeter>()
   let used = false
   let loading: Promise<typeof import('./pay.ts')> | undefined
   const load = () => {

@@ -37,7 +37,7 @@ interface Half {
   readonly until: number
 }
 
-export interface Attempt {
+export interface ImportAttempt {
   /** How much there was at its beginning. */
   readonly start: number
   /** What the exporter called the content then. */
@@ -72,7 +72,7 @@ export class Attempts {
   }
 
   /** Only what the same caller has fetched from the same place: what others sent under this digest says nothing before its end. */
-  async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable): Promise<Attempt> {
+  async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable): Promise<ImportAttempt> {
     const { store, blobs, ledger } = this.#parts
     if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger()))
     const name = await contentDigest(new TextEncoder().encode(JSON.stringify([owner, origin, digest, size])))
@@ -103,7 +103,7 @@ export class Attempts {
     return over < all.length
   }
 
-  #attempt(draft: BlobDraft, record?: HalfRecord, half?: Half, whole = false, account = ''): Attempt {
+  #attempt(draft: BlobDraft, record?: HalfRecord, half?: Half, whole = false, account = ''): ImportAttempt {
     const { blobs } = this.#parts
     const discard = async (): Promise<void> => {
       this.#live.delete(draft.id)

@@ -6,7 +6,7 @@ import { Problem, problem } from '../../../core/problem.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { BlobRange, Blobs } from '../../../stores/blobs.ts'
 import { StoreError } from '../../../stores/store.ts'
-import type { Attempt, Attempts } from './attempts.ts'
+import type { Attempts, ImportAttempt } from './attempts.ts'
 import type { Ledger } from './ledger.ts'
 import { type Fetchable, readReference } from './messages.ts'
 import { transfer } from './transfer.ts'
@@ -55,7 +55,7 @@ export class Importer {
     const url = this.#allowed(reference)
     if (reference.size > maxBytes) throw tooLarge(reference.size, maxBytes)
     const reach = await this.#parts.reach(url)
-    const begin = (): Promise<Attempt> => attempts.begin(owner, account, url.origin, reference)
+    const begin = (): Promise<ImportAttempt> => attempts.begin(owner, account, url.origin, reference)
     let attempt = await begin()
     if (attempt.whole) progress?.(reference.size, reference.size)
     else if (!(await this.#fetched(attempt, reference, reach, options))) {
@@ -75,7 +75,7 @@ export class Importer {
   }
 
   /** False where it is another content, of which nothing is left then. */
-  async #fetched(attempt: Attempt, reference: Fetchable, reach: Outbound, options: ImportOptions): Promise<boolean> {
+  async #fetched(attempt: ImportAttempt, reference: Fetchable, reach: Outbound, options: ImportOptions): Promise<boolean> {
     const { progress, signal } = options
     try {
       if (attempt.start > 0) progress?.(attempt.start, reference.size)

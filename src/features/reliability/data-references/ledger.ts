@@ -10,7 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 
-export interface Kept {
+export interface KeptContent {
   readonly id: string
   readonly digest: string
   readonly size: number
@@ -61,14 +61,14 @@ export class Ledger {
   }
 
   /** Undefined where there is none, or it is over. */
-  async find(id: string): Promise<Kept | undefined> {
+  async find(id: string): Promise<KeptContent | undefined> {
     const entry = await this.#parts.store.get(keptKey(id))
     if (entry === undefined) return undefined
     const kept: unknown = JSON.parse(entry.value)
-    return isRecord(kept) && Number(kept['expires']) > this.#parts.clock.now() ? (kept as unknown as Kept) : undefined
+    return isRecord(kept) && Number(kept['expires']) > this.#parts.clock.now() ? (kept as unknown as KeptContent) : undefined
   }
 
-  async add(kept: Kept, publish: Publish): Promise<void> {
+  async add(kept: KeptContent, publish: Publish): Promise<void> {
     const ttl = Math.max(1, kept.expires - this.#parts.clock.now())
     // A step may have been taken back while it ran.
     const own = [check(undoneKey(kept.id), undefined), put(keptKey(kept.id), JSON.stringify(kept), { ttl })]
@@ -226,7 +226,7 @@ export class Ledger {
 }
 
 /** A content that is needed until then. */
-type Held = Pick<Kept, 'id' | 'digest' | 'size' | 'account' | 'expires'>
+type Held = Pick<KeptContent, 'id' | 'digest' | 'size' | 'account' | 'expires'>
 
 /** What is written down of it, so that it can be counted off again. */
 function noteOf({ digest, size, account }: Held): string {

@@ -16,10 +16,10 @@ import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
 import { Attempts } from './attempts.ts'
 import { newDraft } from './draft.ts'
 import { type Imported, Importer, type ImportOptions } from './import.ts'
-import { type Kept, Ledger } from './ledger.ts'
+import { type KeptContent, Ledger } from './ledger.ts'
 import { type DataReference, referenceScheme, referencesExtension, wireReference } from './messages.ts'
 import { contentsOf, served, signedPath } from './serve.ts'
-import type { Asked, ReferenceOptions, ReferencesParts, Served } from './server.ts'
+import type { ReferenceOptions, ReferenceRequest, ReferencesParts, Served } from './server.ts'
 
 export type { Imported, ImportOptions } from './import.ts'
 
@@ -64,7 +64,7 @@ export class References {
     const draft = await newDraft(this.#parts.blobs, this.#ledger)
     try {
       const blob = await this.#put(draft, source(), left)
-      const kept: Kept = {
+      const kept: KeptContent = {
         id: crypto.randomUUID(),
         ...blob,
         mime,
@@ -88,7 +88,7 @@ export class References {
   }
 
   /** Whatever is wrong with an address, it is answered the same. */
-  async serve(asked: Asked): Promise<Served> {
+  async serve(asked: ReferenceRequest): Promise<Served> {
     const { transfers = 64 } = this.#parts
     const kept = await this.#opened(asked)
     if (kept === undefined) return served.forbidden()
@@ -168,7 +168,7 @@ export class References {
     }
   }
 
-  async #keep(exchange: Exchange, kept: Kept, draft: BlobDraft): Promise<void> {
+  async #keep(exchange: Exchange, kept: KeptContent, draft: BlobDraft): Promise<void> {
     const { step } = exchange
     if (step !== undefined) {
       const ids = [...(this.#given.get(exchange) ?? []), kept.id]
@@ -178,7 +178,7 @@ export class References {
     await this.#ledger.add(kept, () => draft.publish())
   }
 
-  async #shown(exchange: Exchange, kept: Kept, description: string | undefined): Promise<ContentBlock> {
+  async #shown(exchange: Exchange, kept: KeptContent, description: string | undefined): Promise<ContentBlock> {
     const { inlineBytes = 65_536 } = this.#parts
     const uri = `${referenceScheme}${kept.id}`
     const knows = declared(exchange.peer, referencesExtension) !== undefined
@@ -188,7 +188,7 @@ export class References {
     return knows ? { ...link, _meta: { [referencesExtension]: await this.#reference(kept, uri) } } : link
   }
 
-  async #reference(kept: Kept, uri: string): Promise<DataReference> {
+  async #reference(kept: KeptContent, uri: string): Promise<DataReference> {
     const { server, seal, url } = this.#parts
     const { id, expires } = kept
     const base = url()?.replace(/\/$/, '')
@@ -198,13 +198,13 @@ export class References {
     return wireReference({ by: 'reference', id, origin: server, mime, size, digest, expires, uri: address ?? uri })
   }
 
-  async #contents(kept: Kept, uri: string): Promise<ResourceContents> {
+  async #contents(kept: KeptContent, uri: string): Promise<ResourceContents> {
     const found = await this.#parts.blobs.get(kept.digest)
     if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The content of the reference is gone')
     return contentsOf(found.stream, kept, uri)
   }
 
-  async #opened({ method, name, query }: Asked): Promise<Kept | undefined> {
+  async #opened({ method, name, query }: ReferenceRequest): Promise<KeptContent | undefined> {
     const { seal, server } = this.#parts
     const purpose = { kind, audience: server, bound: signedPath(method, name) }
     const id = await seal.open(query.get('signature') ?? '', purpose).catch(() => undefined)
@@ -212,7 +212,7 @@ export class References {
   }
 
   /** The reference itself, its grant and its content are all still there. */
-  async #alive(id: string): Promise<Kept | undefined> {
+  async #alive(id: string): Promise<KeptContent | undefined> {
     const kept = await this.#ledger.find(id)
     if (kept?.grant === undefined || kept.by === undefined) return kept
     return (await (await this.#parts.grants()).find(kept.by, kept.grant)) === undefined ? undefined : kept

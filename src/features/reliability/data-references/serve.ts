@@ -2,8 +2,8 @@
 import { joinBytes, toBase64 } from '../../../core/base64.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import type { ResourceContents } from '../../mcp/content/messages.ts'
-import type { Kept } from './ledger.ts'
-import type { Asked, Served } from './server.ts'
+import type { KeptContent } from './ledger.ts'
+import type { ReferenceRequest, Served } from './server.ts'
 
 /** What a signature is for, with nothing that could be read in two ways. */
 export function signedPath(method: string, id: string): string {
@@ -17,7 +17,7 @@ export const served = {
 }
 
 /** Undefined where it is gone. */
-async function content(blobs: Blobs, kept: Kept, { header }: Asked): Promise<Served | undefined> {
+async function content(blobs: Blobs, kept: KeptContent, { header }: ReferenceRequest): Promise<Served | undefined> {
   const etag = `"${kept.digest}"`
   // Whoever has a part of something else begins anew.
   const same = header('if-range') === undefined || header('if-range') === etag
@@ -31,7 +31,7 @@ async function content(blobs: Blobs, kept: Kept, { header }: Asked): Promise<Ser
   return { status: part === undefined ? 200 : 206, headers, body: found.stream }
 }
 
-function factsOf({ mime, digest, name }: Kept): string[] {
+function factsOf({ mime, digest, name }: KeptContent): string[] {
   const bytes = (digest.slice('sha256:'.length).match(/../g) ?? []).map(pair => Number.parseInt(pair, 16))
   return [
     'content-type',
@@ -73,7 +73,11 @@ function plain(status: number, text: string, more: readonly string[] = []): Serv
 const texts = /^(text\/|application\/(json|xml|.+\+(json|xml))\b)/i
 
 /** The content whole, as resources have it: text where it is one. */
-export async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: Kept, uri: string): Promise<ResourceContents> {
+export async function contentsOf(
+  stream: ReadableStream<Uint8Array>,
+  { mime }: KeptContent,
+  uri: string,
+): Promise<ResourceContents> {
   const chunks: Uint8Array[] = []
   for await (const chunk of stream) chunks.push(chunk)
   const bytes = joinBytes(chunks)

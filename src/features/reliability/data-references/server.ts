@@ -72,7 +72,7 @@ export interface ReferencesParts extends Omit<ReferencesOptions, 'blobs' | 'url'
 }
 
 /** A request for a content, by its address alone. */
-export interface Asked {
+export interface ReferenceRequest {
   readonly method: string
   readonly name: string
   readonly query: URLSearchParams
@@ -93,7 +93,7 @@ export interface ReferencesServer {
   make(exchange: Exchange, source: () => ReadableStream<Uint8Array>, options: ReferenceOptions): Promise<ContentBlock>
   /** Takes over what another server has given. */
   take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported>
-  serve(asked: Asked): Promise<Served>
+  serve(asked: ReferenceRequest): Promise<Served>
   /** How what a step of a unit of work gave away is taken back. */
   revert(wrote: unknown): Promise<UndoneParts>
   close(): void

@@ -13,21 +13,24 @@ import { transactionsExtension } from '../transactions/messages.ts'
 import { tokens } from './dialect.ts'
 
 /** A request of ours, as it was before it was translated. */
-export interface Sent {
+export interface SentRequest {
   readonly method: string
   readonly params: Params
 }
 
-export interface ServerFacts {
+export interface DavioeServerFacts {
   readonly name: string
   /** Whether it knows a handshake. */
   readonly opened: boolean
 }
 
-export const ping = 'ping'
+export const pingMethod = 'ping'
 
 /** What it says of itself; where it knows no handshake, as much as it takes to make calls. */
-export function opened({ params }: Sent, result: unknown): { readonly server: ServerFacts; readonly result: unknown } {
+export function opened(
+  { params }: SentRequest,
+  result: unknown,
+): { readonly server: DavioeServerFacts; readonly result: unknown } {
   if (!isRecord(result)) {
     const hello = {
       protocolVersion: params['protocolVersion'],
@@ -47,7 +50,7 @@ export function opened({ params }: Sent, result: unknown): { readonly server: Se
 }
 
 /** Entries of its manifest become tools. What they promise of their results is not kept: it is said of another shape. */
-export function listed(result: unknown): unknown {
+export function listedTools(result: unknown): unknown {
   if (!isRecord(result) || !Array.isArray(result['tools'])) return result
   return { ...result, tools: result['tools'].map(toolOf) }
 }
@@ -80,7 +83,7 @@ const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (
   ['suggestion', said => ({ [intentExtension]: { suggestion: said } })],
 ])
 
-export function called(sent: Sent, result: unknown, server: ServerFacts): unknown {
+export function called(sent: SentRequest, result: unknown, server: DavioeServerFacts): unknown {
   if (!isRecord(result) || Array.isArray(result['content']) || 'structuredContent' in result) return result
   const members = Object.entries(result)
   const meta: Params = Object.assign({}, ...members.map(([name, said]) => beside.get(name)?.(said)))
@@ -93,7 +96,7 @@ export function called(sent: Sent, result: unknown, server: ServerFacts): unknow
 }
 
 /** It gives no token: a second call that says that the user agreed is all it wants. */
-function unconfirmed({ params }: Sent, said: Params, { name }: ServerFacts, meta: Params): unknown {
+function unconfirmed({ params }: SentRequest, said: Params, { name }: DavioeServerFacts, meta: Params): unknown {
   const args = isRecord(params['arguments']) ? params['arguments'] : {}
   const tool = String(params['name'])
   const text = confirmationText(name, tool, clip(String(said['confirmation_message'] ?? ''), 1000), args)

@@ -11,7 +11,7 @@ import {
   type Sink,
 } from '../../../jsonrpc/connection.ts'
 import { type Id, isId, isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { answered, called, listed, opened, ping, type Sent, type ServerFacts } from './answers.ts'
+import { answered, called, type DavioeServerFacts, listedTools, opened, pingMethod, type SentRequest } from './answers.ts'
 import { asTool, bareCall } from './calls.ts'
 
 const notFound = -32601
@@ -23,9 +23,9 @@ export class DavioeConnection implements Connection {
   readonly carrier: Carrier
   readonly caller?: Caller
   readonly #inner: Connection
-  readonly #sent = new Map<Id, Sent>()
+  readonly #sent = new Map<Id, SentRequest>()
   #sink: Sink | undefined = undefined
-  #server: ServerFacts = { name: '', opened: true }
+  #server: DavioeServerFacts = { name: '', opened: true }
 
   constructor(inner: Connection) {
     this.#inner = inner
@@ -60,7 +60,7 @@ export class DavioeConnection implements Connection {
     return this.#inner.close()
   }
 
-  #remember(id: Id, sent: Sent): void {
+  #remember(id: Id, sent: SentRequest): void {
     this.#sent.set(id, sent)
     const [oldest] = this.#sent.keys()
     if (this.#sent.size > mostSent && oldest !== undefined) this.#sent.delete(oldest)
@@ -92,15 +92,16 @@ export class DavioeConnection implements Connection {
     return JSON.stringify({ jsonrpc: '2.0', id: message['id'], ...this.#understood(sent, message) })
   }
 
-  #understood(sent: Sent, { result, error }: Params): Params {
+  #understood(sent: SentRequest, { result, error }: Params): Params {
     const { method } = sent
     if (method === 'initialize') {
       const { server, result: hello } = opened(sent, result)
       this.#server = server
       return { result: hello }
     }
-    if (error !== undefined) return method === ping && isRecord(error) && error['code'] === notFound ? { result: {} } : { error }
-    if (method === 'tools/list') return { result: listed(result) }
+    if (error !== undefined)
+      return method === pingMethod && isRecord(error) && error['code'] === notFound ? { result: {} } : { error }
+    if (method === 'tools/list') return { result: listedTools(result) }
     if (method === 'tools/call') return { result: called(sent, result, this.#server) }
     return asTool.has(method) ? answered(method, result) : { result }
   }

@@ -4,7 +4,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import { metaOf, revisionById } from '../../../revisions/index.ts'
 import { createServer } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
-import { answered, called, listed, opened } from './answers.ts'
+import { answered, called, listedTools, opened } from './answers.ts'
 import { asTool, bareCall } from './calls.ts'
 import { bareMembers } from './dialect.ts'
 import { type BareExchange, takeBare } from './server.ts'
@@ -60,8 +60,8 @@ it('no answer, however strange, makes the codec fail', () => {
     fc.property(answer, value => {
       for (const method of asTool.keys()) answered(method, value)
       called(sent, value, server)
-      listed(value)
-      listed({ tools: [value] })
+      listedTools(value)
+      listedTools({ tools: [value] })
       opened(sent, value)
     }),
   )

@@ -10,7 +10,7 @@ import { declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { type ListenFilter, listen } from '../../mcp/subscriptions/messages.ts'
-import { Intake, type ServerEvent, type Verdict } from './intake.ts'
+import { Intake, type IntakeVerdict, type ServerEvent } from './intake.ts'
 import {
   eventsExtension,
   hearingEvents,
@@ -23,7 +23,7 @@ import {
   type WireSubscription,
   type WireTerminated,
 } from './messages.ts'
-import { denied, ended, noEvents, noMethod, retries } from './refusals.ts'
+import { eventsEndedError, noEvents, noMethod, retries, subscriptionDenied } from './refusals.ts'
 
 interface EventStreamParts {
   readonly session: ClientSession
@@ -126,7 +126,7 @@ export class EventStream implements EventReader {
   }
 
   terminated({ reason }: WireTerminated): void {
-    if (reason === 'revoked' || reason === 'withdrawn') this.#fail(ended(reason, this.#parts.names))
+    if (reason === 'revoked' || reason === 'withdrawn') this.#fail(eventsEndedError(reason, this.#parts.names))
     else this.#again()
   }
 
@@ -142,7 +142,7 @@ export class EventStream implements EventReader {
     this.#leave()
   }
 
-  #judge(verdict: Verdict): void {
+  #judge(verdict: IntakeVerdict): void {
     if (verdict === 'taken') this.#stir()
     else if (verdict !== 'known') this.#again()
   }
@@ -267,7 +267,7 @@ export class EventStream implements EventReader {
 
   /** False: it has to be polled for. Throws where it is denied. */
   #accept(response: WireSubscribed | undefined): boolean {
-    if (response?.status === 'denied') throw denied(response)
+    if (response?.status === 'denied') throw subscriptionDenied(response)
     if (response === undefined || response.supported === false) this.#polls = true
     else {
       this.#intake.begin(response.cursor, response.truncated === true)

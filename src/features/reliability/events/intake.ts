@@ -21,7 +21,7 @@ export interface ServerEvent {
 }
 
 /** `known`: it was there before. `gap`: something before it did not arrive. `full`: whoever reads is too slow. */
-export type Verdict = 'taken' | 'known' | 'gap' | 'full'
+export type IntakeVerdict = 'taken' | 'known' | 'gap' | 'full'
 
 /** Ids that are remembered, to know what comes twice. */
 const remembered = 4_096
@@ -65,7 +65,7 @@ export class Intake {
     if (truncated) this.#lost = true
   }
 
-  take(wire: WireEvent): Verdict {
+  take(wire: WireEvent): IntakeVerdict {
     const { event_id: id, cursor, previous_cursor: previous, truncated = false } = wire
     const follows = this.#cursor === undefined || previous === this.#cursor || truncated
     if (this.#seen.has(id)) {
@@ -81,7 +81,7 @@ export class Intake {
     return 'taken'
   }
 
-  bookmark({ cursor, previous_cursor: previous, truncated = false }: WireBookmark): Verdict {
+  bookmark({ cursor, previous_cursor: previous, truncated = false }: WireBookmark): IntakeVerdict {
     if (this.#cursor !== undefined && previous !== this.#cursor && !truncated) return 'gap'
     this.pass(cursor, truncated)
     return 'taken'

@@ -11,7 +11,7 @@ import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
 import type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 import { eventsPort } from './messages.ts'
-import { createEvents, type EventsOptions, type EventsServer, eventsServer, type Steps } from './server.ts'
+import { createEvents, type EventsOptions, type EventsServer, eventsServer, type UnitSteps } from './server.ts'
 import type { Hearing } from './subscribe-request.ts'
 
 /** What is emitted: as the payload's schema has it. */
@@ -130,7 +130,7 @@ interface StepStorage {
 }
 
 /** In which step of a unit of work a handler runs, for what it calls without saying so: `emit`. Loaded with the first step. */
-function lazySteps(trace: Trace): Steps {
+function lazySteps(trace: Trace): UnitSteps {
   let storage: StepStorage | undefined
   let loaded = false
   const load = (): void => {

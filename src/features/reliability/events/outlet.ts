@@ -4,7 +4,7 @@ import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 
-export interface Outlet {
+export interface EventOutlet {
   /** Who is at its other end: the same object for the same one. */
   readonly to: object
   /** Whether somebody reads, and has taken what was sent before. */
@@ -19,7 +19,7 @@ export interface Outlet {
 type Send = <P>(method: Method<P, undefined>, params: P) => void
 
 /** What a listen request brings back. */
-export function listenOutlet(exchange: Exchange, send: Send): Outlet {
+export function listenOutlet(exchange: Exchange, send: Send): EventOutlet {
   const { reply } = exchange
   return {
     to: exchange,
@@ -33,7 +33,7 @@ export function listenOutlet(exchange: Exchange, send: Send): Outlet {
 }
 
 /** What is said unasked in a session or on a connection. Over HTTP nobody may be there to hear it for a while. */
-export function conversationOutlet(conversation: Conversation, engine: Engine): Outlet {
+export function conversationOutlet(conversation: Conversation, engine: Engine): EventOutlet {
   let waiting: (() => void) | undefined
   const wake = (): void => {
     const fn = waiting

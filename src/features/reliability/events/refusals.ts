@@ -1,5 +1,5 @@
 /** Why there are no events, in words that say what to do. */
-import { isFinal } from '../../../engine/backoff.ts'
+import { isFinalError } from '../../../engine/backoff.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type EndReason, eventsExtension, type WireSubscribed } from './messages.ts'
@@ -13,7 +13,7 @@ export function noEvents(names: readonly string[]): McpError {
   )
 }
 
-export function denied({ reason, supported_events: supported = [] }: WireSubscribed): McpError {
+export function subscriptionDenied({ reason, supported_events: supported = [] }: WireSubscribed): McpError {
   const offered = Array.isArray(supported) ? supported.filter(name => typeof name === 'string').map(name => clip(name)) : []
   const why = typeof reason === 'string' ? clip(reason, 300) : 'it gives no reason'
   return new McpError(
@@ -25,7 +25,7 @@ export function denied({ reason, supported_events: supported = [] }: WireSubscri
   )
 }
 
-export function ended(reason: EndReason, names: readonly string[]): McpError {
+export function eventsEndedError(reason: EndReason, names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   if (reason === 'withdrawn') return new McpError('capability-missing', `The server no longer offers ${wanted}`)
   return new McpError('insufficient-scope', `The right to hear ${wanted} has ended; get it again before you subscribe anew`)
@@ -38,5 +38,5 @@ export function noMethod(error: unknown): boolean {
 
 /** Whether it may go better the next time. */
 export function retries(error: unknown): boolean {
-  return !isFinal(error) || (error instanceof McpError && error.kind === 'busy')
+  return !isFinalError(error) || (error instanceof McpError && error.kind === 'busy')
 }

@@ -7,10 +7,10 @@ import { Tail } from '../../../core/feed/tail.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { type Op, type Position, put, remove, type Store } from '../../../stores/store.ts'
+import { type LogPosition, type Op, put, remove, type Store } from '../../../stores/store.ts'
 import type { EventData, EventEntry } from './entry.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
-import type { Outlet } from './outlet.ts'
+import type { EventOutlet } from './outlet.ts'
 import { PollSubscriptions } from './poll-subscriptions.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import {
@@ -46,7 +46,7 @@ export class EventsRuntime {
   /** What each event asks for, to see when it is more. */
   #scopes: ReadonlyMap<string, string>
   /** Where all were reminded last. */
-  #reminded: Position = 0
+  #reminded: LogPosition = 0
   /** Somebody watches a resource that events touch. */
   #watching = false
   #verifying: (() => void) | undefined = undefined
@@ -110,7 +110,7 @@ export class EventsRuntime {
   }
 
   /** Opens a subscription. It says nothing before it is pumped. */
-  async subscribe(asker: Asker, wire: WireSubscription, outlet: Outlet, owner?: string): Promise<Opening> {
+  async subscribe(asker: Asker, wire: WireSubscription, outlet: EventOutlet, owner?: string): Promise<Opening> {
     this.#opening++
     try {
       const opening = await this.#subscribe(asker, owner ?? (await ownerIn(asker)), wire, outlet)
@@ -122,7 +122,7 @@ export class EventsRuntime {
     }
   }
 
-  async #subscribe(asker: Asker, owner: string, wire: WireSubscription, outlet: Outlet): Promise<Opening> {
+  async #subscribe(asker: Asker, owner: string, wire: WireSubscription, outlet: EventOutlet): Promise<Opening> {
     const granted = await readSubscribeRequest(this.#wishes, asker, owner, wire)
     if ('denied' in granted) return { response: granted.denied }
     const { subscription_id: id, supported_events: supported = [] } = granted.response
@@ -138,7 +138,7 @@ export class EventsRuntime {
   #open(
     { caller }: Asker,
     { wish, response, recheck, guarded, expires }: GrantedSubscription,
-    outlet: Outlet,
+    outlet: EventOutlet,
     era: string,
     from: Start,
   ): Opening {
@@ -182,7 +182,7 @@ export class EventsRuntime {
   }
 
   /** Before the oldest that is kept. */
-  async #oldest(): Promise<Position> {
+  async #oldest(): Promise<LogPosition> {
     const { occurrences, cursor } = await this.#feed.read(undefined, { limit: 1 })
     return (occurrences[0]?.cursor ?? cursor + 1) - 1
   }
@@ -283,7 +283,7 @@ function scopesIn(events: Catalog<EventEntry>): ReadonlyMap<string, string> {
 }
 
 interface Start {
-  readonly position: Position
+  readonly position: LogPosition
   readonly lost: boolean
 }
 

@@ -73,7 +73,7 @@ export interface EventsParts {
   /** To whom it is not shown, for him it is not there. With a payload: whether this one is told to him. */
   readonly shows: (asker: Asker, name: string, payload?: Params) => boolean
   /** Runs something as a part of a step of a unit of work, and tells in which step something runs. */
-  readonly steps: Steps
+  readonly steps: UnitSteps
   /** The content of these resources is another one now. */
   readonly touched: (uris: readonly string[]) => void
   readonly expand: Expand
@@ -97,7 +97,7 @@ export interface EventsSettings {
   readonly push: boolean
 }
 
-export interface Steps {
+export interface UnitSteps {
   within(step: UnitStep | undefined, work: Next): Awaitable<unknown>
   current(): UnitStep | undefined
 }

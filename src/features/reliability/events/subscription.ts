@@ -7,11 +7,11 @@ import type { Feed } from '../../../core/feed/feed.ts'
 import { cursorText, type Occurrence } from '../../../core/feed/occurrence.ts'
 import type { Tail } from '../../../core/feed/tail.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import type { Position } from '../../../stores/store.ts'
+import type { LogPosition } from '../../../stores/store.ts'
 import type { EventData } from './entry.ts'
 import { agrees } from './filter.ts'
 import { type EndReason, eventBookmark, eventHappened, eventsTerminated, type WireEvent, wireSuggestion } from './messages.ts'
-import type { Outlet } from './outlet.ts'
+import type { EventOutlet } from './outlet.ts'
 
 export interface Wish {
   readonly id: string
@@ -29,7 +29,7 @@ interface SubscriptionParts {
   readonly feed: Feed
   readonly tail: Tail
   readonly era: string
-  readonly outlet: Outlet
+  readonly outlet: EventOutlet
   /** Whether its owner may still hear of it. */
   readonly recheck: () => Promise<boolean>
   /** That can end before the subscription does: then it is asked before each event. */
@@ -47,9 +47,9 @@ export class Subscription {
   readonly wish: Wish
   readonly #parts: SubscriptionParts
   /** What lies up to here was looked at. */
-  #position: Position
+  #position: LogPosition
   /** The cursor that its reader knows. */
-  #told: Position
+  #told: LogPosition
   /** Something behind that cursor is missing, and its reader does not know it. */
   #lost: boolean
   #losses = 0
@@ -61,7 +61,7 @@ export class Subscription {
   #onEnd: (() => void) | undefined = undefined
 
   /** `lost`: begins with something missing. */
-  constructor(wish: Wish, parts: SubscriptionParts, from: Position, lost: boolean) {
+  constructor(wish: Wish, parts: SubscriptionParts, from: LogPosition, lost: boolean) {
     this.wish = wish
     this.#parts = parts
     this.#position = from
@@ -75,7 +75,7 @@ export class Subscription {
     return cursorText(this.#parts.era, this.#told)
   }
 
-  get outlet(): Outlet {
+  get outlet(): EventOutlet {
     return this.#parts.outlet
   }
 
@@ -94,7 +94,7 @@ export class Subscription {
   }
 
   /** Tells a reader that has heard nothing for long how far nothing was. */
-  remind(end: Position, distance: number): void {
+  remind(end: LogPosition, distance: number): void {
     if (!this.#live || this.#over || end - this.#told < distance || !this.#parts.outlet.ready) return
     this.#position = end
     this.#bookmark()
@@ -225,7 +225,7 @@ type Common = Omit<WireEvent, 'type' | 'subscription_id' | 'previous_cursor'>
 /** What all subscribers are told alike, made once. */
 const common = new WeakMap<Occurrence, Common>()
 
-export function wireEvent(occurrence: Occurrence, id: string, era: string, after: Position, truncated: boolean): WireEvent {
+export function wireEvent(occurrence: Occurrence, id: string, era: string, after: LogPosition, truncated: boolean): WireEvent {
   let shared = common.get(occurrence)
   if (shared === undefined) {
     shared = commonOf(occurrence, era)

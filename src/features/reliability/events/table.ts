@@ -3,7 +3,7 @@ import { canonicalJson } from '../../../core/digest.ts'
 import { Tally } from '../../../core/occupancy.ts'
 import { leftOf } from '../../../core/share.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Outlet } from './outlet.ts'
+import type { EventOutlet } from './outlet.ts'
 import type { Subscription, Wish } from './subscription.ts'
 
 /** The name of what is no event: a session listens to something else now, which the process that speaks to it must know. */
@@ -49,7 +49,7 @@ export class Table {
   }
 
   /** Why a subscription cannot be opened; undefined where it can. One of the same id and content makes room for it. */
-  refusal(wish: Wish, outlet: Outlet): string | undefined {
+  refusal(wish: Wish, outlet: EventOutlet): string | undefined {
     const { perCaller, total } = this.#limits
     const before = this.find(wish.owner, wish.id)
     if (before !== undefined) {

@@ -30,7 +30,7 @@ interface Outcome {
 
 type Marked = FailedResult & { readonly [wraps]?: boolean }
 
-export interface Remembered {
+export interface RememberedOutcome {
   readonly status: 'done' | 'failed'
   readonly outcome: Outcome
   /** How long at most. */
@@ -38,7 +38,7 @@ export interface Remembered {
 }
 
 /** What to remember of a result. Throws where JSON cannot hold it. */
-export function rememberResult(exchange: Exchange, result: Marked, longest: number): Remembered {
+export function rememberResult(exchange: Exchange, result: Marked, longest: number): RememberedOutcome {
   const { [problemExtension]: _, ...meta } = result._meta ?? {}
   const { _meta, ...rest } = result
   const plain: CallToolResult = Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta }
@@ -59,7 +59,7 @@ export function rememberResult(exchange: Exchange, result: Marked, longest: numb
   }
 }
 
-export function rememberFailure({ kind, message, data, code }: McpError): Remembered {
+export function rememberFailure({ kind, message, data, code }: McpError): RememberedOutcome {
   const more = { ...(isJson(data) ? { data } : {}), ...(code === undefined ? {} : { code }) }
   return { status: 'failed', outcome: { failure: { kind, message, ...more } } }
 }

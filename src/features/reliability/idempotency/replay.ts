@@ -19,7 +19,7 @@ import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { type KeyOfCall, keyOf } from './key-of-call.ts'
 import { idempotencyExtension, keyPattern, keyRule, minted, type WireStatus } from './messages.ts'
-import { giveAgain, type Remembered, rememberFailure, rememberResult, stamped } from './outcome.ts'
+import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, stamped } from './outcome.ts'
 import { dedupeMs, type IdempotencyParts } from './server.ts'
 
 export interface Replays {
@@ -208,7 +208,7 @@ function remembered(
   { capacity }: Ticket,
   exchange: Exchange,
   result: CallToolResult,
-): Remembered {
+): RememberedOutcome {
   try {
     return rememberResult(exchange, result, Math.min(resultLength, capacity))
   } catch {
@@ -222,7 +222,7 @@ async function settled(
   parts: Parts,
   ticket: Ticket,
   claimed: Claimed,
-  { status, outcome, ttlMs }: Remembered,
+  { status, outcome, ttlMs }: RememberedOutcome,
 ): Promise<Operation | undefined> {
   try {
     return await ticket.settle(status, outcome, auditOf(ticket, claimed, status), ttlMs)

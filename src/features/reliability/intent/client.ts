@@ -50,7 +50,7 @@ export interface IntentAnswer {
 }
 
 /** Whether servers hear what calls are for. */
-export interface IntentOptions {
+export interface IntentClientOptions {
   /** Whether this server may hear what calls are for (the option `intent` of a call). Default false: it is not sent. */
   readonly intent?: boolean
   /** Told what the server suggests instead of a call; true: that is done. Without it nothing is followed. */
@@ -60,7 +60,7 @@ export interface IntentOptions {
 const reads: NonNullable<ToolCallExtension['reads']> = { suggestion: ({ _meta }) => suggestionIn(_meta) }
 
 /** Says what calls are for, and hears suggestions. */
-export const intentClient = defineClientFeature<IntentOptions>({
+export const intentClient = defineClientFeature<IntentClientOptions>({
   name: 'intent',
   uses: [clientToolsPort],
   options: { intent: 'boolean', onSuggestion: 'function' },

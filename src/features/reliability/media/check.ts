@@ -8,7 +8,7 @@ import { type Problem, type ProblemCode, problem } from '../../../core/problem.t
 import { contradiction, sniff } from '../../../core/sniff.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { WireMedia, WireWarning } from './messages.ts'
-import type { Piece } from './pieces.ts'
+import type { MediaPiece } from './pieces.ts'
 
 /** Which rule a block breaks, and what to do about it. */
 interface Breach {
@@ -37,7 +37,7 @@ export function rulesFor(way: 'input' | 'output', media: WireMedia): MediaRules 
 }
 
 /** The first rule that is broken; undefined where none is. */
-export function breachOf(pieces: readonly Piece[], rules: MediaRules): Breach | undefined {
+export function breachOf(pieces: readonly MediaPiece[], rules: MediaRules): Breach | undefined {
   let total = 0
   for (const piece of pieces) {
     if (piece.type !== undefined && !isMime(piece.type)) return noType(piece)
@@ -53,7 +53,7 @@ export function breachOf(pieces: readonly Piece[], rules: MediaRules): Breach | 
   return undefined
 }
 
-function typeBreach(piece: Piece, { types, strict }: MediaRules): Breach | undefined {
+function typeBreach(piece: MediaPiece, { types, strict }: MediaRules): Breach | undefined {
   const { type, data } = piece
   const head = data === undefined ? undefined : base64Head(data)
   const meant = type ?? (head && sniff(head))
@@ -65,7 +65,7 @@ function typeBreach(piece: Piece, { types, strict }: MediaRules): Breach | undef
 }
 
 /** Types outside the list, where that is no ground for a refusal. */
-export function warningsOf(pieces: readonly Piece[], { types, strict }: MediaRules): readonly WireWarning[] {
+export function warningsOf(pieces: readonly MediaPiece[], { types, strict }: MediaRules): readonly WireWarning[] {
   if (types === undefined || strict) return []
   return pieces.flatMap(({ where, type }) => {
     if (type === undefined || isListed(type, types)) return []
@@ -97,12 +97,12 @@ function refusal({ rule, block, message, fix, details }: Breach, code: ProblemCo
   })
 }
 
-function noType({ where, type = '' }: Piece): Breach {
+function noType({ where, type = '' }: MediaPiece): Breach {
   const message = `The media type of ${where}, "${clip(type)}", is none`
   return { rule: 'type', block: where, message, fix: 'Write type/subtype, such as image/png' }
 }
 
-function noBase64({ where }: Piece, how: string): Breach {
+function noBase64({ where }: MediaPiece, how: string): Breach {
   return {
     rule: 'base64',
     block: where,
@@ -111,7 +111,7 @@ function noBase64({ where }: Piece, how: string): Breach {
   }
 }
 
-function tooLarge({ where }: Piece, size: number, max: number, { byReference }: MediaRules): Breach {
+function tooLarge({ where }: MediaPiece, size: number, max: number, { byReference }: MediaRules): Breach {
   return {
     rule: 'size',
     block: where,
@@ -121,7 +121,7 @@ function tooLarge({ where }: Piece, size: number, max: number, { byReference }: 
   }
 }
 
-function unlisted({ where }: Piece, type: string | undefined, types: readonly string[]): Breach {
+function unlisted({ where }: MediaPiece, type: string | undefined, types: readonly string[]): Breach {
   const listed = clip(types.join(', '), 200)
   return {
     rule: 'types',
@@ -132,7 +132,7 @@ function unlisted({ where }: Piece, type: string | undefined, types: readonly st
   }
 }
 
-function contradicted({ where }: Piece, type: string, shown: string): Breach {
+function contradicted({ where }: MediaPiece, type: string, shown: string): Breach {
   return {
     rule: 'magic',
     block: where,

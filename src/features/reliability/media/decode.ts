@@ -6,7 +6,7 @@ import { sniff } from '../../../core/sniff.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { claimsIn } from '../provenance/messages.ts'
 import { breachOf, refusedInput } from './check.ts'
-import { type Piece, piecesOfArguments } from './pieces.ts'
+import { type MediaPiece, piecesOfArguments } from './pieces.ts'
 import type { MediaValue, ReadMediaOptions } from './read.ts'
 
 const standardMax = 16 * 1024 * 1024
@@ -25,7 +25,7 @@ export async function decodeMedia(
 }
 
 /** A block with an embedded resource holds it one level below. */
-function pieceOf(value: MediaValue | undefined, type: string | undefined): Piece & { readonly data: string } {
+function pieceOf(value: MediaValue | undefined, type: string | undefined): MediaPiece & { readonly data: string } {
   const inner = isRecord(value) && isRecord(value['resource']) ? value['resource'] : value
   const schema = { contentEncoding: 'base64', ...(type === undefined ? {} : { contentMediaType: type }) }
   const [found] = piecesOfArguments({ media: inner }, { properties: { media: schema } })

@@ -6,7 +6,7 @@ import { clip, echoLength } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 
-export interface Piece {
+export interface MediaPiece {
   /** Its place, as an author would write it. */
   readonly where: string
   /** What it is said to be; undefined where nobody says it. */
@@ -23,8 +23,8 @@ const dataUrl = /^data:([^,;]*)(?:;[^,;]*)*?;base64,/i
 /** The longest beginning that a data URL may have. */
 const longestHead = 1_024
 
-export function piecesOfArguments(args: Params | undefined, schema: Params | undefined): readonly Piece[] {
-  const pieces: Piece[] = []
+export function piecesOfArguments(args: Params | undefined, schema: Params | undefined): readonly MediaPiece[] {
+  const pieces: MediaPiece[] = []
   const root = schema ?? {}
   const visit = (value: unknown, where: string, schemas: readonly Params[], depth: number): void => {
     if (typeof value === 'string') {
@@ -46,8 +46,8 @@ export function piecesOfArguments(args: Params | undefined, schema: Params | und
 }
 
 /** Blocks that have a media type, with their bytes where these are there. */
-export function piecesOfContent(content: readonly ContentBlock[]): readonly Piece[] {
-  return content.flatMap((block, index): readonly Piece[] => {
+export function piecesOfContent(content: readonly ContentBlock[]): readonly MediaPiece[] {
+  return content.flatMap((block, index): readonly MediaPiece[] => {
     const where = `content[${index}]`
     if (!isRecord(block)) return []
     if (block.type === 'image' || block.type === 'audio')
@@ -65,7 +65,7 @@ function below(where: string, step: string): string {
   return where.length >= echoLength ? where : clip(`${where}${step}`)
 }
 
-function pieceOfObject(value: Params, where: string): { readonly piece: Piece; readonly member: string } | undefined {
+function pieceOfObject(value: Params, where: string): { readonly piece: MediaPiece; readonly member: string } | undefined {
   const type = value['mimeType'] ?? value['media_type']
   if (typeof type !== 'string') return undefined
   for (const member of ['data', 'blob']) {
@@ -79,7 +79,7 @@ function isDataUrl(text: string): boolean {
   return text.slice(0, 5).toLowerCase() === 'data:' && dataUrl.test(text.slice(0, longestHead))
 }
 
-function pieceOfText(text: string, where: string, schemas: readonly Params[]): Piece | undefined {
+function pieceOfText(text: string, where: string, schemas: readonly Params[]): MediaPiece | undefined {
   const url = isDataUrl(text) ? dataUrl.exec(text.slice(0, longestHead)) : null
   // RFC 2397: without a type it is plain text.
   if (url !== null) return { where, type: url[1] || 'text/plain', data: text.slice(url[0].length) }

@@ -1,5 +1,5 @@
 /** Where a user can grant what is missing: an https page that clients are asked to open, and never open by themselves. */
-import type { Denial } from '../../../core/grant/decide.ts'
+import type { GrantDenial } from '../../../core/grant/decide.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -14,7 +14,7 @@ export function elevationOf(
   { caller, engine }: Exchange,
   { name }: Aim,
   { admission }: Judgement,
-  { missing }: Denial,
+  { missing }: GrantDenial,
 ): string | undefined {
   const session = admission === undefined ? undefined : sessionName(admission.owner, admission.id)
   const url = elevationUrl?.(missing, { tool: name, principal: caller.principal, session })
@@ -24,7 +24,7 @@ export function elevationOf(
 }
 
 /** Asks the user to open the page. True: opened, so that it is worth looking again. */
-export async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: Denial, url: string): Promise<boolean> {
+export async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: GrantDenial, url: string): Promise<boolean> {
   if (exchange.route.method.asks !== true || !takesElicitation(exchange.peer, 'url')) return false
   const elicitationId = await exchange.once('elevation', () => crypto.randomUUID())
   const message = `${exchange.engine.info.name}: ${name} needs ${missing.join(', ')}. Open the page to grant that?`

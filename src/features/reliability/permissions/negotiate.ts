@@ -8,7 +8,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isTrusted } from '../../mcp/authorization/messages.ts'
 import type { WireNegotiated } from './messages.ts'
 import type { PermissionAnswer, PermissionsParts } from './server.ts'
-import { type Sessions, sessionName } from './sessions.ts'
+import { type PermissionSessions, sessionName } from './sessions.ts'
 
 interface Wish {
   readonly requested_scopes: readonly string[]
@@ -16,7 +16,11 @@ interface Wish {
   readonly ttl_seconds?: number
 }
 
-export async function negotiated(parts: PermissionsParts, sessions: Sessions, exchange: Exchange): Promise<WireNegotiated> {
+export async function negotiated(
+  parts: PermissionsParts,
+  sessions: PermissionSessions,
+  exchange: Exchange,
+): Promise<WireNegotiated> {
   const wish = exchange.params as unknown as Wish
   const asked = [...new Set(wish.requested_scopes)]
   if (asked.length > mostScopes) throw invalid(`requested_scopes has ${asked.length} entries; the limit is ${mostScopes}`)

@@ -1,5 +1,5 @@
 /** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
-import { type Decision, type Denial, decide, type GrantUse, refusal } from '../../../core/grant/decide.ts'
+import { type Decision, decide, denialProblem, type GrantDenial, type GrantUse } from '../../../core/grant/decide.ts'
 import type { Grant } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
 import { mostScopes } from '../../../core/scope.ts'
@@ -14,10 +14,10 @@ import { elevationOf, offerElevation } from './elevation.ts'
 import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } from './messages.ts'
 import { negotiated } from './negotiate.ts'
 import type { Aim, PermissionsParts } from './server.ts'
-import { nothing, Sessions, sessionName } from './sessions.ts'
+import { noGrant, PermissionSessions, sessionName } from './sessions.ts'
 
 export interface Rights {
-  readonly sessions: Sessions
+  readonly sessions: PermissionSessions
   /** Goes on where the caller may; what comes of it is given only where it still may, by what that needs `then`. */
   run(exchange: Exchange, aim: Aim, next: Next, then: () => Aim | undefined): Promise<unknown>
   /** Throws where a caller that was let in would not be any more. */
@@ -49,7 +49,7 @@ export interface Judgement {
 const checksLimit = 100
 
 export function createRights(parts: PermissionsParts): Rights {
-  const sessions = new Sessions(parts)
+  const sessions = new PermissionSessions(parts)
   const judge = (exchange: Judged, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
   const confirmStill = async (exchange: Exchange, aim: Aim): Promise<void> => {
     if (presentedIn(exchange.meta) === undefined) return
@@ -91,7 +91,13 @@ export function createRights(parts: PermissionsParts): Rights {
 
 type Judge = (exchange: Exchange, aim: Aim, args: Params) => Promise<Judgement>
 
-async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Judged, aim: Aim, args: Params): Promise<Judgement> {
+async function judged(
+  parts: PermissionsParts,
+  sessions: PermissionSessions,
+  exchange: Judged,
+  aim: Aim,
+  args: Params,
+): Promise<Judgement> {
   const { principal } = exchange.caller
   const token = presentedIn(exchange.meta)
   let needs: readonly string[]
@@ -114,7 +120,7 @@ async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Jud
     return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], admission: undefined }
   const owner = await ownerOf(exchange)
   const found = token === undefined ? undefined : await sessions.find(owner, token)
-  const presented = found === undefined ? [nothing] : await sessions.permits(found.grant.id, needs)
+  const presented = found === undefined ? [noGrant] : await sessions.permits(found.grant.id, needs)
   const decision = await (await parts.grants()).decide({
     owner,
     action: 'call',
@@ -142,7 +148,7 @@ function judgedThen({ caller, capturedScopes }: Judged, { name }: Aim, needs: re
 }
 
 /** Narrowed to what the caller's own token has. */
-function admissionOf(sessions: Sessions, { caller }: Asker, { owner, id, expires }: Grant): Admission {
+function admissionOf(sessions: PermissionSessions, { caller }: Asker, { owner, id, expires }: Grant): Admission {
   const held = caller.principal?.scopes
   const scopes = async (): Promise<readonly string[]> => {
     const found = (await sessions.list(owner)).find(({ session }) => session === sessionName(owner, id))
@@ -164,7 +170,7 @@ async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, 
       return
     }
     if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
-    if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, refusal(decision))
+    if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, denialProblem(decision))
     const url = decision.reason === 'missing' ? elevationOf(parts, exchange, aim, judgement, decision) : undefined
     if (url === undefined) throw told(exchange, decision, undefined)
     if (offered || !(await offerElevation(exchange, aim, decision, url))) throw told(exchange, decision, url)
@@ -173,16 +179,16 @@ async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, 
 }
 
 /** A result is where a tool's refusal stands; elsewhere it is an error with the same numbers as that of a token. */
-function told(exchange: Exchange, denial: Denial, url: string | undefined): Error {
-  const { code, message, suggestion, actor, details, category } = refusal(denial)
+function told(exchange: Exchange, denial: GrantDenial, url: string | undefined): Error {
+  const { code, message, suggestion, actor, details, category } = denialProblem(denial)
   const more = url === undefined ? details : { ...details, elevation_url: url }
   const refused = problem(code, message, { suggestion, actor, category, details: more, cause: denial.cause })
   if (exchange.route.method.name === 'tools/call') return refused
   return new McpError('insufficient-scope', message, { cause: refused, data: { missing_scopes: denial.missing } })
 }
 
-function endedMeanwhile({ name }: Aim, denial: Denial) {
-  const { code, category, details } = refusal(denial)
+function endedMeanwhile({ name }: Aim, denial: GrantDenial) {
+  const { code, category, details } = denialProblem(denial)
   return problem(code, `The right to call ${clip(name)} ended while it ran: it was done, but its result is withheld`, {
     category,
     details: { ...details, executed: true },

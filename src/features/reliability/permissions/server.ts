@@ -23,7 +23,7 @@ import {
   type GrantedRights,
   permits,
   type Scopes,
-  type Aim as Target,
+  type RequestTarget as Target,
   aimOf as targetOf,
 } from '../../mcp/authorization/messages.ts'
 import { listPrompts } from '../../mcp/prompts/messages.ts'
@@ -43,7 +43,7 @@ import {
   presentedIn,
 } from './messages.ts'
 import type { Rights } from './rights.ts'
-import type { SessionFacts, Sessions } from './sessions.ts'
+import type { PermissionSessions, SessionFacts } from './sessions.ts'
 
 /** What a client asks for. */
 export interface PermissionRequest {
@@ -213,7 +213,7 @@ function grantedRights({ decides, hears, lapses }: PermissionsServer, { engine }
 }
 
 function controlOf({ rights }: PermissionsServer): PermissionsControl {
-  const sessions = async (): Promise<Sessions> => (await rights()).sessions
+  const sessions = async (): Promise<PermissionSessions> => (await rights()).sessions
   return {
     sessions: async principal => (await sessions()).list(await ownerNamed(principal)),
     extend: async (session, scopes) => {

@@ -10,7 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { PermissionsParts } from './server.ts'
 
 /** A name that no grant has: what is presented gives nothing. */
-export const nothing = '~none'
+export const noGrant = '~none'
 
 export interface SessionFacts {
   /** Names it to `revoke` and `extend`. */
@@ -23,7 +23,7 @@ export interface SessionFacts {
 const kind = 'permissions'
 const source = 'negotiation'
 
-export class Sessions {
+export class PermissionSessions {
   readonly #parts: PermissionsParts
 
   constructor(parts: PermissionsParts) {

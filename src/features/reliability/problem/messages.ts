@@ -1,7 +1,7 @@
 /** Problems on the wire: an object in a result's `_meta` under the extension's id, or the data of an error. */
 
 import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
-import { factsOf, problemFrom } from '../../../core/problem.ts'
+import { problemFactsOf, problemFrom } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
@@ -51,7 +51,7 @@ export const statusCodes: ReadonlyMap<number, ProblemCode> = new Map<number, Pro
 
 /** `correlation` joins it with what was written about the request, where it has no id of its own. */
 export function toWire(problem: Problem, correlation?: string): WireProblem {
-  const { code, message, category, userActionable, suggestion, details, ...rest } = factsOf(problem)
+  const { code, message, category, userActionable, suggestion, details, ...rest } = problemFactsOf(problem)
   const correlationId = rest.correlationId ?? correlation
   return {
     code,

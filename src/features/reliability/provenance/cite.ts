@@ -1,7 +1,7 @@
 /** How an author names the sources of a result, or of a block of it. */
 import type { Provenance } from '../../../core/artifact.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { faultIn, provenanceExtension, toWire } from './messages.ts'
+import { faultIn, provenanceExtension, provenanceToWire } from './messages.ts'
 
 /** Goes where a block or a reply takes `meta`. */
 export interface Cited {
@@ -15,7 +15,7 @@ export interface Cited {
  */
 export function cite(...sources: readonly Provenance[]): Cited {
   const records = sources.map(source => {
-    const record = toWire(source)
+    const record = provenanceToWire(source)
     const fault = faultIn(record)
     if (fault !== undefined) throw new TypeError(`cite: ${clip(fault, 200)}`)
     return record

@@ -98,7 +98,7 @@ export function recordsIn(meta: unknown): readonly unknown[] | undefined {
 /** What was read, as it came: handed on, nothing of it is lost or written anew. */
 const originals = new WeakMap<Provenance, WireProvenance>()
 
-export function toWire(record: Provenance): WireProvenance {
+export function provenanceToWire(record: Provenance): WireProvenance {
   const original = originals.get(record)
   if (original !== undefined) return original
   const { source, location, retrievedAt, version, confidence, transformation, digest, derivedFrom, stamp } = record
@@ -116,7 +116,7 @@ export function toWire(record: Provenance): WireProvenance {
 }
 
 /** Undefined where it is none. */
-export function fromWire(value: unknown): Provenance | undefined {
+export function provenanceFromWire(value: unknown): Provenance | undefined {
   if (faultIn(value) !== undefined) return undefined
   const wire = value as WireProvenance
   const { source, location, retrieved_at: at, version, confidence, transformation, digest, derived_from: from, stamp } = wire
@@ -146,7 +146,7 @@ export function kept<P extends Provenance>(from: Provenance, record: P): P {
 export function claimsIn(meta: unknown, most = 1_000): readonly Provenance[] | undefined {
   return recordsIn(meta)
     ?.slice(0, most)
-    .flatMap(each => fromWire(each) ?? [])
+    .flatMap(each => provenanceFromWire(each) ?? [])
 }
 
 function toWireLocation({ jsonPath, urlFragment, ...rest }: SourceLocation): NonNullable<WireProvenance['location']> {

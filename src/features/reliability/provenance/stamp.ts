@@ -32,13 +32,13 @@ export async function stamped(parts: ProvenanceParts, exchange: Exchange, result
     inputDigest: `sha256:${await digest(exchange.params['arguments'] ?? {})}`,
   })
   const own = { source, retrieved_at: new Date(clock.now()).toISOString(), stamp }
-  const { result: sourced, omitted, fault } = under(result, own)
+  const { result: sourced, omitted, fault } = stampResult(result, own)
   if (omitted > 0) parts.trace('provenance-omitted', { tool, omitted, ...(fault === undefined ? {} : { fault }) })
   return sourced
 }
 
 /** A result with a stamp after all that it claims, and how many of the claims found no room or were none. */
-export function under<R extends CallToolResult>(result: R, own: WireProvenance & { readonly stamp: WireStamp }): Under<R> {
+export function stampResult<R extends CallToolResult>(result: R, own: WireProvenance & { readonly stamp: WireStamp }): Under<R> {
   const room = new Room(provenanceLimit - sizeOf(own) - markerSize)
   const claims = room.take(recordsIn(result._meta) ?? [])
   const content = result.content.map(block => withRoom(block, room))

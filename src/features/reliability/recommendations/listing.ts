@@ -46,7 +46,7 @@ const detail = object({
 })
 
 /** One server as registries and cards describe it alike. Throws a TypeError that says what is wrong. */
-export function serverOf(value: unknown, deprecated = false): ListedServer {
+export function listedServerOf(value: unknown, deprecated = false): ListedServer {
   const { name, title, description, version, remotes = [], packages = [] } = checked(detail, value, 'The description of a server')
   if (name === '' || name.length > lengths.name) throw new TypeError(`A server's name must have 1 to ${lengths.name} characters`)
   return {
@@ -87,7 +87,7 @@ export function registryPage(value: unknown): RegistryPage {
     // What was taken out, or came before the latest, is there for the record.
     if (said['status'] === 'deleted' || said['isLatest'] === false) continue
     try {
-      servers.push(serverOf(server, said['status'] === 'deprecated'))
+      servers.push(listedServerOf(server, said['status'] === 'deprecated'))
     } catch {
       skipped++
     }

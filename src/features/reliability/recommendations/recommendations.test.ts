@@ -4,7 +4,7 @@ import { expectFits } from '../../../../test/extension-schemas.ts'
 import { errorOf, type Frame, resultOf, speak, type Wire } from '../../../../test/spec/wire.ts'
 import { createServer, type Recommendation, type Server, type ServerOptions } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
-import { catalogEntries, registryPage, serverOf } from './listing.ts'
+import { catalogEntries, listedServerOf, registryPage } from './listing.ts'
 import { recommendationsExtension, type WireRecommendation } from './messages.ts'
 import { fit, fitting } from './ranking.ts'
 
@@ -183,8 +183,8 @@ describe('what strangers say of servers', () => {
   it('is refused where there is too much of it, and shortened where it is too long', () => {
     expect(() => registryPage({ servers: Array(201).fill({}) })).toThrow('the limit is 200')
     expect(() => registryPage({ server: [] })).toThrow("The registry's answer has a servers that must be an array")
-    expect(() => serverOf({ name: 'x'.repeat(201) })).toThrow('1 to 200 characters')
-    const long = serverOf({
+    expect(() => listedServerOf({ name: 'x'.repeat(201) })).toThrow('1 to 200 characters')
+    const long = listedServerOf({
       name: 'x',
       description: 'y\u0000'.repeat(5_000),
       remotes: Array(99).fill({ type: 'sse', url: 'https://x.example' }),
@@ -216,7 +216,7 @@ describe('what strangers say of servers', () => {
           () => registryPage({ servers: [{ server: value, _meta: value }], metadata: value }),
           () => catalogEntries(value),
           () => catalogEntries({ entries: [entry] }),
-          () => serverOf(value),
+          () => listedServerOf(value),
         ]) {
           try {
             read()

@@ -5,10 +5,10 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
-import type { Place, StateRuntime } from './runtime.ts'
+import type { StatePlace, StateRuntime } from './runtime.ts'
 
 /** What a call makes of the state. */
-export interface Draft {
+export interface StateDraft {
   value: unknown
   /** The steps, as long as nothing else was done: they can be done again on what others wrote meanwhile. */
   steps: unknown[] | undefined
@@ -62,7 +62,7 @@ export class CallState {
   }
 
   /** All wait for the same promise, so they happen in the order in which they were called. */
-  #do<T>(fn: (draft: Draft, runtime: CallWorks) => T): Promise<T> {
+  #do<T>(fn: (draft: StateDraft, runtime: CallWorks) => T): Promise<T> {
     this.#opening ??= this.#begin()
     const done = this.#opening.then(({ draft, runtime }) => fn(draft, runtime))
     // Of one that nobody awaits the end of the call tells, if it is the reading that failed.
@@ -88,8 +88,8 @@ export class CallState {
 
 interface Begun {
   readonly runtime: CallWorks
-  readonly place: Place
-  readonly draft: Draft
+  readonly place: StatePlace
+  readonly draft: StateDraft
 }
 
 /** The call has failed, or will be made again with answers, or nobody waits for it any more. */

@@ -9,12 +9,12 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { check, type Op, put, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
-import type { Draft } from './call-state.ts'
+import type { StateDraft } from './call-state.ts'
 import { conversationKeeper, type Keeper, storeKeeper } from './keepers.ts'
 import { LargeStates } from './large-states.ts'
 import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
 import type { Keeping, StateParts } from './parts.ts'
-import { createTokens, type Tokens } from './tokens.ts'
+import { createTokens, type StateTokenSealer } from './tokens.ts'
 import {
   firstVersion,
   invalidState,
@@ -66,7 +66,7 @@ export interface StateRuntimeParts extends StateParts {
 }
 
 /** Where the state of one call was found. */
-export interface Place {
+export interface StatePlace {
   readonly value: unknown
   readonly version: StateVersion
   /** Undefined: nothing is kept beyond the call. */
@@ -77,9 +77,9 @@ export interface Place {
 
 export interface StateRuntime {
   readonly patched: typeof patched
-  open(exchange: Exchange): Promise<Place>
+  open(exchange: Exchange): Promise<StatePlace>
   /** Writes what the call made of it; gives the result that tells of it. */
-  close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown>
+  close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown>
   follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void>
   rollback(session: string, version: number): Promise<void>
   /** How what a step of a unit of work wrote is taken back. */
@@ -98,7 +98,7 @@ class StateWorks implements StateRuntime {
   readonly patched = patched
   readonly #parts: StateRuntimeParts
   readonly #feed: Feed
-  readonly #tokens: Tokens
+  readonly #tokens: StateTokenSealer
   readonly #large: LargeStates
 
   constructor(parts: StateRuntimeParts) {
@@ -114,11 +114,11 @@ class StateWorks implements StateRuntime {
     })
   }
 
-  open(exchange: Exchange): Promise<Place> {
+  open(exchange: Exchange): Promise<StatePlace> {
     return told(this.#open(exchange))
   }
 
-  close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown> {
+  close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown> {
     return told(this.#close(exchange, place, draft, result))
   }
 
@@ -151,7 +151,7 @@ class StateWorks implements StateRuntime {
     return { ops: [check(later, undefined), undone, this.#feed.publishing(happening), ...told] }
   }
 
-  async #open(exchange: Exchange): Promise<Place> {
+  async #open(exchange: Exchange): Promise<StatePlace> {
     const { opened: store, ttlMs } = this.#parts
     const keeping = this.#parts.keeping(exchange)
     if (keeping === 'token') return this.#tokens.open(exchange)
@@ -189,7 +189,7 @@ class StateWorks implements StateRuntime {
     return firstVersion()
   }
 
-  async #close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown> {
+  async #close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown> {
     const { version, keeper } = place
     const isToken = this.#parts.keeping(exchange) === 'token'
     if (!isToken && (keeper === undefined || !draft.changed)) return result
@@ -204,7 +204,7 @@ class StateWorks implements StateRuntime {
   }
 
   /** Makes the token that the caller will bring along. */
-  async #give(exchange: Exchange, before: StateVersion, draft: Draft): Promise<readonly [StateVersion, WireState]> {
+  async #give(exchange: Exchange, before: StateVersion, draft: StateDraft): Promise<readonly [StateVersion, WireState]> {
     const { opened: store, ttlMs } = this.#parts
     const made = await this.#after(exchange, before, draft.value)
     if (draft.changed && ruleOf(this.#parts, exchange) === 'conflict') await claim(store, before, ttlMs)
@@ -213,7 +213,7 @@ class StateWorks implements StateRuntime {
   }
 
   /** Writes it where the caller's next call will find it. */
-  async #keep(exchange: Exchange, place: Place, draft: Draft): Promise<StateVersion> {
+  async #keep(exchange: Exchange, place: StatePlace, draft: StateDraft): Promise<StateVersion> {
     let { version, mark } = place
     let { value } = draft
     for (let attempt = 0; attempt < tries; attempt++) {

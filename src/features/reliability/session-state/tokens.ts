@@ -7,7 +7,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { type Op, put } from '../../../stores/store.ts'
 import type { LargeStates } from './large-states.ts'
 import { type Lifecycle, readState, stateExtension, stateIn } from './messages.ts'
-import { graceMs, type Place, type StateRuntimeParts } from './runtime.ts'
+import { graceMs, type StatePlace, type StateRuntimeParts } from './runtime.ts'
 import { expiredState, firstVersion, invalidState, readStateVersion, type StateVersion } from './version.ts'
 
 interface TokenParts extends StateRuntimeParts {
@@ -16,13 +16,13 @@ interface TokenParts extends StateRuntimeParts {
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>
 }
 
-export interface Tokens {
+export interface StateTokenSealer {
   /** What the call came with. Throws where it is not good, or no longer. */
-  open(exchange: Exchange): Promise<Place>
+  open(exchange: Exchange): Promise<StatePlace>
   seal(exchange: Exchange, version: StateVersion): Promise<string>
 }
 
-export function createTokens(parts: TokenParts): Tokens {
+export function createTokens(parts: TokenParts): StateTokenSealer {
   const { opened: store, clock, seal } = parts
   const purpose = ({ caller }: Exchange): HandlePurpose => ({
     kind: 'session-state',

@@ -3,7 +3,7 @@ import { HandleError, type Seal } from '../../../core/handle.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 
 /** Whose call it is, and what was called. */
-export interface Bound {
+export interface CheckpointBinding {
   /** The key of the principal; undefined where nobody is known: then whoever has the token is its owner. */
   readonly owner: string | undefined
   readonly fingerprint: string
@@ -19,12 +19,17 @@ interface Checkpoint {
 const lifeMs = 86_400_000
 
 export function createCheckpoints(seal: Seal, audience: string, now: () => number) {
-  const purpose = ({ owner, fingerprint }: Bound) => ({ kind: 'checkpoint', principal: owner, audience, bound: fingerprint })
+  const purpose = ({ owner, fingerprint }: CheckpointBinding) => ({
+    kind: 'checkpoint',
+    principal: owner,
+    audience,
+    bound: fingerprint,
+  })
   return {
-    seal: (bound: Bound, { id, next }: Checkpoint): Promise<string> =>
+    seal: (bound: CheckpointBinding, { id, next }: Checkpoint): Promise<string> =>
       seal.seal({ ...purpose(bound), expiresAt: now() + lifeMs, data: [id, next] }),
     /** Refuses with one and the same problem, whatever is wrong. */
-    open: async (bound: Bound, token: string): Promise<Checkpoint> => {
+    open: async (bound: CheckpointBinding, token: string): Promise<Checkpoint> => {
       try {
         const data = await seal.open(token, purpose(bound))
         if (!Array.isArray(data) || typeof data[0] !== 'string' || typeof data[1] !== 'number') throw checkpointNotFound()
@@ -36,7 +41,7 @@ export function createCheckpoints(seal: Seal, audience: string, now: () => numbe
   }
 }
 
-export type Checkpoints = ReturnType<typeof createCheckpoints>
+export type StreamCheckpoints = ReturnType<typeof createCheckpoints>
 
 export function checkpointNotFound(): Problem {
   return problem('CHECKPOINT_NOT_FOUND', 'There is no such checkpoint, or no longer; nothing was done', {

@@ -13,7 +13,7 @@ import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { hasBackpressureRoom } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
-import type { Ended } from './outcome.ts'
+import type { EndedOperation } from './outcome.ts'
 
 /** As it lies in the feed, at the position after its sequence. */
 export interface Chunk {
@@ -54,10 +54,10 @@ interface Reader {
 
 const page = 20
 
-export class Operation {
+export class StreamOperation {
   readonly id: string
   readonly #parts: OperationParts
-  readonly #over = Promise.withResolvers<Ended>()
+  readonly #over = Promise.withResolvers<EndedOperation>()
   #written: number
   /** The length of each chunk that is kept, and the sequence of the first. */
   readonly #lengths: number[] = []
@@ -124,7 +124,7 @@ export class Operation {
   }
 
   /** Gives a reader what it has not seen, from a sequence on, in the place of the one there may be; resolves with the end. */
-  async follow(exchange: Exchange, from: number): Promise<Ended> {
+  async follow(exchange: Exchange, from: number): Promise<EndedOperation> {
     if (from > this.#written) throw checkpointNotFound()
     const before = this.#reader
     const reader = this.#reads({ exchange, at: from, live: false })
@@ -143,7 +143,7 @@ export class Operation {
   }
 
   /** It has ended, and whoever reads it gets this. */
-  async settle(ended: Ended, also: readonly Op[]): Promise<void> {
+  async settle(ended: EndedOperation, also: readonly Op[]): Promise<void> {
     this.#end()
     try {
       await this.#parts.ticket.settle(ended.status, ended, [this.#parts.feed.publishing({ name: 'end' }), ...also])

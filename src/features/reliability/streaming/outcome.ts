@@ -2,7 +2,7 @@
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type CallToolResult, wraps } from '../../mcp/tools/messages.ts'
 
-export interface Ended {
+export interface EndedOperation {
   readonly status: 'done' | 'failed'
   readonly result?: CallToolResult
   /** The value is of a schema that older wires wrap. */
@@ -12,7 +12,7 @@ export interface Ended {
 
 type Marked = CallToolResult & { readonly [wraps]?: boolean }
 
-export function endedWith(result: Marked): Ended {
+export function endedWith(result: Marked): EndedOperation {
   const status = result.isError === true ? 'failed' : 'done'
   // Not what writes itself: only what can be read again.
   const { content, structuredContent, isError, _meta } = result
@@ -25,12 +25,12 @@ export function endedWith(result: Marked): Ended {
   return { status, result: plain, ...(result[wraps] === true ? { wraps: true } : {}) }
 }
 
-export function failedWith(error: unknown): Ended {
+export function failedWith(error: unknown): EndedOperation {
   const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'It failed')
   return { status: 'failed', failure: { kind, message, ...(code === undefined ? {} : { code }) } }
 }
 
-export function give(ended: Ended): CallToolResult {
+export function give(ended: EndedOperation): CallToolResult {
   const { result, failure } = ended
   if (result !== undefined) return ended.wraps === true ? Object.assign({ ...result }, { [wraps]: true }) : result
   throw new McpError(failure?.kind ?? 'internal', failure?.message ?? 'It failed', failure ?? {})

@@ -16,7 +16,7 @@ import { waitForReaders } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { Chunk } from './operation.ts'
-import type { Ended } from './outcome.ts'
+import type { EndedOperation } from './outcome.ts'
 
 /** More than the largest frame needs. */
 const chunkBytes = 4 * 1024 * 1024
@@ -88,7 +88,7 @@ interface RemoteOperationParts {
 }
 
 /** Gives the reader what it has not seen, and the end. */
-export async function followRemote(parts: RemoteOperationParts): Promise<Ended> {
+export async function followRemote(parts: RemoteOperationParts): Promise<EndedOperation> {
   const { journal, clock, exchange, id, graceMs, next } = parts
   const ending = new AbortController()
   const { signal } = exchange
@@ -157,10 +157,10 @@ async function deliver(
 }
 
 /** How it ended; undefined while it runs. Refuses where nobody knows. */
-async function ended({ find, journal }: RemoteOperationParts): Promise<Ended | undefined> {
+async function ended({ find, journal }: RemoteOperationParts): Promise<EndedOperation | undefined> {
   const record = await find()
   if (record === undefined) throw checkpointNotFound()
-  if (isSettled(record)) return record.outcome as Ended
+  if (isSettled(record)) return record.outcome as EndedOperation
   if (record.status === 'waiting') throw checkpointNotFound()
   if (record.status === 'running' && (await journal.runners.isAlive(record.runner))) return undefined
   throw unknownOutcome(record.id)

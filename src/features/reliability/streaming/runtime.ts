@@ -12,12 +12,12 @@ import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
 import { waitForReaders } from './backpressure.ts'
-import { type Bound, type Checkpoints, checkpointNotFound, createCheckpoints } from './checkpoints.ts'
+import { type CheckpointBinding, checkpointNotFound, createCheckpoints, type StreamCheckpoints } from './checkpoints.ts'
 import { ChunkStore } from './chunk-store.ts'
 import { nameOperation, operationId } from './facts.ts'
 import { Gathered } from './gathered.ts'
 import { resumeIn, streamingExtension } from './messages.ts'
-import { Operation } from './operation.ts'
+import { StreamOperation } from './operation.ts'
 import { endedWith, failedWith, give } from './outcome.ts'
 import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
 import type { Hearers, StreamingParts } from './server.ts'
@@ -52,12 +52,12 @@ export function createStreamingRuntime(parts: StreamingRuntimeParts): StreamingR
 
 class StreamWorks implements StreamingRuntime {
   readonly #parts: StreamingRuntimeParts
-  readonly #checkpoints: Checkpoints
+  readonly #checkpoints: StreamCheckpoints
   /** What runs here, by its id. */
-  readonly #operations = new Map<string, Operation>()
+  readonly #operations = new Map<string, StreamOperation>()
   /** Calls whose end is seen here. */
   readonly #attended = new WeakSet<Exchange>()
-  readonly #of = new WeakMap<Exchange, { readonly operation: Operation; readonly account: string }>()
+  readonly #of = new WeakMap<Exchange, { readonly operation: StreamOperation; readonly account: string }>()
   #chunkStore: Promise<ChunkStore> | undefined = undefined
 
   constructor(parts: StreamingRuntimeParts) {
@@ -129,7 +129,7 @@ class StreamWorks implements StreamingRuntime {
   }
 
   /** Undefined where its caller could not come back, or would not know how. */
-  async #begin(exchange: Exchange): Promise<Operation | undefined> {
+  async #begin(exchange: Exchange): Promise<StreamOperation | undefined> {
     if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
     if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.outlet !== undefined) return undefined
     const [chunkStore, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
@@ -144,7 +144,7 @@ class StreamWorks implements StreamingRuntime {
     }
   }
 
-  async #claimed(exchange: Exchange, chunkStore: ChunkStore, account: string): Promise<Operation | undefined> {
+  async #claimed(exchange: Exchange, chunkStore: ChunkStore, account: string): Promise<StreamOperation | undefined> {
     const { clock, trace, shared, tell, graceMs, keepMs, length = standardLength, askMs } = this.#parts
     const [journal, bound] = await Promise.all([this.#parts.journal(), boundOf(exchange)])
     const id = operationId(exchange)
@@ -156,7 +156,7 @@ class StreamWorks implements StreamingRuntime {
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
     exchange.carried = { ...exchange.carried, [streamingExtension]: id }
-    const operation = new Operation(
+    const operation = new StreamOperation(
       {
         id,
         exchange,
@@ -265,14 +265,14 @@ async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise
   cancel()
 }
 
-async function boundOf({ caller, params }: Exchange): Promise<Bound> {
+async function boundOf({ caller, params }: Exchange): Promise<CheckpointBinding> {
   const args = (params['arguments'] ?? {}) as Params
   const [owner, print] = await Promise.all([ownerKey(caller), fingerprint(params['name'] as string, args, undefined)])
   return { owner, fingerprint: print }
 }
 
 /** Where nobody is known, the token alone says whose it is. */
-function ownerOf({ owner = '~bearer' }: Bound): string {
+function ownerOf({ owner = '~bearer' }: CheckpointBinding): string {
   return owner
 }
 

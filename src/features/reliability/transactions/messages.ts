@@ -23,7 +23,7 @@ export const transactionsExtension = `${NS}/transactions`
 
 /** Of transactions and of their steps. */
 export const idPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
-export const idLength = 128
+export const transactionIdLength = 128
 export const idRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 
 /** In a call's `_meta`. */

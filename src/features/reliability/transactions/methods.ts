@@ -10,7 +10,14 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { StoreError } from '../../../stores/store.ts'
-import { idLength, idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
+import {
+  idPattern,
+  idRule,
+  transactionIdLength,
+  type WireCommitted,
+  type WireRolledBack,
+  type WireTransaction,
+} from './messages.ts'
 import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
 import { TransactionsRuntime } from './runtime.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
@@ -49,7 +56,7 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
         const { description, no_compensation: irreversible = false } = exchange.params
         const timeoutMs = timeoutOf(exchange, times)
         runtime.sweep()
-        const unit = await units.begin(owner, secretName(owner, id, idLength), {
+        const unit = await units.begin(owner, secretName(owner, id, transactionIdLength), {
           account: await accountOf(exchange),
           timeoutMs,
           irreversible: irreversible as boolean,

@@ -9,7 +9,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { ModelFinish, ModelMessage, ModelRequest } from '../../models/model.ts'
 import { generate } from '../generate.ts'
 import { quoteFromServer } from '../model-content.ts'
-import { askPermission, outcomeNoter, refusalError } from '../permission.ts'
+import { askPermission, hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts, LoopRequest } from '../ports.ts'
 import { assistantBlocks, modelNamed, requestSystem } from './sampling.ts'
 
@@ -23,7 +23,7 @@ export function inferenceFor(parts: LoopParts, server: string, routes: Routes): 
     const told = outcomeNoter(parts, { ...about, ...(conversationId !== undefined && { conversation: conversationId }) })
     const wish: LoopRequest = { kind: 'infer', server, featureSet, payload: request }
     const { why: said, rule } = await askPermission(parts.policy, wish)
-    if (said !== undefined) throw refusalError(told, said)
+    if (said !== undefined) throw hostRefusalError(told, said)
     const leave = parts.policy.enter?.(wish)
     const model = modelNamed(parts.models, routes.get(`${server}/${featureSet}`) ?? routes.get(server) ?? routes.get(featureSet))
     try {
@@ -38,7 +38,7 @@ export function inferenceFor(parts: LoopParts, server: string, routes: Routes): 
       // Nobody waits for it any more, but it may have cost something.
       if (signal.aborted) told('failure', cancelled(server))
       signal.throwIfAborted()
-      throw refusalError(told, error)
+      throw hostRefusalError(told, error)
     } finally {
       leave?.()
     }

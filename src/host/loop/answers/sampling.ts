@@ -12,8 +12,8 @@ import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Model, ModelMessage, ModelRequest, ModelToolResult, ToolUse } from '../../models/model.ts'
 import { withoutMarks } from '../../models/quoted.ts'
 import { type Generation, generate } from '../generate.ts'
-import { blocksOf, quoteFromServer, quoteTool, textBlock } from '../model-content.ts'
-import { outcomeNoter, refusalError } from '../permission.ts'
+import { modelBlocksOf, quoteFromServer, quoteTool, textBlock } from '../model-content.ts'
+import { hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts, LoopRequest, LoopVerdict } from '../ports.ts'
 
 /** What the user is shown, before a model is asked and before the server gets its answer. */
@@ -48,14 +48,14 @@ export function samplingFor(parts: LoopParts, server: string, review: OnSampleRe
     const told = outcomeNoter(parts, { server, kind: 'sample', began: parts.clock.now() })
     const asked: LoopRequest = { kind: 'sample', server, payload: params }
     const verdict = await parts.policy.decide(asked)
-    if (verdict.do === 'deny' || verdict.do === 'hold') throw refusalError(told, verdict.why, kind)
+    if (verdict.do === 'deny' || verdict.do === 'hold') throw hostRefusalError(told, verdict.why, kind)
     let { rule } = verdict
     const show = async (shown: SampleReview): Promise<SampleReviewed> => {
       if (verdict.do !== 'ask') return { yes: true }
       const said = review === undefined ? await plainYes(parts, asked, verdict, shown) : await review(shown, { signal })
       if (review !== undefined) rule = `the user, when asked by ${verdict.rule}`
       if (said.yes) return said
-      throw refusalError(told, said.why ?? declined(server, verdict.rule), kind)
+      throw hostRefusalError(told, said.why ?? declined(server, verdict.rule), kind)
     }
     const leave = parts.policy.enter?.(asked)
     try {
@@ -63,7 +63,7 @@ export function samplingFor(parts: LoopParts, server: string, review: OnSampleRe
       told('success', undefined, rule)
       return result
     } catch (error) {
-      throw error instanceof McpError ? error : refusalError(told, error, kind)
+      throw error instanceof McpError ? error : hostRefusalError(told, error, kind)
     } finally {
       leave?.()
     }
@@ -137,16 +137,16 @@ function messageOf({ role, content }: SamplingMessage, server: string): ModelMes
 }
 
 function resultFrom(server: string, content: readonly ContentBlock[]): readonly LiveBlock[] {
-  return quoteFromServer('tool-result', { server }, content.flatMap(blocksOf))
+  return quoteFromServer('tool-result', { server }, content.flatMap(modelBlocksOf))
 }
 
 function plainBlocks(blocks: readonly SamplingBlock[]): readonly LiveBlock[] {
-  return blocks.flatMap(block => (isPlain(block) ? blocksOf(block) : []))
+  return blocks.flatMap(block => (isPlain(block) ? modelBlocksOf(block) : []))
 }
 
 function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ToolUse)[] {
   if (block.type === 'tool_use') return [{ type: 'tool_use', id: block.id, name: block.name, arguments: block.input }]
-  return isPlain(block) ? assistantBlocks(blocksOf(block)) : []
+  return isPlain(block) ? assistantBlocks(modelBlocksOf(block)) : []
 }
 
 /** What the server says that the model answered before: as an answer, and without marks, or the model would go on to write them. */
