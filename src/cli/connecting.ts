@@ -2,7 +2,7 @@
 
 import { homedir } from 'node:os'
 import { carriesCredentials } from '../auth/client/addresses.ts'
-import { type Authorization, AuthorizationError, type Browser, cli, oauth } from '../auth/client/index.ts'
+import { AuthorizationError, type Browser, type ClientAuthorization, cli, oauth } from '../auth/client/index.ts'
 import { userStorage } from '../auth/client/user-storage.ts'
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'
 import type { Target } from '../client/target.ts'
@@ -220,7 +220,11 @@ export function headersOf(
 }
 
 /** Nothing of it is loaded or asked before a server refuses. */
-export function authorizationOf(target: Target, headers: Readonly<Record<string, string>>, io: Io): Authorization | undefined {
+export function authorizationOf(
+  target: Target,
+  headers: Readonly<Record<string, string>>,
+  io: Io,
+): ClientAuthorization | undefined {
   const hasAddress = typeof target === 'string' || target instanceof URL
   if (!hasAddress || Object.keys(headers).some(name => name.toLowerCase() === 'authorization')) return undefined
   // Nobody signs in where anybody on the way could read it; a server that does not ask for it may be spoken with all the same.

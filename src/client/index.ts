@@ -2,12 +2,12 @@
 import '../core/required-node.ts'
 
 export {
-  type Authorization,
   type AuthorizationContext,
   AuthorizationError,
   type AuthorizationRule,
   type Browser,
   bearer,
+  type ClientAuthorization as Authorization,
   type ClientCredentialsOptions,
   type CliOptions,
   cli,
@@ -17,7 +17,7 @@ export {
   type FileStorageOptions,
   fileStorage,
   memoryStorage,
-  type OAuthOptions,
+  type OAuthClientOptions as OAuthOptions,
   oauth,
   type SigningAlgorithm,
   type TokenStorage,
@@ -74,7 +74,12 @@ export {
   offeredCost,
 } from '../features/reliability/cost/client.ts'
 export { type DataReference, dataReference } from '../features/reliability/data-references/messages.ts'
-export type { EventReader, EventsOptions, EventType, ServerEvent } from '../features/reliability/events/client.ts'
+export type {
+  EventReader,
+  EventsClientOptions as EventsOptions,
+  EventType,
+  ServerEvent,
+} from '../features/reliability/events/client.ts'
 export type { CallStatus } from '../features/reliability/idempotency/client.ts'
 export { type OnSuggestion, type SuggestedFor, type Suggestion, suggestionText } from '../features/reliability/intent/client.ts'
 export type { Manifest, ManifestTool } from '../features/reliability/manifest/client.ts'

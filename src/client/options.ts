@@ -1,5 +1,5 @@
 /** What a host may say when connecting. Every option has a default. */
-import type { Authorization } from '../auth/client/index.ts'
+import type { ClientAuthorization } from '../auth/client/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LogOption } from '../core/log.ts'
@@ -52,7 +52,7 @@ export interface ConnectOptions
   /** Extensions this client declares, by their id. */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** Gets credentials when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */
-  readonly auth?: Authorization
+  readonly auth?: ClientAuthorization
   /** Headers of every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>
   /** Sees every connection when it is opened; what it gives is used in its place. For recording and for tests. */

@@ -1,5 +1,5 @@
 /** `createGateway`: one server for clients, made of what many servers offer. */
-import type { Authorization } from '../auth/resource/options.ts'
+import type { ResourceAuthorization } from '../auth/resource/options.ts'
 import { realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import type { Auth } from '../server/auth.ts'
@@ -131,7 +131,7 @@ function authBeside(where: ServeHttpOptions | undefined, { auth }: GatewayOption
   return given === undefined || given === 'none' ? auth : { issuer: given.settings.issuer, ...resourceOf(given) }
 }
 
-function resourceOf({ settings: { resource } }: Authorization): { readonly resource?: string } {
+function resourceOf({ settings: { resource } }: ResourceAuthorization): { readonly resource?: string } {
   return resource === undefined ? {} : { resource }
 }
 

@@ -12,7 +12,7 @@ import type { ConfigFault } from './config/read.ts'
 import type { ConnectingParts } from './connecting.ts'
 import type { HostFoundation } from './foundation.ts'
 import { type Inbox, type InboxEntry, RunLater } from './inbox/options.ts'
-import type { Conversation } from './loop/conversation.ts'
+import type { HostConversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
 import type { AnswerOps, OnAnswerText } from './loop/run-turn.ts'
 import type { OfferedPrompt } from './loop/user-input.ts'
@@ -36,7 +36,7 @@ export class Host {
    * Talks with the agent; the same conversation for the same name, also after a restart.
    * @example const turn = await host.conversation('c1').send('How is the project?')
    */
-  conversation(id: string): Conversation {
+  conversation(id: string): HostConversation {
     return this.#parts.loop.conversation(id)
   }
 

@@ -20,7 +20,17 @@ export type { HeldTool } from '../policy/pins/pins.ts'
 export type { Explained, Policy } from '../policy/policy.ts'
 export type { BegunBy } from '../policy/rules/begun-by.ts'
 export type { Hours } from '../policy/rules/hours.ts'
-export type { Asked, Effect, Kind, PolicyRules, Rate, Rule, ServerRules, Verdict, When } from '../policy/rules/rule.ts'
+export type {
+  Asked,
+  Effect,
+  Kind,
+  PolicyRules,
+  Rule,
+  RuleRate as Rate,
+  ServerRules,
+  Verdict,
+  When,
+} from '../policy/rules/rule.ts'
 export type { Extractors } from '../policy/scopes/extract.ts'
 export type { LiveSection } from './config/entry.ts'
 export { type ConfigFault, type ConfiguredServer, faultText, type HostConfig, readConfig } from './config/read.ts'
@@ -30,7 +40,7 @@ export type { Inbox, InboxRecord, ListOptions } from './inbox/options.ts'
 export type { Attempt, InboxState } from './inbox/records.ts'
 export type { OnServerQuestion, ServerQuestion } from './loop/answers/elicitation.ts'
 export type { OnSampleReview, SampleReview, SampleReviewed } from './loop/answers/sampling.ts'
-export { Conversation } from './loop/conversation.ts'
+export { HostConversation as Conversation } from './loop/conversation.ts'
 export type { ConversationFacts } from './loop/conversation-log.ts'
 export type { HookReport, HookRule, ServerHooks } from './loop/hooks.ts'
 export type { LoopLimits } from './loop/limits.ts'
@@ -54,6 +64,7 @@ export {
   type ModelRequest,
   type ModelTool,
   type ModelToolResult,
+  type ModelToolUse as ToolUse,
   type ModelTraits,
   type ModelUsage,
   modelFromEnvironment,
@@ -66,7 +77,6 @@ export {
   type ScriptedOptions,
   type ScriptStep,
   scripted,
-  type ToolUse,
 } from './models/index.ts'
 export type { HostOptions, HostSettings } from './options.ts'
 export { openRecorder, type Recorder } from './recorder/record.ts'

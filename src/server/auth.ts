@@ -1,11 +1,11 @@
 /** How the ways of serving get their authorizer: loaded when it is wanted, so that an open server never pays for it. */
-import type { Authorization } from '../auth/resource/options.ts'
+import type { ResourceAuthorization } from '../auth/resource/options.ts'
 import type { Authorizer } from '../core/credentials.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Caller, Principal } from '../jsonrpc/connection.ts'
 
 /** `none` says in words that whoever reaches the server may call it. */
-export type Auth = Authorization | 'none'
+export type Auth = ResourceAuthorization | 'none'
 
 /** `resource`: the server's address, for settings that name none. Undefined: there is nothing to authorize. */
 export async function loadAuthorizer(

@@ -2,10 +2,10 @@
 import '../core/required-node.ts'
 
 export {
-  type Authorization,
   type IntrospectionOptions,
-  type OAuthOptions,
+  type OAuthResourceOptions as OAuthOptions,
   oauth,
+  type ResourceAuthorization as Authorization,
   type VerifiedToken,
   type VerifyToken,
 } from '../auth/resource/options.ts'
@@ -51,7 +51,7 @@ export type {
 export type { Channel, FeatureSetOptions } from '../features/live/feature-set.ts'
 export type { LiveUse } from '../features/live/feature-sets/messages.ts'
 export type { InferenceResult } from '../features/live/inference/messages.ts'
-export type { Inference, InferInput } from '../features/live/inference/server.ts'
+export type { Inference, InferenceInput as InferInput } from '../features/live/inference/server.ts'
 export type { ModelInfo } from '../features/live/model-info/messages.ts'
 export type { PushAnswer } from '../features/live/push-events/messages.ts'
 export type { Pushed, PushInput } from '../features/live/push-events/server.ts'
@@ -98,7 +98,7 @@ export type {
 } from '../features/reliability/data-references/server.ts'
 export type { EmitOptions } from '../features/reliability/events/entry.ts'
 export type { EventHandle, EventOptions } from '../features/reliability/events/offering.ts'
-export type { EventsOptions } from '../features/reliability/events/server.ts'
+export type { EventsServerOptions as EventsOptions } from '../features/reliability/events/server.ts'
 export type { FacadePart } from '../features/reliability/facade/messages.ts'
 export type { IntendedCall, IntentOptions } from '../features/reliability/intent/server.ts'
 export type { ManifestOptions } from '../features/reliability/manifest/server.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import WebSocket from 'ws'
-import type { OAuthOptions } from '../../src/auth/resource/options.ts'
+import type { OAuthResourceOptions } from '../../src/auth/resource/options.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'
 import { createServer, oauth, type RevisionId } from '../../src/server/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
@@ -327,7 +327,7 @@ describe('a token of an authorization server', () => {
 })
 
 describe('a server that takes tokens', () => {
-  const guardedServer = async (options: Partial<OAuthOptions>, clock = fakeClock(Date.now())) => {
+  const guardedServer = async (options: Partial<OAuthResourceOptions>, clock = fakeClock(Date.now())) => {
     const server = createServer({ name: 'tickets', version: '1.0.0', log: 'silent', clock })
     onTestFinished(() => server.close())
     server.tool('who', {}, (_, { principal }) => String(principal?.subject))

@@ -6,12 +6,12 @@ import { checkServer } from './addresses.ts'
 import { Binding } from './binding.ts'
 import { AuthorizationError } from './failure.ts'
 import type {
-  Authorization,
   AuthorizationContext,
+  ClientAuthorization,
   ClientCredentialsOptions,
   CommonOptions,
   EnterpriseOptions,
-  OAuthOptions,
+  OAuthClientOptions,
   WorkloadOptions,
 } from './options.ts'
 import { memoryStorage } from './storage.ts'
@@ -20,13 +20,13 @@ export { type Browser, type CliOptions, cli } from './browser.ts'
 export { AuthorizationError, type AuthorizationRule } from './failure.ts'
 export type { SigningAlgorithm } from './keys.ts'
 export type {
-  Authorization,
   AuthorizationContext,
+  ClientAuthorization,
   ClientCredentialsOptions,
   ClientKey,
   CommonOptions,
   EnterpriseOptions,
-  OAuthOptions,
+  OAuthClientOptions,
   WorkloadOptions,
 } from './options.ts'
 export { type FileStorageOptions, fileStorage, memoryStorage, type TokenStorage } from './storage.ts'
@@ -36,7 +36,7 @@ export { type FileStorageOptions, fileStorage, memoryStorage, type TokenStorage 
  * @example
  * await using mcp = await connect('https://example.com/mcp', { auth: oauth() })
  */
-export function oauth(options: OAuthOptions = {}): Authorization {
+export function oauth(options: OAuthClientOptions = {}): ClientAuthorization {
   checkMetadataUrl(options.clientMetadataUrl)
   // Shared by all connections that are made with it.
   const storage = options.storage ?? memoryStorage()
@@ -49,12 +49,12 @@ export function oauth(options: OAuthOptions = {}): Authorization {
  * @example
  * await using mcp = await connect(url, { auth: clientCredentials({ clientId: 'nightly', clientSecret }) })
  */
-export function clientCredentials(options: ClientCredentialsOptions): Authorization {
+export function clientCredentials(options: ClientCredentialsOptions): ClientAuthorization {
   return boundCredentials(options, bindingOf(options, options.clientId, true))
 }
 
 /** The same, for who makes it anew for each connection and has to remember to whom the secret belongs. */
-export function boundCredentials(options: ClientCredentialsOptions, binding: Binding): Authorization {
+export function boundCredentials(options: ClientCredentialsOptions, binding: Binding): ClientAuthorization {
   need(
     options.clientSecret !== undefined || options.privateKey !== undefined,
     'clientCredentials needs a clientSecret or a privateKey',
@@ -67,7 +67,7 @@ export function boundCredentials(options: ClientCredentialsOptions, binding: Bin
  * @example
  * await using mcp = await connect(url, { auth: workloadIdentity({ assertion: audience => platformToken(audience) }) })
  */
-export function workloadIdentity(options: WorkloadOptions): Authorization {
+export function workloadIdentity(options: WorkloadOptions): ClientAuthorization {
   need(typeof options.assertion === 'function', 'workloadIdentity needs the function assertion')
   const binding = bindingOf(options, options.clientId ?? 'workload', true)
   return lazily(async context => (await import('./ways.ts')).byWorkload(context, options, binding))
@@ -80,7 +80,7 @@ export function workloadIdentity(options: WorkloadOptions): Authorization {
  * const identityProvider = { tokenEndpoint, clientId: 'app', subjectToken: () => idToken }
  * await using mcp = await connect(url, { auth: enterprise({ clientId, clientSecret, identityProvider }) })
  */
-export function enterprise(options: EnterpriseOptions): Authorization {
+export function enterprise(options: EnterpriseOptions): ClientAuthorization {
   need(
     typeof options.identityProvider?.subjectToken === 'function',
     'enterprise needs the function identityProvider.subjectToken',
@@ -98,7 +98,7 @@ export function bindingOf(
   return new Binding({ issuer, tokenEndpoint, client, secret })
 }
 
-function lazily(load: (context: AuthorizationContext) => Promise<Credentials>): Authorization {
+function lazily(load: (context: AuthorizationContext) => Promise<Credentials>): ClientAuthorization {
   return {
     authorizer: context => {
       checkServer(context.server)
@@ -150,7 +150,7 @@ function need(fine: boolean, message: string): void {
  * @example
  * await connect(url, { auth: bearer(() => readToken()) })
  */
-export function bearer(token: string | (() => string | Promise<string>)): Authorization {
+export function bearer(token: string | (() => string | Promise<string>)): ClientAuthorization {
   const ask = typeof token === 'string' ? () => token : token
   return {
     authorizer: ({ server }) => {

@@ -40,7 +40,7 @@ export interface ClientKey {
   readonly keyId?: string
 }
 
-export interface OAuthOptions extends CommonOptions {
+export interface OAuthClientOptions extends CommonOptions {
   /** Of a client that was registered by hand. Default: the client registers itself. */
   readonly clientId?: string
   /** Of a client that was registered with one. */
@@ -106,7 +106,7 @@ export interface OutboundContext extends AuthorizationContext {
 }
 
 /** A way to authorize, as `connect` takes it. Made by `oauth`, `clientCredentials`, `enterprise`, `workloadIdentity` and `bearer`. */
-export interface Authorization {
+export interface ClientAuthorization {
   authorizer(context: AuthorizationContext): Credentials
 }
 

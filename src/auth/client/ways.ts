@@ -14,7 +14,7 @@ import type {
   ClientKey,
   CommonOptions,
   EnterpriseOptions,
-  OAuthOptions,
+  OAuthClientOptions,
   WorkloadOptions,
 } from './options.ts'
 import { type Identity, noSecret, signedAssertion } from './protocol.ts'
@@ -22,7 +22,7 @@ import { memoryStorage, type TokenStorage } from './storage.ts'
 
 export function byCode(
   context: AuthorizationContext,
-  options: OAuthOptions,
+  options: OAuthClientOptions,
   binding: Binding,
   storage: TokenStorage,
 ): Credentials {

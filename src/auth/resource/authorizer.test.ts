@@ -4,7 +4,7 @@ import type { Authorizer, CredentialDenial } from '../../core/credentials.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type FakeClock, fakeClock } from '../../testing/clock.ts'
 import { createAuthorizer } from './authorizer.ts'
-import { type OAuthOptions, oauth } from './options.ts'
+import { type OAuthResourceOptions, oauth } from './options.ts'
 
 const resource = 'https://api.example.com/mcp'
 const plain = { url: '/mcp', repeats: () => false }
@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => issuer.close())
 
-function door(options: Partial<OAuthOptions> = {}): Authorizer {
+function door(options: Partial<OAuthResourceOptions> = {}): Authorizer {
   const settings = oauth({ issuer: issuer.url, resource, ...options })
   return createAuthorizer(settings, { clock, name: 'Tickets', failed: error => failures.push(error) })
 }
@@ -248,7 +248,7 @@ describe('what is said to those who stay outside', () => {
 })
 
 describe('oauth', () => {
-  it.each<[string, Partial<OAuthOptions>, RegExp]>([
+  it.each<[string, Partial<OAuthResourceOptions>, RegExp]>([
     ['an issuer that is no URL', { issuer: 'login' }, /issuer is "login"; give an https URL/],
     ['an issuer without encryption', { issuer: 'http://login.example.com' }, /give an https URL/],
     ['a resource with a fragment', { resource: 'https://a.test/mcp#x' }, /plain URL/],

@@ -8,7 +8,7 @@ import { covers, isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './claims.ts'
-import { type Authorization, checkResource, type MatchesPrincipal, type Settings } from './options.ts'
+import { checkResource, type MatchesPrincipal, type ResourceAuthorization, type Settings } from './options.ts'
 import type { TokenAsker } from './question-slots.ts'
 import { createRemembered, createVerifier, tokenFingerprint, type VerifiedTokenCache, type Verifier } from './verifier.ts'
 
@@ -50,7 +50,7 @@ interface AuthorizerOptions {
   readonly disconnected?: (matches: MatchesPrincipal) => void
 }
 
-export function createAuthorizer(authorization: Authorization, options: AuthorizerOptions = {}): Authorizer {
+export function createAuthorizer(authorization: ResourceAuthorization, options: AuthorizerOptions = {}): Authorizer {
   if (options.resource === undefined) checkResource(authorization)
   return new ResourceServer(authorization, options)
 }
@@ -73,7 +73,7 @@ class ResourceServer implements Authorizer {
   #described: ResourceFacts | undefined = undefined
   #epoch = 0
 
-  constructor({ settings, disconnects }: Authorization, options: AuthorizerOptions) {
+  constructor({ settings, disconnects }: ResourceAuthorization, options: AuthorizerOptions) {
     const { clock = realClock } = options
     disconnects.listen(matches => {
       this.#epoch++

@@ -5,7 +5,7 @@ import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 
-export interface OAuthOptions {
+export interface OAuthResourceOptions {
   /** The authorization server whose tokens are taken: its issuer identifier, letter for letter as it calls itself. */
   readonly issuer: string
   /** The URL by which clients reach this server. Default, on loopback: the listener's own. */
@@ -55,7 +55,7 @@ export interface VerifiedToken {
 }
 
 /** What `oauth` made of the options. */
-export interface Authorization {
+export interface ResourceAuthorization {
   readonly settings: Settings
   /** Who has to hear of principals that are disconnected. */
   readonly disconnects: Disconnects
@@ -95,7 +95,7 @@ const standardAlgorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES51
  * @example
  * await server.listen({ auth: oauth({ issuer: 'https://login.example.com', scopes: ['tickets'] }) })
  */
-export function oauth(options: OAuthOptions): Authorization {
+export function oauth(options: OAuthResourceOptions): ResourceAuthorization {
   const { issuer, resource, audience, scopes = [], verify, introspection, jwksUri, algorithms = standardAlgorithms } = options
   checkUrl('issuer', issuer)
   for (const [name, url] of Object.entries({ resource, jwksUri, 'introspection.endpoint': introspection?.endpoint }))
@@ -121,20 +121,20 @@ export function handedOutTokens(options: {
   readonly issuer: string
   readonly resource?: string | undefined
   readonly verify: VerifyToken
-}): Authorization {
+}): ResourceAuthorization {
   const { issuer, resource, verify } = options
   if (resource !== undefined) checkUrl('resource', resource, 'auth')
   const nothing = { audiences: [], scopes: [], scopesSupported: [], jwksUri: undefined, algorithms: [], introspection: undefined }
   return authorizationOf({ ...nothing, issuer, resource, verify, cacheMs: handedOutMs, announced: false })
 }
 
-function authorizationOf(settings: Settings): Authorization {
+function authorizationOf(settings: Settings): ResourceAuthorization {
   const disconnects = new Disconnects()
   return { settings, disconnects, disconnect: matches => disconnects.announce(matches) }
 }
 
 /** Where nothing else says by which address a server is reached, the settings must. */
-export function checkResource({ settings }: Authorization): void {
+export function checkResource({ settings }: ResourceAuthorization): void {
   if (settings.resource === undefined && settings.announced)
     throw new TypeError('oauth needs the option resource here: the URL by which clients reach this server')
 }

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, type FSWatcher, readdirSync, watch } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Authorization } from '../../auth/resource/options.ts'
+import type { ResourceAuthorization } from '../../auth/resource/options.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/index.ts'
@@ -15,7 +15,7 @@ type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
 interface Loaded {
   readonly server: Served
   /** What the file exports as `auth`: what `oauth` gives. */
-  readonly auth: Authorization | undefined
+  readonly auth: ResourceAuthorization | undefined
 }
 
 export async function loadServer(file: string): Promise<Loaded> {
@@ -42,7 +42,7 @@ export async function loadServer(file: string): Promise<Loaded> {
   return { server, auth: [module['auth']].find(isAuthorization) }
 }
 
-function isAuthorization(value: unknown): value is Authorization {
+function isAuthorization(value: unknown): value is ResourceAuthorization {
   return isRecord(value) && isRecord(value['settings']) && typeof value['disconnect'] === 'function'
 }
 

@@ -1,13 +1,13 @@
 /** What the commands of a terminal work on. */
 import type { Host } from '../../host/host.ts'
-import type { Conversation } from '../../host/loop/conversation.ts'
+import type { HostConversation } from '../../host/loop/conversation.ts'
 import type { Attachment } from '../../host/loop/user-input.ts'
 import type { Questions } from './questions.ts'
 import type { Screen } from './screen.ts'
 
 export interface TerminalSession {
   readonly host: Host
-  readonly conversation: Conversation
+  readonly conversation: HostConversation
   readonly screen: Screen
   readonly questions: Questions
   /** What goes beside the next message. */

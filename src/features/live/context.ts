@@ -3,7 +3,7 @@ import { problem } from '../../core/problem.ts'
 import { CallContext, exchangeOf, held } from '../../engine/context.ts'
 import type { CallState } from '../reliability/session-state/call-state.ts'
 import { statePort } from '../reliability/session-state/messages.ts'
-import type { Inference, InferInput } from './inference/server.ts'
+import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
 
 /** Checkpoints of a set whose state the server keeps itself. */
@@ -21,7 +21,7 @@ export interface CallLive {
   readonly state: CallState | undefined
   readonly checkpoint: CallCheckpoint
   scope(label: string, payload: Record<string, unknown> | undefined): Promise<Record<string, unknown> | undefined>
-  infer(request: InferInput): Inference
+  infer(request: InferenceInput): Inference
   modelInfo(): Promise<ModelInfo>
 }
 
@@ -38,7 +38,7 @@ export interface LiveMembers {
    */
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
   /** Asks the model of the host that calls. */
-  infer(request: InferInput): Inference
+  infer(request: InferenceInput): Inference
   /** Which model the host that calls runs. */
   modelInfo(): Promise<ModelInfo>
 }
@@ -71,7 +71,7 @@ export class LiveCallContext extends CallContext implements LiveMembers {
     return held(this.#live.scope(label, payload))
   }
 
-  infer(request: InferInput): Inference {
+  infer(request: InferenceInput): Inference {
     return this.#live.infer(request)
   }
 

@@ -14,7 +14,7 @@ import type { RollbackHandler } from './checkpoints/server.ts'
 import type { Position } from './context-hooks/messages.ts'
 import type { AfterHook, BeforeHook } from './context-hooks/server.ts'
 import type { LiveUse } from './feature-sets/messages.ts'
-import type { Inference, InferInput } from './inference/server.ts'
+import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
 import type { Pushed, PushInput } from './push-events/server.ts'
 
@@ -86,7 +86,7 @@ export interface FeatureSetOf<T> {
    * Asks the host's model.
    * @example const { content } = await memory.infer({ messages: 'Summarize …', maxTokens: 500 })
    */
-  infer(request: InferInput): Inference
+  infer(request: InferenceInput): Inference
   /** Leave to act in a scope, outside of calls. Gives the payload; throws where it is denied. */
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
   /** Which model the host runs. */

@@ -23,7 +23,7 @@ import { hookWatch } from './hooks.ts'
 import { hostDialectOf, liveIn } from './hosts/dialect.ts'
 import type { LiveCaller, LiveHost } from './hosts/messages.ts'
 import { createHosts } from './hosts/server.ts'
-import { type Inference, type InferInput, inferenceServer } from './inference/server.ts'
+import { type Inference, type InferenceInput, inferenceServer } from './inference/server.ts'
 import { listenServer } from './listen/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
 import { askModel } from './model-info/server.ts'
@@ -46,7 +46,7 @@ export interface LiveRuntime {
   onChannels(name: string, handlers: ChannelHandlers): void
   remove(name: string): void
   push(name: string, event: PushInput): Promise<Pushed>
-  infer(name: string, request: InferInput, exchange?: Exchange): Inference
+  infer(name: string, request: InferenceInput, exchange?: Exchange): Inference
   scope(name: string, scope: Scope): Promise<Record<string, unknown> | undefined>
   modelInfo(name: string, exchange?: Exchange): Promise<ModelInfo>
   context(set: string, context: CallContext): LiveCallContext

@@ -15,7 +15,7 @@ import { CallState, type CallWorks } from '../reliability/session-state/call-sta
 import type { ChannelHandlers } from './channels/handlers.ts'
 import { type CallLive, LiveCallContext } from './context.ts'
 import type { FeatureSetOf, FeatureSetOptions } from './feature-set.ts'
-import type { Inference, InferInput } from './inference/server.ts'
+import type { Inference, InferenceInput } from './inference/server.ts'
 import type { LiveRuntime } from './runtime.ts'
 
 export interface LiveOptions {
@@ -242,7 +242,7 @@ function bound(set: string, handler: AnyTool, runtime: () => LiveRuntime | undef
 }
 
 /** Asked for before what asks is loaded. */
-function lateInference(loading: Promise<LiveRuntime>, name: string, request: InferInput): Inference {
+function lateInference(loading: Promise<LiveRuntime>, name: string, request: InferenceInput): Inference {
   // In an object, because an inference that a promise resolves to would be waited for whole.
   const started = loading.then(live => ({ inference: live.infer(name, request) }))
   const result = started.then(({ inference }) => inference)

@@ -1,9 +1,9 @@
 /** What a gateway may be told of trust: who may call what, what is asked, paid, pinned and written down. Plain data, as it lies in a file. */
-import type { OAuthOptions } from '../../auth/resource/options.ts'
+import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/duration.ts'
 import type { PinMode } from '../../policy/pins/pins.ts'
 import type { Hours } from '../../policy/rules/hours.ts'
-import type { CallSettings, Otherwise, Patterns, Rate, Rule } from '../../policy/rules/rule.ts'
+import type { CallSettings, Otherwise, Patterns, Rule, RuleRate } from '../../policy/rules/rule.ts'
 
 /** One token for each client, by its name, kept by both sides. */
 interface FixedTokenSettings {
@@ -13,7 +13,7 @@ interface FixedTokenSettings {
 }
 
 /** Whose tokens are taken: those of an OAuth authorization server, or one for each client. */
-export type AuthSettings = Omit<OAuthOptions, 'verify'> | FixedTokenSettings
+export type AuthSettings = Omit<OAuthResourceOptions, 'verify'> | FixedTokenSettings
 
 /** So much in each period, for all of a client together. */
 export interface ClientBudget {
@@ -57,7 +57,7 @@ export interface GatewayRule extends Omit<CallSettings, 'approver'> {
   readonly principal?: Patterns
   readonly args?: Readonly<Record<string, Patterns>>
   readonly hours?: Hours
-  readonly above?: Omit<Rate, 'by'> & { readonly by?: 'client' | 'all' }
+  readonly above?: Omit<RuleRate, 'by'> & { readonly by?: 'client' | 'all' }
   readonly until?: string
   readonly do?: 'allow' | 'deny' | 'ask'
   readonly by?: CallSettings['approver']

@@ -4,7 +4,7 @@
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type Authorization, handedOutTokens, oauth, type VerifiedToken } from '../../auth/resource/options.ts'
+import { handedOutTokens, oauth, type ResourceAuthorization, type VerifiedToken } from '../../auth/resource/options.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Trace } from '../../core/log.ts'
 import { stopCall, underWay } from '../../engine/disconnect.ts'
@@ -97,7 +97,7 @@ export interface Trust {
   /** For `createServer`. */
   readonly serverOptions: Pick<ServerOptions, 'cost' | 'audit'>
   /** For every way of listening. */
-  readonly auth: Authorization | undefined
+  readonly auth: ResourceAuthorization | undefined
   readonly pins: Pick<ToolPins, 'look' | 'approve'>
   readonly launches: Pick<Launches, 'admit'>
   readonly wrap: CallWrapper
@@ -337,7 +337,7 @@ class FixedTokens {
   }
 }
 
-function authorizationOf(auth: AuthSettings | undefined, fixed: FixedTokens): Authorization | undefined {
+function authorizationOf(auth: AuthSettings | undefined, fixed: FixedTokens): ResourceAuthorization | undefined {
   if (auth === undefined) return undefined
   if (!('tokens' in auth)) return oauth(auth)
   fixed.take(auth.tokens)

@@ -5,13 +5,13 @@
 import { readFile } from 'node:fs/promises'
 import type { Binding } from '../../auth/client/binding.ts'
 import {
-  type Authorization,
   type AuthorizationContext,
   AuthorizationError,
   type AuthorizationRule,
   type Browser,
   bindingOf,
   boundCredentials,
+  type ClientAuthorization,
   oauth,
   type TokenStorage,
 } from '../../auth/client/index.ts'
@@ -63,7 +63,11 @@ const unseen = (): Promise<never> => Promise.reject(new SignInNeeded())
 /** So no client is registered for a sign-in that cannot be. Tokens that are kept are used and renewed. */
 const nobody: Browser = { redirectUri: unseen, authorize: unseen }
 
-export function credentialsFor(upstream: string, auth: UpstreamAuth | Authorization, parts: CredentialsParts): Authorization {
+export function credentialsFor(
+  upstream: string,
+  auth: UpstreamAuth | ClientAuthorization,
+  parts: CredentialsParts,
+): ClientAuthorization {
   const told = (error: unknown, { server }: AuthorizationContext): unknown => {
     if (!(error instanceof AuthorizationError)) return error
     const signIn = error instanceof SignInNeeded ? parts.signInBy(upstream, server) : undefined
@@ -80,7 +84,7 @@ export function credentialsFor(upstream: string, auth: UpstreamAuth | Authorizat
 }
 
 /** The way that the settings stand for. Files are read now, so that what was put in their place since counts. */
-async function authorizationOf(auth: UpstreamAuth, server: URL, parts: CredentialsParts): Promise<Authorization> {
+async function authorizationOf(auth: UpstreamAuth, server: URL, parts: CredentialsParts): Promise<ClientAuthorization> {
   if (auth.signIn === true) return signInWith(auth, parts.tokens(), nobody)
   const { clientId = '', privateKeyFile, algorithm, keyId } = auth
   const privateKey = auth.privateKey ?? (await contentOf(privateKeyFile))
@@ -95,7 +99,7 @@ async function authorizationOf(auth: UpstreamAuth, server: URL, parts: Credentia
 }
 
 /** Where somebody signs in, or has. */
-export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, browser: Browser): Promise<Authorization> {
+export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, browser: Browser): Promise<ClientAuthorization> {
   const { clientId, clientMetadataUrl } = auth
   return oauth({
     ...(await commonOf(auth)),

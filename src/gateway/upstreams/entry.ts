@@ -1,5 +1,5 @@
 /** A server behind a gateway, as a program or a file says it. */
-import type { Authorization } from '../../auth/client/index.ts'
+import type { ClientAuthorization } from '../../auth/client/index.ts'
 import { userStorage } from '../../auth/client/user-storage.ts'
 import { quoted } from '../../core/why.ts'
 import { type KnownServer, knownServer, type Opening, type ServerOption } from '../../host/servers/entry.ts'
@@ -14,7 +14,7 @@ export type GatewayServer =
   | ServerOption
   | (Detailed & {
       /** How the gateway shows there who it is: `sign-in`, credentials of its own, or a way that `vivarium/client` makes. */
-      readonly auth?: UpstreamAuthOption | Authorization
+      readonly auth?: UpstreamAuthOption | ClientAuthorization
       /** Stands in front of all its names, so that none ever changes: its name (`true`), or this. */
       readonly prefix?: boolean | string
       /**

@@ -70,7 +70,7 @@ interface Running {
   begun: boolean
 }
 
-export class Conversation {
+export class HostConversation {
   readonly id: string
   readonly #parts: LoopParts
   readonly #closing: AbortSignal

@@ -1,14 +1,14 @@
 /** One answer of the model, with a reservation of what it may cost and a few more tries where waiting can help. */
 import { type Clock, pauseFor } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
-import type { Model, ModelFinish, ModelRequest, ModelUsage, ToolUse } from '../models/model.ts'
+import type { Model, ModelFinish, ModelRequest, ModelToolUse, ModelUsage } from '../models/model.ts'
 import { estimateTokens, requestTokens } from '../models/tokens.ts'
 import { deniedProblem, isWhy } from './permission.ts'
 import type { LoopBudgets, LoopPayer } from './ports.ts'
 
 export interface Generation {
   readonly text: string
-  readonly uses: readonly ToolUse[]
+  readonly uses: readonly ModelToolUse[]
   readonly finishReason: ModelFinish
   readonly usage: ModelUsage
   readonly model: string
@@ -70,7 +70,7 @@ async function once(
   })
   if (isWhy(reserved)) throw deniedProblem(reserved)
   let [text, usage]: [string, ModelUsage | undefined] = ['', undefined]
-  const uses: ToolUse[] = []
+  const uses: ModelToolUse[] = []
   let end: { readonly finishReason: ModelFinish; readonly model?: string } | undefined
   const settle = (): Promise<unknown> => {
     // What broke off has cost what was said until then.

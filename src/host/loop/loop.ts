@@ -4,7 +4,7 @@ import { problem } from '../../core/problem.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
 import { type Answers, type AnswersOptions, createAnswers } from './answers/answers.ts'
-import { Conversation } from './conversation.ts'
+import { HostConversation } from './conversation.ts'
 import { type ConversationFacts, listConversations } from './conversation-log.ts'
 import { createBreaker, type ServerHooks } from './hooks.ts'
 import { hostTools } from './host-tools.ts'
@@ -40,7 +40,7 @@ export interface LoopOptions extends AnswersOptions {
 
 export interface Loop extends Answers {
   /** The same object for the same name, as long as it is in use. */
-  conversation(id: string): Conversation
+  conversation(id: string): HostConversation
   conversations(): Promise<readonly ConversationFacts[]>
   prompts(): Promise<readonly OfferedPrompt[]>
   /** A server reports a state by itself; see there. */
@@ -55,12 +55,12 @@ const keptOpen = 256
 export function createLoop(options: LoopOptions): Loop {
   const parts = partsOf(options)
   const closing = new AbortController()
-  const open = new Map<string, Conversation>()
+  const open = new Map<string, HostConversation>()
   /** Two of one conversation would not know of each other: as long as somebody holds one, there is no second. */
-  const held = new Map<string, WeakRef<Conversation>>()
+  const held = new Map<string, WeakRef<HostConversation>>()
   const gone = new FinalizationRegistry<string>(id => void (held.get(id)?.deref() ?? held.delete(id)))
-  const made = (id: string): Conversation => {
-    const conversation = new Conversation(id, parts, closing.signal)
+  const made = (id: string): HostConversation => {
+    const conversation = new HostConversation(id, parts, closing.signal)
     held.set(id, new WeakRef(conversation))
     gone.register(conversation, id)
     return conversation
@@ -86,7 +86,7 @@ export function createLoop(options: LoopOptions): Loop {
   }
 }
 
-function forget(open: Map<string, Conversation>): void {
+function forget(open: Map<string, HostConversation>): void {
   for (const [id, conversation] of open) {
     if (open.size <= keptOpen) return
     if (!conversation.busy) open.delete(id)

@@ -2,7 +2,7 @@
 import type { Why } from '../../core/why.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { BegunBy } from '../../policy/rules/begun-by.ts'
-import type { ModelMessage, ModelUsage, ToolUse } from '../models/model.ts'
+import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './after-hooks.ts'
 import type { HookReport } from './hooks.ts'
 import type { PromptSnapshot } from './prompt.ts'
@@ -87,7 +87,7 @@ export type LogRecord =
   | {
       readonly type: 'step'
       readonly seq: number
-      readonly content: readonly (LiveBlock | ToolUse)[]
+      readonly content: readonly (LiveBlock | ModelToolUse)[]
       readonly calls: readonly PlannedCall[]
       readonly usage: ModelUsage
     }
@@ -114,7 +114,7 @@ export type LogRecord =
   | { readonly type: 'undone'; readonly seqs: readonly number[]; readonly at: number }
 
 interface RecordedStep {
-  readonly content: readonly (LiveBlock | ToolUse)[]
+  readonly content: readonly (LiveBlock | ModelToolUse)[]
   readonly calls: readonly PlannedCall[]
 }
 

@@ -6,7 +6,7 @@ import { type Why, why } from '../../core/why.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
 import { usersTurns } from '../../policy/budgets/limits.ts'
 import type { Op } from '../../stores/store.ts'
-import type { Model, ToolUse } from '../models/model.ts'
+import type { Model, ModelToolUse } from '../models/model.ts'
 import { afterHooks, holdsAnswers } from './after-hooks.ts'
 import { beforeHooks, type InjectedContext } from './before-hooks.ts'
 import { type CallParts, makeCall, resumeCall } from './calls.ts'
@@ -184,7 +184,7 @@ function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[
 }
 
 /** Names of the host's own making, so that a call that is made again is known as the same one. */
-function plan(turn: TurnRecord, toolbox: Toolbox, uses: readonly ToolUse[]): readonly PlannedCall[] {
+function plan(turn: TurnRecord, toolbox: Toolbox, uses: readonly ModelToolUse[]): readonly PlannedCall[] {
   return uses.map(({ id, name, arguments: args }, at) => {
     const n = turn.calls.length + at
     const entry = toolbox.find(name)

@@ -6,7 +6,7 @@ import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
 import { scripted } from '../models/scripted.ts'
-import type { Conversation } from './conversation.ts'
+import type { HostConversation } from './conversation.ts'
 import { ConversationLog } from './conversation-log.ts'
 import type { LoopPolicy, LoopState } from './ports.ts'
 
@@ -21,7 +21,7 @@ async function world(options: WorldOptions): Promise<World> {
   return opened
 }
 
-async function openWorldAgain(store: Store, state: LoopState, server: Server): Promise<Conversation> {
+async function openWorldAgain(store: Store, state: LoopState, server: Server): Promise<HostConversation> {
   const { loop } = await world({ store, state, model: scripted('Yes.'), servers: { notes: server } })
   return loop.conversation('c')
 }

@@ -9,9 +9,9 @@ export type {
   ModelRequest,
   ModelTool,
   ModelToolResult,
+  ModelToolUse,
   ModelTraits,
   ModelUsage,
-  ToolUse,
 } from './model.ts'
 export { type OfflineOptions, offline } from './offline.ts'
 export { type AnthropicOptions, anthropic, modelFromEnvironment, type OpenAiOptions, openai } from './providers.ts'

@@ -6,7 +6,7 @@ import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 
 /** A call that the model wants made. */
-export interface ToolUse {
+export interface ModelToolUse {
   readonly type: 'tool_use'
   readonly id: string
   readonly name: string
@@ -23,7 +23,7 @@ export interface ModelToolResult {
 /** One message of the conversation that a model is given. */
 export type ModelMessage =
   | { readonly role: 'user'; readonly content: readonly LiveBlock[] }
-  | { readonly role: 'assistant'; readonly content: readonly (LiveBlock | ToolUse)[] }
+  | { readonly role: 'assistant'; readonly content: readonly (LiveBlock | ModelToolUse)[] }
   | { readonly role: 'tool'; readonly results: readonly ModelToolResult[] }
 
 /** Names fit every provider: 1 to 64 of A-Z a-z 0-9 _ -. */
@@ -55,7 +55,7 @@ export type ModelFinish = 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_us
 /** One piece of an answer, as it comes. */
 export type ModelPart =
   | { readonly type: 'text'; readonly delta: string }
-  | ToolUse
+  | ModelToolUse
   | { readonly type: 'end'; readonly finishReason: ModelFinish; readonly usage: ModelUsage; readonly model?: string }
 
 /** How a model stands against others, each from 0 to 1, where more is better: cheaper, faster, more able. */
@@ -84,6 +84,6 @@ export interface Model {
 }
 
 /** The text of some blocks, without what is no text. */
-export function textIn(blocks: readonly (LiveBlock | ToolUse)[]): string {
+export function textIn(blocks: readonly (LiveBlock | ModelToolUse)[]): string {
   return blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
 }

@@ -3,7 +3,7 @@
  * how much into a prompt before any provider has counted.
  */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
-import type { ModelMessage, ModelRequest, ModelTool, ToolUse } from './model.ts'
+import type { ModelMessage, ModelRequest, ModelTool, ModelToolUse } from './model.ts'
 
 /** What providers charge for a middling picture, roughly. */
 const pictureTokens = 1_200
@@ -16,7 +16,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil((text.length - dense) / 4 + dense)
 }
 
-function blockTokens(block: LiveBlock | ToolUse): number {
+function blockTokens(block: LiveBlock | ModelToolUse): number {
   switch (block.type) {
     case 'text':
       return estimateTokens(block.text)
@@ -30,7 +30,7 @@ function blockTokens(block: LiveBlock | ToolUse): number {
 }
 
 /** Estimates the tokens of some blocks. */
-export function blocksTokens(blocks: readonly (LiveBlock | ToolUse)[]): number {
+export function blocksTokens(blocks: readonly (LiveBlock | ModelToolUse)[]): number {
   return blocks.reduce((sum, block) => sum + blockTokens(block), 0)
 }
 

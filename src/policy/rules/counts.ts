@@ -6,7 +6,7 @@ import { toMilliseconds } from '../../core/duration.ts'
 import { Tally } from '../../core/occupancy.ts'
 import { isAbout } from './conditions.ts'
 import type { ReadRule } from './read.ts'
-import type { Asked, Counted, Rate } from './rule.ts'
+import type { Asked, Counted, RuleRate } from './rule.ts'
 
 /** What rules count: of this process alone, or of all that share a store. */
 export interface RateCounts {
@@ -70,7 +70,7 @@ export class Counts implements RateCounts {
     this.#buckets = new Map([...this.#buckets].filter(([key]) => wanted.has(key)))
   }
 
-  #of(name: string, rate: Rate): Buckets {
+  #of(name: string, rate: RuleRate): Buckets {
     const key = keyOf(name, rate)
     const found = this.#buckets.get(key)
     if (found !== undefined) return found
@@ -81,7 +81,7 @@ export class Counts implements RateCounts {
   }
 }
 
-function keyOf(name: string, rate: Rate): string {
+function keyOf(name: string, rate: RuleRate): string {
   return `${name} ${JSON.stringify(rate)}`
 }
 

@@ -81,7 +81,7 @@ export type Verdict =
 export type Patterns = string | readonly string[]
 
 /** So many in a time, counted apart for each server and there for each client, feature set or origin. */
-export interface Rate {
+export interface RuleRate {
   /** How many. */
   readonly count: number
   /** In which time: `1m`, `1h`. */
@@ -129,7 +129,7 @@ export interface When {
   /** Only at these times of the day. */
   readonly hours?: Hours
   /** Only what goes beyond it. */
-  readonly above?: Rate
+  readonly above?: RuleRate
   /** Only while so many of what the other conditions name are under way. Known to hosts. */
   readonly running?: number
 }

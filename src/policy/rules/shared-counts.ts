@@ -11,7 +11,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { put, type Store } from '../../stores/store.ts'
 import { countedAs, type RateCounts } from './counts.ts'
 import type { ReadRule } from './read.ts'
-import type { Asked, Rate } from './rule.ts'
+import type { Asked, RuleRate } from './rule.ts'
 
 /** One part in so many of what is there is taken at once, and never more than this. */
 const share = 8
@@ -92,7 +92,7 @@ export class SharedCounts implements RateCounts {
     await Promise.all([...this.#parts.values()].map(part => this.#give(part).catch(this.#failed)))
   }
 
-  #of(name: string, rate: Rate, asked: Asked): Part {
+  #of(name: string, rate: RuleRate, asked: Asked): Part {
     const id = `${name}\n${JSON.stringify(rate)}\n${countedAs(rate.by, asked)}`
     const known = this.#parts.get(id)
     if (known !== undefined) return known

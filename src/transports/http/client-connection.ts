@@ -14,8 +14,8 @@ import { HttpEventStream } from './client-stream.ts'
 import {
   type AnswerReader,
   type HttpWire,
-  type LiveCall,
   maxUntaken,
+  type OpenHttpCall,
   type StreamablePort,
   type WireCall,
   type WirePort,
@@ -27,7 +27,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
   readonly carrier = 'http'
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
-  readonly live = new LinkedSet<LiveCall>()
+  readonly live = new LinkedSet<OpenHttpCall>()
   readonly streamable: StreamablePort = this
 
   readonly #wire: HttpWire

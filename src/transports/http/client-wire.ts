@@ -76,7 +76,7 @@ export interface WirePort {
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
   /** Everything under way, to be let go when the connection closes. */
-  readonly live: LinkedSet<LiveCall>
+  readonly live: LinkedSet<OpenHttpCall>
   /** What Streamable HTTP has and the old pair has not. */
   readonly streamable?: StreamablePort
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
@@ -99,7 +99,7 @@ export interface StreamablePort {
   get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall
 }
 
-export interface LiveCall extends Linked {
+export interface OpenHttpCall extends Linked {
   /** Of the request that awaits its answer here, where there is one. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void

@@ -14,8 +14,8 @@ import {
   type HeaderView,
   type HttpWire,
   httpUrl,
-  type LiveCall,
   maxUntaken,
+  type OpenHttpCall,
   type WireCall,
   type WirePort,
 } from '../http/client-wire.ts'
@@ -46,7 +46,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
   readonly carrier = 'sse'
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines
-  readonly live = new LinkedSet<LiveCall>()
+  readonly live = new LinkedSet<OpenHttpCall>()
   heard = 0
 
   readonly #url: URL

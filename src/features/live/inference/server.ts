@@ -20,7 +20,7 @@ import {
   type WireInferenceResult,
 } from './messages.ts'
 
-export interface InferInput {
+export interface InferenceInput {
   /** A string is what the user says. */
   readonly messages: string | readonly { readonly role: InferenceRole; readonly content: LiveInput }[]
   readonly maxTokens?: number
@@ -46,7 +46,7 @@ interface InferenceParts {
 interface InferenceServer {
   readonly side: Side
   /** `host` gives whom to ask, once that may be asked anything. */
-  infer(featureSet: string, input: InferInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
+  infer(featureSet: string, input: InferenceInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
 }
 
 export function inferenceServer(parts: InferenceParts): InferenceServer {
@@ -118,7 +118,7 @@ function written(content: readonly LiveBlock[], { source }: HostDialect): WireCo
   return only?.type === 'text' && more.length === 0 ? only.text : writeBlocks(content, source)
 }
 
-function messagesOf(featureSet: string, given: InferInput['messages']) {
+function messagesOf(featureSet: string, given: InferenceInput['messages']) {
   const all = typeof given === 'string' ? [{ role: 'user' as const, content: given }] : given
   if (!Array.isArray(all) || all.length === 0)
     throw new TypeError(`infer of "${featureSet}" needs messages: a string, or [{ role: 'user', content: '…' }]`)

@@ -22,7 +22,7 @@ export type { EventReader } from './event-stream.ts'
 export type { ServerEvent } from './intake.ts'
 
 /** Which events are heard, and how. */
-export interface EventsOptions {
+export interface EventsClientOptions {
   /** What the payload must agree with: equal values, one of a list, objects in their turn. */
   readonly filter?: Params
   /** Begins behind the event with this cursor instead of now, as far as the server still has it. */
@@ -52,7 +52,7 @@ export interface EventsClientApi {
    * connection breaks; where something is missing that the server no longer has, the next event says `truncated`.
    * @example for await (const { payload } of mcp.events(['ticket_created'], { filter: { project: 'home' } })) console.log(payload)
    */
-  events(names: readonly string[], options?: EventsOptions): EventReader
+  events(names: readonly string[], options?: EventsClientOptions): EventReader
   /** What can be subscribed to by `events`, for whoever asks; none where the server has no events. */
   eventTypes(options?: RequestOptions): Promise<readonly EventType[]>
 }
@@ -139,7 +139,7 @@ class EventStreams implements EventsHearer {
     for (const stream of [...this.#open]) stream.end(reason)
   }
 
-  open(names: readonly string[], options: EventsOptions): EventReader {
+  open(names: readonly string[], options: EventsClientOptions): EventReader {
     if (!Array.isArray(names) || names.length === 0)
       throw new TypeError("events needs the names of events: events(['ticket_created'])")
     const stream = new EventStream({

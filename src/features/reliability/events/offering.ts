@@ -11,7 +11,13 @@ import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
 import type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 import { eventsPort } from './messages.ts'
-import { createEvents, type EventsOptions, type EventsServer, eventsServer, type UnitSteps } from './server.ts'
+import {
+  createEvents,
+  type EventsServerOptions as EventsOptions,
+  type EventsServer,
+  eventsServer,
+  type UnitSteps,
+} from './server.ts'
 import type { Hearing } from './subscribe-request.ts'
 
 /** What is emitted: as the payload's schema has it. */

@@ -44,7 +44,7 @@ import type { Hearing } from './subscribe-request.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 
-export interface EventsOptions {
+export interface EventsServerOptions {
   /** Events that are kept for those who come back, roughly. Default 10,000. */
   readonly keep?: number
   /** How long. Default 1 day. */
@@ -144,7 +144,7 @@ export function createEvents(): Catalog<EventEntry> {
   })
 }
 
-export function eventsServer(parts: EventsParts, options: EventsOptions = {}): EventsServer {
+export function eventsServer(parts: EventsParts, options: EventsServerOptions = {}): EventsServer {
   const { events } = parts
   const settings = settingsOf(options)
   const lazy = lazyWorks(parts, settings)
@@ -326,7 +326,7 @@ function checkWishes(wanted: unknown): readonly WireSubscription[] {
   return wanted
 }
 
-function settingsOf(options: EventsOptions): EventsSettings {
+function settingsOf(options: EventsServerOptions): EventsSettings {
   const { keep = 10_000, perCaller = 100, total = 10_000, push = true } = options
   for (const [name, value] of Object.entries({ keep, perCaller, total }))
     if (!(value >= 1)) throw new TypeError(`events.${name} is ${value}: give a number of at least 1`)

@@ -9,7 +9,7 @@ import type { OnSample } from '../../../features/mcp/sampling/client.ts'
 import type { SamplingBlock, SamplingMessage, SamplingParams, SamplingResult } from '../../../features/mcp/sampling/messages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
-import type { Model, ModelMessage, ModelRequest, ModelToolResult, ToolUse } from '../../models/model.ts'
+import type { Model, ModelMessage, ModelRequest, ModelToolResult, ModelToolUse } from '../../models/model.ts'
 import { withoutMarks } from '../../models/quoted.ts'
 import { type Generation, generate } from '../generate.ts'
 import { modelBlocksOf, quoteFromServer, quoteTool, textBlock } from '../model-content.ts'
@@ -144,7 +144,7 @@ function plainBlocks(blocks: readonly SamplingBlock[]): readonly LiveBlock[] {
   return blocks.flatMap(block => (isPlain(block) ? modelBlocksOf(block) : []))
 }
 
-function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ToolUse)[] {
+function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ModelToolUse)[] {
   if (block.type === 'tool_use') return [{ type: 'tool_use', id: block.id, name: block.name, arguments: block.input }]
   return isPlain(block) ? assistantBlocks(modelBlocksOf(block)) : []
 }
