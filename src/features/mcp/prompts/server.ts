@@ -138,7 +138,7 @@ export function promptsServer<C>({ expected = false, paging, context }: PromptsO
         ],
         [getPrompt, get],
       ],
-      capabilities: ({ id }) => (everOffered && id !== 's3' ? { prompts: { listChanged: true } } : {}),
+      capabilities: ({ detailedCapabilities }) => (everOffered && detailedCapabilities ? { prompts: { listChanged: true } } : {}),
       errors: promptErrors,
     },
   }
