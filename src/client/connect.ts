@@ -142,7 +142,7 @@ function engineFor(
     limits,
     sides: [
       ...parts.flatMap(({ side }) => (side === undefined ? [] : [side])),
-      { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
+      { capabilities: ({ extensionsIn }) => (extensions === undefined || extensionsIn === undefined ? {} : { extensions }) },
     ],
     clock,
     ...(trace === undefined ? {} : { trace }),

@@ -21,8 +21,8 @@ export function hostLive({ hello = {} }: LiveHandlers): Params {
 }
 
 /** Among the experiments, where all wires but the dialect have a place; on stateless ones it is an extension too. */
-export function hostCapabilities({ id, era }: Revision, handlers: LiveHandlers): Capabilities {
-  if (id === 's3') return {}
+export function hostCapabilities({ extensionsIn, era }: Revision, handlers: LiveHandlers): Capabilities {
+  if (extensionsIn === undefined) return {}
   const host = hostLive(handlers)
   const experimental = { [mcplName]: host }
   return era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: host } }

@@ -2,7 +2,7 @@
  * What a peer declared of extensions, and how we declare ours. Where each request declares for itself, only the current one counts.
  */
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Capabilities, Peer, Revision, RevisionId } from '../revisions/index.ts'
+import type { Capabilities, Peer, Revision } from '../revisions/index.ts'
 import { capabilityMissing } from './asking.ts'
 import type { Layer } from './stages.ts'
 
@@ -17,13 +17,9 @@ export function declared(
   return settings ?? (revision.era === 'session' ? member(capabilities, 'experimental', id) : undefined)
 }
 
-/** Wires that know only experiments where others know extensions. */
-const older: ReadonlySet<RevisionId> = new Set(['2024-11-05', '2025-03-26', '2025-06-18'])
-
-/** How an extension is declared on a wire. The dialect has no place for it. */
-export function declaration({ id }: Revision, extension: string, settings: Capabilities = {}): Capabilities {
-  if (id === 's3') return {}
-  return { [older.has(id) ? 'experimental' : 'extensions']: { [extension]: settings } }
+/** How an extension is declared on a wire: nothing where the wire has no place for it. */
+export function declaration({ extensionsIn }: Revision, extension: string, settings: Capabilities = {}): Capabilities {
+  return extensionsIn === undefined ? {} : { [extensionsIn]: { [extension]: settings } }
 }
 
 /** In front of an extension's methods: whoever did not declare it learns what is missing, and nothing else happens. */

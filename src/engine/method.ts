@@ -1,6 +1,6 @@
 /** One descriptor per method: from it routes, checks, headers and version steps are compiled. */
 import type { Shape } from '../jsonrpc/shape.ts'
-import type { Capabilities, Revision, RevisionId, Steps } from '../revisions/index.ts'
+import { type Capabilities, type Revision, type RevisionId, revisions, type Steps } from '../revisions/index.ts'
 
 export type PeerRole = 'server' | 'client'
 
@@ -55,11 +55,16 @@ export function wireName(method: Method, revision: Revision): string {
   return method.names?.[revision.id] ?? method.name
 }
 
-/** Session wires up to and including the last with a handshake. */
-export const sessionIds: readonly RevisionId[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
-export const requestIds: readonly RevisionId[] = ['2026-07-28', 'draft-2026-v1']
-export const officialIds: readonly RevisionId[] = [...sessionIds, ...requestIds]
-export const everyId: readonly RevisionId[] = [...officialIds, 's3']
+const idsOf = (fits: (revision: Revision) => boolean): readonly RevisionId[] => revisions.filter(fits).map(({ id }) => id)
+
+/** Session wires up to and including the last with a handshake, without the dialect. */
+export const sessionIds = idsOf(({ era, dialect }) => era === 'session' && !dialect)
+/** The wires on which each request stands for itself. */
+export const requestIds = idsOf(({ era }) => era === 'request')
+/** All wires but the dialect. */
+export const officialIds = idsOf(({ dialect }) => !dialect)
+/** All wires there are. */
+export const everyId = idsOf(() => true)
 
 /** The prefix of everything that this runtime adds to the protocol: extension ids and keys of `_meta`. */
 export const NS = 'dev.vivarium'

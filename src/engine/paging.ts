@@ -58,8 +58,7 @@ export function createPaging(options: PagingOptions): Paging {
     list: (exchange, catalog, member, show) => {
       const cursor = exchange.params['cursor'] as string | undefined
       const { snapshot } = catalog
-      // The dialect has no pages: it gets everything at once.
-      const single = exchange.route.revision.id === 's3' || snapshot.entries.length <= pageSize
+      const single = !exchange.route.revision.pages || snapshot.entries.length <= pageSize
       if (cursor === undefined && single) {
         return snapshot.memo(`${member} ${exchange.route.revision.id}`, () =>
           encode(exchange, member, snapshot.entries.map(show), undefined),
@@ -72,7 +71,7 @@ export function createPaging(options: PagingOptions): Paging {
       })
     },
     walk: (exchange, member, read) => {
-      const limit = exchange.route.revision.id === 's3' ? Number.POSITIVE_INFINITY : pageSize
+      const limit = exchange.route.revision.pages ? pageSize : Number.POSITIVE_INFINITY
       return page(exchange, exchange.params['cursor'] as string | undefined, async after => {
         const { items, next } = await read(after, limit)
         return encode(exchange, member, items, next === undefined ? undefined : await sealed(exchange, next))

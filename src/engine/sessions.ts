@@ -177,7 +177,7 @@ export class SessionLookup {
   /** Session wires need a session once it is open, unless we serve them without. */
   check(conversation: Conversation, revision: Revision, method: string): void {
     if (conversation.connection !== undefined || conversation.session !== undefined || method === 'initialize') return
-    if (revision.http.session && revision.id !== 's3' && this.#options.sessions !== false) throw sessionMissing()
+    if (revision.http.sessionRequired && this.#options.sessions !== false) throw sessionMissing()
   }
 
   /** The conversation to which a posted response or batch belongs. */

@@ -7,4 +7,5 @@ export const rev20250326 = sessionRevision({
   base: '2025-06-18',
   ordinal: 1,
   batch: true,
+  http: { authorizesItself: true },
 })

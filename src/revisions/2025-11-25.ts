@@ -7,5 +7,6 @@ export const rev20251125 = sessionRevision({
   base: undefined,
   ordinal: 3,
   unknownId: 'omit',
-  http: { prime: true, headers: () => ({ 'mcp-protocol-version': '2025-11-25' }) },
+  extensionsIn: 'extensions',
+  http: { prime: true, announcesPkce: true, headers: () => ({ 'mcp-protocol-version': '2025-11-25' }) },
 })

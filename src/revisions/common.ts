@@ -37,6 +37,9 @@ const statuses: Partial<Record<CommonKind, number>> = {
 
 const sessionHttp: HttpPolicy = {
   session: true,
+  sessionRequired: true,
+  authorizesItself: false,
+  announcesPkce: false,
   resume: true,
   prime: false,
   disconnectCancels: false,
@@ -45,7 +48,7 @@ const sessionHttp: HttpPolicy = {
 }
 
 type SessionRevision = Pick<Revision, 'id' | 'wire' | 'base' | 'ordinal'> &
-  Partial<Pick<Revision, 'batch' | 'unknownId' | 'asks' | 'wrongArguments' | 'answersCancelled'>> & {
+  Partial<Omit<Revision, 'era' | 'errors' | 'http'>> & {
     errors?: Partial<Record<CommonKind, number>>
     http?: Partial<HttpPolicy>
   }
@@ -54,10 +57,15 @@ type SessionRevision = Pick<Revision, 'id' | 'wire' | 'base' | 'ordinal'> &
 export function sessionRevision(parts: SessionRevision): Revision {
   return {
     era: 'session',
+    dialect: false,
     batch: false,
     unknownId: 'null',
     asks: 'push',
     wrongArguments: 'result',
+    pages: true,
+    detailedCapabilities: true,
+    extensionsIn: 'experimental',
+    logLevelBy: 'session',
     answersCancelled: false,
     cancels: () => 'notify',
     ...parts,

@@ -50,10 +50,10 @@ export class Spoken {
   constructor(ids: readonly RevisionId[] = officialRevisions) {
     if (ids.length === 0) throw new TypeError('revisions: [] leaves nothing to speak; list at least one, or leave the option out')
     this.all = ids.map(revisionById)
-    const official = this.all.filter(revision => revision.id !== 's3')
+    const official = this.all.filter(revision => !revision.dialect)
     this.sessions = newestFirst(official.filter(revision => revision.era === 'session'))
     this.requests = newestFirst(official.filter(revision => revision.era === 'request'))
-    this.dialect = this.all.find(revision => revision.id === 's3')
+    this.dialect = this.all.find(revision => revision.dialect)
     this.#byWire = new Map(official.map(revision => [revision.wire, revision]))
   }
 
@@ -153,7 +153,7 @@ export function versionHeader(caller: Caller): string | undefined {
 
 /** On session wires the header may be absent, but not name what nobody speaks. The dialect has no such header. */
 export function checkVersionHeader(header: string | undefined, spoken: Spoken, pinned: Revision | undefined): void {
-  if (header === undefined || pinned?.id === 's3' || spoken.byWire(header) !== undefined) return
+  if (header === undefined || pinned?.dialect || spoken.byWire(header) !== undefined) return
   const known = spoken.wires.join(', ')
   throw new McpError('version-unsupported', `The header MCP-Protocol-Version says "${clip(header)}"; spoken here are ${known}`)
 }

@@ -55,6 +55,12 @@ export type CommonKind =
 export interface HttpPolicy {
   /** Sessions by header, a GET stream and DELETE. */
   readonly session: boolean
+  /** Messages after the handshake must name their session, unless the server serves without sessions. */
+  readonly sessionRequired: boolean
+  /** A server that has no metadata about its authorization is its own authorization server. */
+  readonly authorizesItself: boolean
+  /** An authorization server that does not announce PKCE is taken not to know it. */
+  readonly announcesPkce: boolean
   /** Broken streams continue by GET with Last-Event-ID. */
   readonly resume: boolean
   /** Streams open with an empty event so that they can be left and re-joined at once. */
@@ -77,6 +83,8 @@ export interface Revision {
   readonly era: 'session' | 'request'
   /** Index into per-revision tables. */
   readonly ordinal: number
+  /** A small early dialect beside the official line, told apart by words of its own. */
+  readonly dialect: boolean
   readonly batch: boolean
   /** How an error answers a request whose id could not be read. */
   readonly unknownId: 'omit' | 'null'
@@ -87,6 +95,17 @@ export interface Revision {
    * models read results, and mend what they did. So it is a result wherever a wire allows that.
    */
   readonly wrongArguments: 'result' | 'error'
+  /** Lists come in pages; else everything is sent at once. */
+  readonly pages: boolean
+  /**
+   * Both ends declare feature by feature what they support. Where they cannot, a handful of flags stand for it, and what is not
+   * declared may be there all the same.
+   */
+  readonly detailedCapabilities: boolean
+  /** The member of the capabilities among which extensions are declared; undefined where they have no place. */
+  readonly extensionsIn: 'extensions' | 'experimental' | undefined
+  /** Who says which log messages it wants: a session once, or each request; undefined where there are none. */
+  readonly logLevelBy: 'session' | 'request' | undefined
   /** A cancelled request is still answered. */
   readonly answersCancelled: boolean
   readonly errors: Readonly<Record<CommonKind, number>>

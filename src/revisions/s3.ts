@@ -6,10 +6,15 @@ export const revS3 = sessionRevision({
   wire: '2025-06-18',
   base: '2025-06-18',
   ordinal: 6,
+  dialect: true,
   asks: 'none',
   // It has a number of its own for them.
   wrongArguments: 'error',
+  pages: false,
+  detailedCapabilities: false,
+  extensionsIn: undefined,
+  logLevelBy: undefined,
   answersCancelled: true,
-  http: { resume: false },
+  http: { resume: false, sessionRequired: false },
   errors: { 'header-mismatch': -32603, 'capability-missing': -32603, 'version-unsupported': -32603 },
 })

@@ -7,7 +7,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
 import { movedTo } from './binding.ts'
 import { AuthorizationError } from './failure.ts'
-import type { OutboundContext } from './options.ts'
+import { type OutboundContext, speaksWith } from './options.ts'
 import { type AuthorizationServer, readServerMetadata } from './protocol.ts'
 
 /** What is known of where tokens for a server come from. */
@@ -133,8 +133,8 @@ async function readServer(place: string, issuer: string, looking: Looking): Prom
 
 /** 2025-03-26 basic/authorization: the server is its own authorization server, at the root of its origin. */
 async function oldServer(looking: Looking): Promise<DiscoveredAuthorization> {
-  const { server, revisions } = looking.context
-  if (!revisions.includes('2025-03-26')) {
+  const { server } = looking.context
+  if (!speaksWith(looking.context, 'authorizesItself')) {
     throw new AuthorizationError(
       'resource-metadata',
       'The server wants a token but has no metadata that says whose (RFC 9728); only revision 2025-03-26 goes without',

@@ -6,7 +6,7 @@ import { type Browser, redirectUriOf, visit } from './browser.ts'
 import { authenticationBy, methodToRegister, secretMethod } from './client-authentication.ts'
 import type { DiscoveredAuthorization, OAuthScopes } from './discovery.ts'
 import { AuthorizationError } from './failure.ts'
-import { type OutboundContext, speaksSince } from './options.ts'
+import { type OutboundContext, speaksWith } from './options.ts'
 import {
   type AuthServerLink,
   checkReturn,
@@ -76,10 +76,10 @@ export function codeGrant(options: CodeOptions): OAuthGrant {
   }
 }
 
-/** S256, or nothing. From 2025-11-25 on a server that does not say that it knows it is taken not to. */
+/** S256, or nothing. On newer revisions a server that does not say that it knows it is taken not to. */
 function checkPkce({ server, old }: DiscoveredAuthorization, context: OutboundContext): void {
   const methods = server.code_challenge_methods_supported
-  const mustSay = !old && speaksSince(context, '2025-11-25')
+  const mustSay = !old && speaksWith(context, 'announcesPkce')
   if (methods === undefined ? !mustSay : methods.includes('S256')) return
   throw new AuthorizationError(
     'pkce',

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
 import type { Duration } from '../../core/duration.ts'
 import type { Outbound } from '../../core/outbound.ts'
+import { revisions } from '../../revisions/index.ts'
 import type { Browser } from './browser.ts'
 import type { SigningAlgorithm, SigningKey } from './keys.ts'
 import type { TokenStorage } from './storage.ts'
@@ -110,7 +111,7 @@ export interface ClientAuthorization {
   authorizer(context: AuthorizationContext): Credentials
 }
 
-/** Whether a revision as new as this one is spoken. */
-export function speaksSince({ revisions }: AuthorizationContext, first: string): boolean {
-  return revisions.some(id => id.startsWith('draft-') || (/^\d/.test(id) && id >= first))
+/** Whether the client speaks a revision with this rule of authorization. */
+export function speaksWith({ revisions: spoken }: AuthorizationContext, rule: 'authorizesItself' | 'announcesPkce'): boolean {
+  return revisions.some(({ id, http }) => http[rule] && spoken.includes(id))
 }

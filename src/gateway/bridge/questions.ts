@@ -2,7 +2,7 @@
 import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
-import { elicit, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
+import { elicit, formFits, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
 import { listRoots } from '../../features/mcp/roots/messages.ts'
 import { askRoots } from '../../features/mcp/roots/server.ts'
 import { createMessage, type SamplingParams } from '../../features/mcp/sampling/messages.ts'
@@ -53,8 +53,7 @@ async function passElicitation(
   options: { readonly key: string; readonly signal: AbortSignal },
 ): Promise<unknown> {
   const mode = params['mode'] === 'url' ? 'url' : 'form'
-  const { revision } = exchange.peer
-  const fits = mode === 'url' || revision.id !== '2025-06-18' || !hasLists(params['requestedSchema'])
+  const fits = mode === 'url' || formFits(exchange.peer.revision, params['requestedSchema'])
   const message = params['message'] as string
   // Not every wire has one; whoever is asked again must find the same.
   const named =
@@ -68,12 +67,6 @@ async function passElicitation(
     allowed: takesElicitation(exchange.peer, mode) && fits,
     accepts: value => isRecord(value) && ['accept', 'decline', 'cancel'].includes(value['action'] as string),
   })
-}
-
-/** 2025-06-18 has no lists in forms. */
-function hasLists(schema: unknown): boolean {
-  const properties = isRecord(schema) ? schema['properties'] : undefined
-  return isRecord(properties) && Object.values(properties).some(field => isRecord(field) && field['type'] === 'array')
 }
 
 const declarations: Capabilities[] = []

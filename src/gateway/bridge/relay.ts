@@ -55,7 +55,7 @@ function isPassed(key: string): boolean {
 
 /** Where each request says which log it wants: what this caller wants, and what a session hears that never said. */
 function logMeta(passed: Params | undefined, { peer }: Exchange, wanted: LogLevel | undefined): Params | undefined {
-  const level = wanted ?? (peer.revision.era === 'session' && peer.revision.id !== 's3' ? 'info' : undefined)
+  const level = wanted ?? (peer.revision.logLevelBy === 'session' ? 'info' : undefined)
   if (level === undefined) return passed
   return passed === undefined ? levelMeta(level) : { ...passed, [logLevelKey]: level }
 }

@@ -2,6 +2,7 @@
 import { Client } from '../../client/client.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { declared } from '../../engine/extensions.ts'
+import { completesUnannounced } from '../../features/mcp/completion/messages.ts'
 import type { Prompt } from '../../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../../features/mcp/resources/messages.ts'
 import { tasksExtension } from '../../features/mcp/tasks/messages.ts'
@@ -60,8 +61,10 @@ export async function readOffer(
   tools: () => Promise<readonly Tool[]>,
   failed: (list: string, error: unknown) => void,
 ): Promise<Offer> {
-  const { capabilities, revision } = client
-  const has = (name: string): boolean => isRecord(capabilities[name]) || revision === 's3'
+  const { capabilities } = client
+  const { session } = Client.caller(client)
+  const { revision } = session.opened
+  const has = (name: string): boolean => isRecord(capabilities[name]) || !revision.detailedCapabilities
   const unread: Unread[] = []
   const list = async <T>(name: string, key: keyof T, read: () => Promise<readonly T[]>): Promise<readonly T[]> => {
     try {
@@ -81,9 +84,8 @@ export async function readOffer(
     has('resources') ? list('resource templates', 'uriTemplate', () => gathered(client.resourceTemplates())) : [],
     has('prompts') ? list('prompts', 'name', () => gathered(client.prompts())) : [],
   ])
-  // The first wire has the method and no word for it.
-  const completes = isRecord(capabilities['completions']) || revision === '2024-11-05'
-  const { peer } = Client.caller(client).session.opened.conversation
+  const completes = isRecord(capabilities['completions']) || completesUnannounced(revision)
+  const { peer } = session.opened.conversation
   const tasks = isRecord(capabilities['extensions']) && isRecord(capabilities['extensions'][tasksExtension])
   const stateful = peer !== undefined && declared(peer, stateExtension) !== undefined
   const direct = directIn(capabilities)

@@ -87,11 +87,13 @@ const besideMs = 15_000
 /** A call ends by itself when its caller has gone; this only bounds what nobody waits for. */
 const callMs = 600_000
 
-/** The lists of whose changes it tells. The dialect does without saying so. */
-function announcedBy({ capabilities, revision }: Client): readonly ChangeKind[] {
+/** The lists of whose changes it tells: where capabilities have no details, it does so without a word. */
+function announcedBy(client: Client): readonly ChangeKind[] {
+  const { capabilities } = client
+  const { detailedCapabilities } = Client.caller(client).session.opened.revision
   const tells = (kind: string): boolean => {
     const said = capabilities[kind]
-    return revision === 's3' || (isRecord(said) && said['listChanged'] === true)
+    return !detailedCapabilities || (isRecord(said) && said['listChanged'] === true)
   }
   return (['tools', 'prompts', 'resources'] as const).filter(tells)
 }

@@ -80,7 +80,7 @@ export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
 }
 
 function shown(sets: readonly OfferedSet[], revision: Revision, dialect: HostDialect | undefined): Record<string, unknown> {
-  if (revision.id === 's3') return {}
+  if (revision.extensionsIn === undefined) return {}
   const said = declare(sets, dialect)
   const experimental = { [mcplName]: said }
   return revision.era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: said } }

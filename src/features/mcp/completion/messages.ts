@@ -3,7 +3,7 @@ import { everyId, request } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { dictionary, object, optional, string, tagged } from '../../../jsonrpc/shape.ts'
-import type { Wire } from '../../../revisions/index.ts'
+import type { Revision, Wire } from '../../../revisions/index.ts'
 import type { Reference } from '../authorization/messages.ts'
 import { without } from '../content/messages.ts'
 
@@ -57,6 +57,11 @@ export const complete = request<CompletionResult>()({
   paramsDown: { '2025-03-26': plain },
   paramsUp: { '2025-03-26': plain },
 })
+
+/** The first wire has the method, but no capability to announce it by. */
+export function completesUnannounced({ id }: Revision): boolean {
+  return id === '2024-11-05'
+}
 
 /** Below 2025-06-18 a question stands alone, and what it refers to has no title. */
 function plain(params: Wire): Wire {

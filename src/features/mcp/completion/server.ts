@@ -11,7 +11,7 @@ import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { promptsPort } from '../prompts/messages.ts'
 import { ratesPort } from '../rates/messages.ts'
 import { resourcesPort } from '../resources/messages.ts'
-import { type Completers, type Completion, type CompletionResult, complete, maxValues } from './messages.ts'
+import { type Completers, type Completion, type CompletionResult, complete, completesUnannounced, maxValues } from './messages.ts'
 
 interface CompletionOptions<C> {
   /** The arguments of a prompt; undefined if there is no such prompt. */
@@ -45,8 +45,8 @@ function completionServer<C>(options: CompletionOptions<C>): Side {
   const { offered } = options
   return {
     handlers: [[complete, { offered, execute: (exchange: Exchange) => answer(exchange, options) }]],
-    // The first wire has the method, but no capability to announce it by.
-    capabilities: ({ id }) => (offered() && id !== '2024-11-05' && id !== 's3' ? { completions: {} } : {}),
+    capabilities: revision =>
+      offered() && revision.detailedCapabilities && !completesUnannounced(revision) ? { completions: {} } : {},
   }
 }
 

@@ -8,7 +8,15 @@ import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.
 import type { Revision } from '../../../revisions/index.ts'
 import { questionHandlers } from '../input-required/messages.ts'
 import { AwaitedPages, pageHost, pagesIn, secretFields } from './caution.ts'
-import { type ElicitResult, earlierAnswers, elicit, elicitationComplete, elicitationErrors, isElicitResult } from './messages.ts'
+import {
+  type ElicitResult,
+  earlierAnswers,
+  elicit,
+  elicitationComplete,
+  elicitationErrors,
+  hasElicitationModes,
+  isElicitResult,
+} from './messages.ts'
 
 /** A question for the user. */
 export type Question =
@@ -138,8 +146,8 @@ export function elicitationSide(options: ElicitationSideOptions): ElicitationSid
 }
 
 function declared(revision: Revision, url: boolean): Record<string, unknown> {
-  if (revision.id === '2024-11-05' || revision.id === '2025-03-26' || revision.id === 's3') return {}
-  if (revision.id === '2025-06-18') return { elicitation: {} }
+  if (!elicit.in.includes(revision.id)) return {}
+  if (!hasElicitationModes(revision)) return { elicitation: {} }
   return { elicitation: url ? { form: {}, url: {} } : { form: {} } }
 }
 

@@ -3,7 +3,7 @@ import { type ExtensionPoint, extensionPoint } from '../../../engine/client-feat
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, optional, record, string, tagged } from '../../../jsonrpc/shape.ts'
-import type { Peer, Wire } from '../../../revisions/index.ts'
+import type { Peer, Revision, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
 export type ElicitValue = string | number | boolean | readonly string[]
@@ -61,11 +61,23 @@ export function isYesNo(value: unknown): value is ElicitResult {
   return isElicitResult(value) && (value.action !== 'accept' || typeof value.content?.['confirm'] === 'boolean')
 }
 
-/** Whether a client takes such questions. Forms are what a bare `elicitation: {}` declares; pages must be named, and 2025-06-18 has none. */
+/** 2025-06-18 has forms alone, whose fields hold no lists. */
+export function hasElicitationModes({ id }: Revision): boolean {
+  return id !== '2025-06-18'
+}
+
+/** Whether a form can be asked on a wire: not every one knows fields that hold lists. */
+export function formFits(revision: Revision, schema: unknown): boolean {
+  if (hasElicitationModes(revision)) return true
+  const fields = isRecord(schema) ? schema['properties'] : undefined
+  return !(isRecord(fields) && Object.values(fields).some(field => isRecord(field) && field['type'] === 'array'))
+}
+
+/** Whether a client takes such questions. Forms are what a bare `elicitation: {}` declares; pages must be named. */
 export function takesElicitation({ capabilities, revision }: Peer, mode: 'form' | 'url'): boolean {
   const declared = capabilities['elicitation']
   if (!isRecord(declared) || !elicit.in.includes(revision.id)) return false
-  if (mode === 'url') return isRecord(declared['url']) && revision.id !== '2025-06-18'
+  if (mode === 'url') return isRecord(declared['url']) && hasElicitationModes(revision)
   return isRecord(declared['form']) || declared['url'] === undefined
 }
 

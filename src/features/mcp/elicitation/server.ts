@@ -14,6 +14,7 @@ import {
   elicit,
   elicitationComplete,
   elicitationErrors,
+  formFits,
   isElicitResult,
   isYesNo,
   takesElicitation,
@@ -89,8 +90,7 @@ export async function elicitForm<S extends Schema>(
   const { message, schema, key, task, ...options } = question
   const compiled = schema === undefined ? undefined : compileSchema(schema)
   const requestedSchema = compiled === undefined ? empty : flat(compiled.json)
-  const allowed =
-    takesElicitation(exchange.peer, 'form') && !(exchange.peer.revision.id === '2025-06-18' && hasLists(requestedSchema))
+  const allowed = takesElicitation(exchange.peer, 'form') && formFits(exchange.peer.revision, requestedSchema)
   const answer = await exchange.ask(
     elicit,
     { mode: 'form', message, requestedSchema },
@@ -183,9 +183,4 @@ function flat(json: Readonly<Record<string, unknown>>): Readonly<Record<string, 
     }
   }
   return { type, properties, ...(required === undefined ? {} : { required }) }
-}
-
-function hasLists(schema: Readonly<Record<string, unknown>>): boolean {
-  const properties = schema['properties']
-  return isRecord(properties) && Object.values(properties).some(field => isRecord(field) && field['type'] === 'array')
 }

@@ -2,7 +2,7 @@
 import { notification, request, requestIds, sessionIds } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, record, string } from '../../../jsonrpc/shape.ts'
-import type { Capabilities, Implementation, Wire } from '../../../revisions/index.ts'
+import type { Capabilities, Implementation, Revision, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
 /** What a server can have and say so. */
@@ -89,6 +89,11 @@ export const discover = request<DiscoverResult>()({
   params: record,
   resultDown: { 'draft-2026-v1': result => without(result, 'ttlMs', 'cacheScope') },
 })
+
+/** The draft names the server in the body of this result; later every result names it in `_meta`. */
+export function discoverNamesServer({ id }: Revision): boolean {
+  return id === 'draft-2026-v1'
+}
 
 export const ping = request<Record<string, never>>()({
   name: 'ping',

@@ -6,7 +6,17 @@ import type { Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Implementation } from '../../../revisions/index.ts'
-import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
+import {
+  discover,
+  discoverNamesServer,
+  exit,
+  type InitializeResult,
+  initialize,
+  initialized,
+  initializedDialect,
+  ping,
+  shutdown,
+} from './messages.ts'
 
 /** The options of `createServer` for it. */
 export interface LifecycleServerOptions {
@@ -50,7 +60,7 @@ export function lifecycleServer(options: LifecycleOptions): Side {
           capabilities: engine.capabilities(peer.revision, caller, peer),
           ...more,
           ...options.cache,
-          ...(peer.revision.id === 'draft-2026-v1' ? { serverInfo: engine.info } : {}),
+          ...(discoverNamesServer(peer.revision) ? { serverInfo: engine.info } : {}),
         }),
       ],
       [ping, () => ({})],

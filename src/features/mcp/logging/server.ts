@@ -48,13 +48,13 @@ function loggingServer(): Side {
       ],
     ],
     memories: [level],
-    capabilities: revision => (revision.id === 's3' ? {} : { logging: {} }),
+    capabilities: ({ logLevelBy }) => (logLevelBy === undefined ? {} : { logging: {} }),
   }
 }
 
 /** The least severe level that this caller has asked for; undefined where it has not. */
 export function wantedLevel({ peer, conversation }: Exchange): LogLevel | undefined {
-  return peer.revision.era === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.remembered(level)?.least
+  return peer.revision.logLevelBy === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.remembered(level)?.least
 }
 
 /** False when the client does not want to hear it, or `allow` says that it is too much. */

@@ -138,7 +138,7 @@ function promptsServer<C>({ expected = false, paging, context }: PromptsOptions<
         ],
         [getPrompt, get],
       ],
-      capabilities: ({ id }) => (everOffered && id !== 's3' ? { prompts: { listChanged: true } } : {}),
+      capabilities: ({ detailedCapabilities }) => (everOffered && detailedCapabilities ? { prompts: { listChanged: true } } : {}),
       errors: promptErrors,
     },
   }

@@ -160,8 +160,8 @@ interface Catalogs<C> {
   readonly templates: Catalog<TemplateEntry<C>>
 }
 
-function declared({ id }: Revision): object {
-  return id === 's3' ? {} : { subscribe: true, listChanged: true }
+function declared({ detailedCapabilities }: Revision): object {
+  return detailedCapabilities ? { subscribe: true, listChanged: true } : {}
 }
 
 function handlersOf<C>(

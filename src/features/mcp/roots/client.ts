@@ -48,7 +48,7 @@ export function rootsSide(roots: Roots | undefined): { readonly side: Side; answ
     side: {
       handlers: [[listRoots, { offered: () => roots !== undefined, execute: byHandler('roots', answer) }]],
       capabilities: revision => {
-        if (roots === undefined || revision.id === 's3') return {}
+        if (roots === undefined || !revision.detailedCapabilities) return {}
         return { roots: revision.era === 'session' ? { listChanged: true } : {} }
       },
     },

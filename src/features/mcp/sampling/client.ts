@@ -8,6 +8,7 @@ import type { Revision } from '../../../revisions/index.ts'
 import { questionHandlers } from '../input-required/messages.ts'
 import {
   createMessage,
+  declaresSamplingDetails,
   isSamplingResult,
   type SamplingMessage,
   type SamplingParams,
@@ -84,7 +85,7 @@ export function samplingSide(options: SamplingSideOptions): {
 }
 
 function declared(revision: Revision, { tools, context }: SamplingSideOptions): Record<string, unknown> {
-  if (revision.id !== '2025-11-25' && revision.era !== 'request') return {}
+  if (!declaresSamplingDetails(revision)) return {}
   return { ...(tools && { tools: {} }), ...(context !== undefined && { context: {} }) }
 }
 

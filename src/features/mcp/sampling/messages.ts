@@ -2,7 +2,7 @@
 import { officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { anything, array, number, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
-import type { Wire } from '../../../revisions/index.ts'
+import type { Revision, Wire } from '../../../revisions/index.ts'
 import {
   type AudioContent,
   type ContentBlock,
@@ -98,6 +98,11 @@ export const createMessage = request<SamplingResult>()({
 })
 
 export const samplingErrors = { 'sampling-refused': { default: -1 } }
+
+/** Since 2025-11-25 a client declares whether it takes tools and shares context; before, each was taken to share it. */
+export function declaresSamplingDetails({ id, era }: Revision): boolean {
+  return era === 'request' || id === '2025-11-25'
+}
 
 /** Before 2025-11-25 a message held exactly one block: each block becomes a message of its own. */
 function singleBlocks(params: Wire): Wire {

@@ -6,7 +6,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { type TaskWish, tasksPort } from '../tasks/messages.ts'
-import { createMessage, type SamplingParams, type SamplingResult } from './messages.ts'
+import { createMessage, declaresSamplingDetails, type SamplingParams, type SamplingResult } from './messages.ts'
 
 interface SampleOptions extends CallOptions {
   readonly key?: string
@@ -42,7 +42,7 @@ export function sample(
   const declared = exchange.peer.capabilities['sampling']
   const withTools = params.tools !== undefined || params.toolChoice !== undefined
   const allowed = isRecord(declared) && (!withTools || isRecord(declared['tools']))
-  const old = exchange.peer.revision.era === 'session' && exchange.peer.revision.id !== '2025-11-25'
+  const old = !declaresSamplingDetails(exchange.peer.revision)
   const { includeContext, ...rest } = params
   const keep =
     includeContext !== undefined && (includeContext === 'none' || old || (isRecord(declared) && isRecord(declared['context'])))

@@ -40,7 +40,7 @@ export function dialectChanges(offered: Offered): DialectChanges {
     layer: {
       stage: 'execute',
       methods: [listTools.name, listResources.name],
-      in: ['s3'],
+      in: toolsChangedDialect.in,
       run: ({ engine, route, conversation }, next) => {
         const isTools = route.method.name === listTools.name
         const current = isTools ? undefined : resourcesFor(engine, conversation, offered)

@@ -16,7 +16,7 @@ import { toolsChanged, toolsPort } from '../tools/messages.ts'
 import { dialectChanges, type Offered } from './dialect.ts'
 import { listKind, updateKind } from './kinds.ts'
 import { type Lapsing, type ListenerLimits, Listeners, type ListenKind } from './listeners.ts'
-import { listen, subscriptionsPort } from './messages.ts'
+import { listen, subscriptionsPort, tellsDifferences } from './messages.ts'
 
 type ListName = 'tools' | 'prompts' | 'resources'
 
@@ -108,7 +108,7 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
     const method = lists[list]
     const notices = engine.hearers?.(list) ?? everybody
     for (const conversation of hearers(engine)) {
-      if (conversation.peer?.revision.id === 's3') {
+      if (conversation.peer !== undefined && tellsDifferences(conversation.peer.revision)) {
         if (list !== 'prompts') dialect[list](engine, conversation)
       } else if (notices(conversation.caller)) engine.notify(conversation, method, {})
     }
@@ -124,7 +124,7 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
         )
     if (engine.spoken.dialect !== undefined) {
       for (const conversation of hearers(engine))
-        if (conversation.peer?.revision.id === 's3')
+        if (conversation.peer !== undefined && tellsDifferences(conversation.peer.revision))
           told(askerIn(conversation), false, () => dialect.updated(engine, conversation, uri))
     }
     for (const [send, exchange] of updates.of(uri))

@@ -109,6 +109,8 @@ export function isTerminal(status: TaskStatus): boolean {
 
 /** The wires of the core form. */
 export const coreIds: readonly RevisionId[] = ['2025-11-25', 'draft-2026-v1']
+/** The one wire on which servers send requests and tasks are known: its clients run tasks for their server. */
+export const clientTaskIds: readonly RevisionId[] = ['2025-11-25']
 export const extensionIds: readonly RevisionId[] = ['2026-07-28']
 
 const named = object({ taskId: string })

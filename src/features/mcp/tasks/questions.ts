@@ -3,12 +3,19 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
-import type { RevisionId } from '../../../revisions/index.ts'
 import { elicit } from '../elicitation/messages.ts'
 import { createMessage } from '../sampling/messages.ts'
 import { tableLimits } from './eviction.ts'
 import { runAtOnce } from './layer.ts'
-import { cancelCoreTask, getCoreTask, type ListTasksResult, listTasks, taskErrors, taskResult } from './messages.ts'
+import {
+  cancelCoreTask,
+  clientTaskIds,
+  getCoreTask,
+  type ListTasksResult,
+  listTasks,
+  taskErrors,
+  taskResult,
+} from './messages.ts'
 import { cancelCore, look, result, wishedTtl } from './receiver.ts'
 import type { Runner } from './runner.ts'
 import { detailedTask } from './view.ts'
@@ -28,8 +35,6 @@ interface QuestionTasks {
   close(): void
 }
 
-/** The one wire on which servers send requests and tasks are known. */
-const wires: readonly RevisionId[] = ['2025-11-25']
 /** All tasks here are those of the one server at the other end. */
 const owner = 'server'
 const facts = { support: 'optional', pollInterval: 500 } as const
@@ -44,7 +49,7 @@ export function questionTasks({
   const offered = (): boolean => sampling || elicitation
   const answer = (method: Method, does: (runner: Runner, exchange: Exchange) => unknown): [Method, GatedHandler] => {
     return [
-      { ...method, in: wires },
+      { ...method, in: clientTaskIds },
       { offered, execute: async exchange => does(await load.runner(), exchange) },
     ]
   }
@@ -61,12 +66,12 @@ export function questionTasks({
         {
           stage: 'execute',
           methods: [createMessage.name, elicit.name],
-          in: wires,
+          in: clientTaskIds,
           when: ({ params }) => params['task'] !== undefined,
           run: async (exchange, next) => runAtOnce(exchange, facts, next, await load.runner(), wishedTtl(exchange)),
         },
       ],
-      capabilities: ({ id }) => (wires.includes(id) && offered() ? { tasks: declared(sampling, elicitation) } : {}),
+      capabilities: ({ id }) => (clientTaskIds.includes(id) && offered() ? { tasks: declared(sampling, elicitation) } : {}),
       errors: taskErrors,
     },
   }

@@ -18,6 +18,7 @@ import {
   type CallManner,
   type CallToolResult,
   callTool,
+  hasStructuredContent,
   type TaskSupport,
   type ToolAnswer,
   type ToolCallExtension,
@@ -327,9 +328,9 @@ function driven(
   return questions.drive(answer, again, { signal: send.signal, kinds: taskKinds })
 }
 
-/** Before 2025-06-18 a result was text only; where it is the JSON of a value, that is the value. */
+/** Where a result is content only and its text is the JSON of a value, that is the value. */
 function fromText({ opened: { revision } }: ClientSession, { content }: CallToolResult): unknown {
-  if (revision.id !== '2024-11-05' && revision.id !== '2025-03-26') return undefined
+  if (hasStructuredContent(revision)) return undefined
   try {
     return JSON.parse(contentText(content ?? []))
   } catch {

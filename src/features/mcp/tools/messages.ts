@@ -58,7 +58,12 @@ export interface CallToolResult {
 
 /** All official wires carry content blocks; the dialect has one output. */
 export function showsContent(revision: Revision): boolean {
-  return revision.id !== 's3'
+  return !revision.dialect
+}
+
+/** Before 2025-06-18 a result was content alone. */
+export function hasStructuredContent({ id }: Revision): boolean {
+  return id !== '2024-11-05' && id !== '2025-03-26'
 }
 
 const eachTool =

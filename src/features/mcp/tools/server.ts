@@ -181,8 +181,8 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
         [callTool, call],
         [callToolDialect, call],
       ],
-      capabilities: revision =>
-        everOffered && revision.id !== 's3' ? { tools: { listChanged: true } } : everOffered ? { tools: {} } : {},
+      capabilities: ({ detailedCapabilities }) =>
+        everOffered ? { tools: detailedCapabilities ? { listChanged: true } : {} } : {},
       errors: toolErrors,
     },
   }
