@@ -47,6 +47,33 @@ describe('floors', () => {
   })
 })
 
+describe('revision ids', () => {
+  const asks = `\nif (revision.id === '2025-06-18') return {}`
+
+  it('are spelled only by revisions, messages, the kit and tests', () => {
+    const [problem, ...others] = judge({
+      'src/engine/x.ts': asks,
+      'src/revisions/x.ts': asks,
+      'src/features/mcp/x/messages.ts': asks,
+      'src/conformance/x.ts': asks,
+      'src/engine/x.test.ts': asks,
+    })
+    expect(problem).toMatch(/^src\/engine\/x\.ts:2: spells a revision id; make what you ask of it a property/)
+    expect(others).toEqual([])
+  })
+
+  it('may be spelled where the list says so, and only as long as they are', () => {
+    expect(judge({ 'src/testing/connect.ts': asks })).toEqual([])
+    expect(judge({ 'src/testing/connect.ts': 'export {}' })[0]).toContain('spells no revision id any more')
+  })
+
+  it('are no dates of something else', () => {
+    expect(
+      judge({ 'src/engine/x.ts': `const draft = 'https://json-schema.org/draft/2020-12/schema'\nconst day = '2025-01-01'` }),
+    ).toEqual([])
+  })
+})
+
 describe('places', () => {
   it('refuses a file outside every room', () => {
     expect(judge({ 'src/index.ts': '', 'src/attic/x.ts': '' })).toEqual([
