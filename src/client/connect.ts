@@ -1,9 +1,11 @@
 /** `connect`: folds the list of features into a client and opens it, whatever the server speaks. */
-
-import { realClock } from '../core/clock.ts'
+import { type Clock, realClock } from '../core/clock.ts'
+import type { Credentials } from '../core/credentials.ts'
 import { unlessAborted } from '../core/deadlines.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import { checkLogOption, logFrom, type Trace, traceInto } from '../core/log.ts'
+import { checkOptions, type OptionKind } from '../core/options.ts'
+import type { Outbound } from '../core/outbound.ts'
 import { secretValues } from '../core/redact.ts'
 import { version } from '../core/version.ts'
 import { Engine } from '../engine/engine.ts'
@@ -11,10 +13,8 @@ import { clientLimits } from '../engine/limits.ts'
 import { incompatibleHandshake } from '../features/mcp/tools/incompatible.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { Spoken } from '../revisions/index.ts'
-import { authorizerOf } from './authorizing.ts'
-import { checkConnectOptions } from './check-options.ts'
 import { Client } from './client.ts'
-import { featuresFor } from './features.ts'
+import { clientFeatures, featuresFor } from './features.ts'
 import { type ClientOwnKit, installClientFeatures } from './kit.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
@@ -199,4 +199,91 @@ async function open(probe: ProbeOptions, kit: ClientOwnKit): Promise<Session> {
   } finally {
     signal?.removeEventListener('abort', stop)
   }
+}
+
+// Turns the option `auth` into what carriers ask for credentials.
+
+interface AuthorizingFacts {
+  readonly clock: Clock
+  readonly clientName: string
+  readonly revisions: readonly string[]
+  readonly trace: (event: string, detail: unknown) => void
+  /** Told that the server got other credentials than before: they may be another's. */
+  readonly replaced: () => void
+}
+
+/** One authorizer for one client, whatever connections it opens to its server. */
+function authorizerOf(
+  target: Target,
+  options: ConnectOptions,
+  { replaced, ...facts }: AuthorizingFacts,
+): Credentials | undefined {
+  const { auth, headers = {} } = options
+  if (auth === undefined) return undefined
+  if (typeof target !== 'string' && !(target instanceof URL)) {
+    throw new TypeError('The option auth is for servers with an address; give a command its credentials by env')
+  }
+  if (Object.keys(headers).some(name => name.toLowerCase() === 'authorization')) {
+    throw new TypeError('Give either the option auth or headers.authorization, not both')
+  }
+  const server = serverAddress(new URL(target))
+  return noticing(auth.authorizer({ ...facts, server, reach: allow => lazyOutbound(server, allow) }), replaced)
+}
+
+function noticing(inner: Credentials, replaced: () => void): Credentials {
+  return {
+    headers: (method, url) => inner.headers(method, url),
+    refused: async refusal => {
+      await inner.refused(refusal)
+      replaced()
+    },
+    answered: header => inner.answered?.(header),
+  }
+}
+
+/** Authorization speaks of HTTP, also where a WebSocket is opened by it. */
+function serverAddress(target: URL): URL {
+  const server = new URL(target.href.replace(/^ws/, 'http'))
+  server.hash = ''
+  return server
+}
+
+/** Loaded with the first address that a server names. */
+function lazyOutbound(server: URL, allow: readonly string[]): Outbound {
+  let loaded: Promise<Outbound> | undefined
+  return async (url, request) => {
+    loaded ??= import('./outbound.ts').then(({ outboundFor }) => outboundFor(server, allow))
+    return (await loaded)(url, request)
+  }
+}
+
+// What a program that no compiler helps may have misspelt in the options of `connect`.
+
+/** Those of the connection itself. */
+const own: Readonly<Partial<Record<keyof ConnectOptions, OptionKind>>> = {
+  info: 'object',
+  revisions: 'list',
+  relay: 'object',
+  profile: 'any',
+  extensions: 'object',
+  auth: 'any',
+  headers: 'object',
+  wrap: 'function',
+  fetch: 'function',
+  timeout: 'any',
+  startTimeout: 'any',
+  probeTimeout: 'any',
+  live: 'object',
+  limits: 'object',
+  log: 'any',
+  onTrace: 'function',
+  clock: 'object',
+  signal: 'object',
+}
+
+const kinds: Readonly<Record<string, OptionKind>> = Object.assign({}, ...clientFeatures.map(({ options }) => options), own)
+
+/** Throws where an option is unknown or of another kind. */
+function checkConnectOptions(options: unknown): void {
+  checkOptions('connect', options, kinds)
 }

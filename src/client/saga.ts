@@ -8,8 +8,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
-import { type SagaReport, sagaReport } from './saga-report.ts'
-import { owner, Sagas, type SagasOptions } from './sagas.ts'
+import { owner, type SagaReport, Sagas, type SagasOptions, sagaReport } from './sagas.ts'
 
 /** How a step is taken back: by a call on the same server. */
 export interface SagaUndo {

@@ -3,16 +3,24 @@ import { type Clock, realClock } from '../core/clock.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
 import { abandon, isIdle, listedUnits, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
-import { compensationKey, isEnded, type Step, type Undone, unfinishedKey } from '../core/journal/unit.ts'
+import {
+  compensationKey,
+  isEnded,
+  type Step,
+  type StepFailure,
+  type StepStatus,
+  type Undone,
+  type UnitStatus,
+  unfinishedKey,
+} from '../core/journal/unit.ts'
 import { type UnitReport, Units } from '../core/journal/units.ts'
 import { type Problem, problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/classify.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { Params } from '../jsonrpc/message.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import { storeWithin } from '../stores/within.ts'
 import type { Client } from './client.ts'
-import { stepServer } from './saga-report.ts'
 
 export interface SagasOptions {
   /** Where the log is kept; what a crash must not lose belongs into one that lasts. */
@@ -151,4 +159,44 @@ export class Sagas {
 
 function failed({ code, message, category }: Problem): Undone {
   return { status: 'failed', code, message, category }
+}
+
+// How a saga ended, step by step, with the server of each.
+
+export interface SagaStepReport {
+  readonly id: string
+  readonly server: string
+  readonly tool: string
+  /** `indeterminate`: begun, and nobody knows how it ended. `irreversible`: done, and nothing can take it back. */
+  readonly status: StepStatus
+  readonly error: StepFailure | undefined
+}
+
+export interface SagaReport {
+  readonly id: string
+  /** `partially_rolled_back`: some steps could not be taken back; they say why. */
+  readonly status: UnitStatus
+  readonly reason: string | undefined
+  /** In the order in which they began. */
+  readonly steps: readonly SagaStepReport[]
+}
+
+export function sagaReport({ unit, steps }: UnitReport): SagaReport {
+  return {
+    id: unit.id,
+    status: unit.status,
+    reason: unit.reason,
+    steps: steps.map(step => ({
+      id: step.id,
+      server: stepServer(step),
+      tool: step.target,
+      status: step.status,
+      error: step.failure,
+    })),
+  }
+}
+
+/** Where a step was made, and is taken back. */
+function stepServer({ authority }: Step): string {
+  return isRecord(authority) ? String(authority['server']) : ''
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Exchange } from './exchange.ts'
-import { layerFilter } from './layer-filter.ts'
 import type { Layer } from './stages.ts'
+import { layerFilter } from './stages.ts'
 
 const exchangeOf = (name: string, meta?: Record<string, unknown>, carried?: Record<string, string>): Exchange =>
   ({ params: { name }, meta, carried }) as unknown as Exchange

@@ -1,14 +1,15 @@
 /** `createGateway`: one server for clients, made of what many servers offer. */
 import type { ResourceAuthorization } from '../auth/resource/options.ts'
-import { realClock } from '../core/clock.ts'
+import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import type { Auth } from '../server/auth.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
 import type { Server } from '../server/server.ts'
+import { openStore } from '../stores/open.ts'
+import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
 import type { Gateway, UpstreamStatus } from './gateway.ts'
-import { openGatewayStore } from './gateway-store.ts'
 import { drained, tellMs } from './ops/drain.ts'
 import { type HealthParts, healthPages } from './ops/health.ts'
 import { makeOperatorKey } from './ops/operator-key.ts'
@@ -151,4 +152,17 @@ function faceOf(server: Server, auth: Auth | undefined): FetchHandler {
     face ??= server.fetchWith({ auth })
     return face(request, info)
   }
+}
+
+// Where a gateway keeps what must last: opened once, for its face and for what it adds, and closed where it opened it.
+
+export interface GatewayStore {
+  readonly store: Store
+  close(): Promise<void>
+}
+
+async function openGatewayStore(option: string | Store | undefined, clock: Clock): Promise<GatewayStore> {
+  if (typeof option === 'object') return { store: option, close: async () => {} }
+  const store = await openStore(option ?? 'memory:', { now: clock.now })
+  return { store, close: () => store.close() }
 }

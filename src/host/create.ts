@@ -1,5 +1,9 @@
 /** `createHost`: puts the rooms of a host together. */
-import type { Note } from '../policy/audit/note.ts'
+
+import { checkOptions, type KindsOf } from '../core/options.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Note } from '../policy/audit/book.ts'
 import { SummedNotes } from '../policy/audit/summed.ts'
 import { createBudgets } from '../policy/budgets/budgets.ts'
 import type { PolicyDecision } from '../policy/decision.ts'
@@ -8,7 +12,6 @@ import { createPolicy, type Policy } from '../policy/policy.ts'
 import { AmbientMessages } from './channels/ambient.ts'
 import { ChannelAnswers } from './channels/answers.ts'
 import { ChannelSignals } from './channels/signals.ts'
-import { checkHostOptions } from './check-options.ts'
 import { HostRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions, push } from './connecting.ts'
 import { type FoundationPort, HostFoundation, waitAtMost } from './foundation.ts'
@@ -218,4 +221,58 @@ function noteOfDecision({ kind, asked, outcome, rule, why, detail }: PolicyDecis
   const { server, featureSet, begunBy, conversation, inferenceId, eventId } = asked
   const cause = begunBy?.kind === 'event' ? begunBy.eventId : undefined
   return { server, featureSet, eventId, inferenceId, conversation, cause, kind, outcome, rule, why, detail }
+}
+
+// What a program that no compiler helps may have misspelt in the options of `createHost`.
+
+const kinds: KindsOf<HostOptions> = {
+  config: 'string',
+  onConfig: 'function',
+  env: 'object',
+  servers: 'object',
+  store: 'any',
+  pins: 'object',
+  audit: 'object',
+  startMs: 'number',
+  onServer: 'function',
+  onConfigFault: 'function',
+  onTrouble: 'function',
+  onNote: 'function',
+  onStderr: 'function',
+  clock: 'object',
+  random: 'function',
+  onSampleReview: 'function',
+  onElicit: 'function',
+  roots: 'list',
+  routes: 'object',
+  model: 'any',
+  system: 'string',
+  policy: 'object',
+  onApproval: 'function',
+  remember: 'any',
+  patience: 'any',
+  budgets: 'list',
+  onBudget: 'function',
+  extract: 'object',
+  inbox: 'object',
+  ambient: 'string',
+  conversationOf: 'function',
+  hooks: 'object',
+  limits: 'object',
+  onTurn: 'function',
+  record: 'string',
+  newId: 'function',
+}
+
+function checkHostOptions(options: HostOptions): void {
+  checkOptions('createHost', options, kinds)
+  const { model = [] } = options
+  for (const one of Array.isArray(model) ? model : [model])
+    if (!isRecord(one) || typeof one['generate'] !== 'function') throw new TypeError(`createHost: model is ${noModel(one)}`)
+}
+
+function noModel(given: unknown): string {
+  const shown = typeof given === 'string' ? `"${clip(given)}"` : 'no model'
+  const named = typeof given === 'string' ? `'${clip(given)}'` : "'…'"
+  return `${shown}; give anthropic({ model: ${named} }), openai({ model: ${named} }), or what has info and generate()`
 }

@@ -1,11 +1,10 @@
 /** `Host`: many servers, one agent. What it knows of each, what they left behind, and why it did what it did. */
 import type { AuditVerdict } from '../core/audit/audit.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
-import type { Explanation } from '../policy/audit/book.ts'
-import type { AuditQuestion, Queried } from '../policy/audit/query.ts'
+import type { AuditQuestion, Explanation, Queried } from '../policy/audit/book.ts'
+import type { SpentOptions, SpentRow } from '../policy/budgets/budgets.ts'
 import { type BudgetStatus, budgetRefusal } from '../policy/budgets/budgets.ts'
 import { checkLimits, isUsers } from '../policy/budgets/limits.ts'
-import type { SpentOptions, SpentRow } from '../policy/budgets/spent.ts'
 import type { HeldTool } from '../policy/pins/pins.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ConfigFault } from './config/read.ts'

@@ -9,7 +9,7 @@ import { type Why, why } from '../core/why.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import type { ServerEvent } from '../features/reliability/events/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { Note } from '../policy/audit/note.ts'
+import type { Note } from '../policy/audit/book.ts'
 import { messageOf, put, type Store } from '../stores/store.ts'
 import type { HostServer } from './servers/server.ts'
 

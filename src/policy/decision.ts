@@ -1,7 +1,7 @@
 /** Decisions that are no verdict of a rule: what somebody answered, what was granted or revoked, which feature sets are on. */
 import { type Why, why } from '../core/why.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { NoteOutcome } from './audit/note.ts'
+import type { NoteOutcome } from './audit/book.ts'
 import { allowFix, wordsFor } from './judge.ts'
 import { begunByText } from './rules/begun-by.ts'
 import type { Asked } from './rules/rule.ts'

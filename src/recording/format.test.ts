@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type FrameLine, frameText, frameValue, keptFrame, lineText, type RecordingLine } from './format.ts'
 import { pathPattern, pathText } from './paths.ts'
 import { readRecording } from './read.ts'
-import { redaction } from './redaction.ts'
+import { redaction } from './writer.ts'
 
 const header = { recording: 1, began: '2026-11-16T00:00:00.000Z', by: 'vivarium test' } as const
 const placed = { at: fc.nat(), connection: fc.nat(50) }

@@ -35,7 +35,7 @@ export type {
   PublishHandler,
   StreamHandler,
   TypingHandler,
-} from '../features/live/channels/handlers.ts'
+} from '../features/live/channels/server.ts'
 export type { RollbackHandler } from '../features/live/checkpoints/server.ts'
 export type { LiveBlock, LiveInput } from '../features/live/content/messages.ts'
 export type { CallCheckpoint } from '../features/live/context.ts'
@@ -48,7 +48,6 @@ export type {
   InjectionInput,
   Reworded,
 } from '../features/live/context-hooks/server.ts'
-export type { Channel, FeatureSetOptions } from '../features/live/feature-set.ts'
 export type { LiveUse } from '../features/live/feature-sets/messages.ts'
 export type { InferenceResult } from '../features/live/inference/messages.ts'
 export type { Inference, InferenceInput as InferInput } from '../features/live/inference/server.ts'
@@ -56,6 +55,7 @@ export type { ModelInfo } from '../features/live/model-info/messages.ts'
 export type { PushAnswer } from '../features/live/push-events/messages.ts'
 export type { Pushed, PushInput } from '../features/live/push-events/server.ts'
 export type { LiveOptions } from '../features/live/server.ts'
+export type { Channel, FeatureSetOptions } from '../features/live/sets.ts'
 export type { CacheOptions } from '../features/mcp/caching/messages.ts'
 export type { Completer } from '../features/mcp/completion/messages.ts'
 export { audio, image, link, resource, text } from '../features/mcp/content/blocks.ts'
@@ -72,8 +72,8 @@ export type {
 export type { Elicited, FormQuestion, UrlQuestion } from '../features/mcp/elicitation/server.ts'
 export type { OfferedKind } from '../features/mcp/lifecycle/messages.ts'
 export type { LogLevel } from '../features/mcp/logging/messages.ts'
-export type { PromptOutput } from '../features/mcp/prompts/result.ts'
-export type { ResourceOutput } from '../features/mcp/resources/contents.ts'
+export type { PromptOutput } from '../features/mcp/prompts/server.ts'
+export type { ResourceOutput } from '../features/mcp/resources/server.ts'
 export type { Root } from '../features/mcp/roots/messages.ts'
 export type { SamplingMessage, SamplingParams, SamplingResult, SamplingTool } from '../features/mcp/sampling/messages.ts'
 export type { TaskFacts, TaskWish } from '../features/mcp/tasks/messages.ts'
@@ -87,8 +87,7 @@ export type { CostFacts, QuotaFacts } from '../features/reliability/cost/facts.t
 export type { CallCost } from '../features/reliability/cost/meter.ts'
 export type { Rate, RateOptions } from '../features/reliability/cost/rates.ts'
 export type { CostOptions } from '../features/reliability/cost/server.ts'
-export type { ReferenceSource } from '../features/reliability/data-references/context.ts'
-export type { ImportedAs, ImportHandler } from '../features/reliability/data-references/importer.ts'
+export type { ImportedAs, ImportHandler, ReferenceSource } from '../features/reliability/data-references/context.ts'
 export { type DataReference, dataReference, dataReferenceSchema } from '../features/reliability/data-references/messages.ts'
 export type {
   Imported,
@@ -103,8 +102,8 @@ export type { FacadePart } from '../features/reliability/facade/messages.ts'
 export type { IntendedCall, IntentOptions } from '../features/reliability/intent/server.ts'
 export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 export type { AuthMethod } from '../features/reliability/manifest/shape.ts'
-export type { MediaFacts } from '../features/reliability/media/facts.ts'
 export { type MediaValue, type ReadMediaOptions, readMedia } from '../features/reliability/media/read.ts'
+export type { MediaFacts } from '../features/reliability/media/server.ts'
 export type {
   PermissionAnswer,
   PermissionRequest,
@@ -128,11 +127,9 @@ export type { Listening } from '../transports/http/listening.ts'
 export type { FeatureSet, ImporterOptions, PromptOptions, ResourceOptions } from './api.ts'
 export type { Auth } from './auth.ts'
 export type { Context, LiveContext } from './context.ts'
-
+export type { AuditControl } from './kit.ts'
 export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { AuditOptions, ServerOptions } from './options.ts'
-
-export type { AuditControl } from './records.ts'
 
 export type { FetchOptions, ServeHttpOptions } from './serve.ts'
 export { createServer, type Server, type ToolOptions } from './server.ts'

@@ -1,10 +1,17 @@
 /** What a server gives its features, and how a list of them becomes one. */
-import { realClock } from '../core/clock.ts'
+
+import type { Audit, AuditReadOptions, AuditVerdict } from '../core/audit/audit.ts'
+import type { AuditLine } from '../core/audit/line.ts'
+import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
+import type { Grants } from '../core/grant/grants.ts'
 import { createSeal } from '../core/handle.ts'
+import type { Journal } from '../core/journal/journal.ts'
 import type { Runners } from '../core/journal/runners.ts'
+import { type Log, logFrom, type Trace, traceInto } from '../core/log.ts'
 import { CallContext } from '../engine/context.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { Exchange } from '../engine/exchange.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import { Ports } from '../engine/ports.ts'
@@ -12,9 +19,7 @@ import type { InstalledFeature, ServerKit } from '../engine/server-feature.ts'
 import type { Layer } from '../engine/stages.ts'
 import { cacheHint } from '../features/mcp/caching/messages.ts'
 import { serverFeatures } from './features.ts'
-import { callLayer, serverLog } from './logging.ts'
 import { limitsOf, type ServerOptions } from './options.ts'
-import { openRecords, type Records } from './records.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
 /** A kit, and what the server itself needs of what it is made of. */
@@ -85,4 +90,136 @@ export function installServerFeatures(kit: ServerOwnKit, options: ServerOptions)
     kit.all.push(...sides)
     return installed
   })
+}
+
+// What a server tells its author: by the log, and raw to who asks for that.
+
+/** Events that mean a mistake in the author's own code; the others are for those who look closer. */
+const mistakes: ReadonlySet<string> = new Set([
+  'internal',
+  'tool-failed',
+  'notification-failed',
+  'authorization',
+  'store-unavailable',
+])
+
+function serverLog({ name, log, secret = [], onTrace }: ServerOptions): { log: Log; trace: Trace } {
+  const chosen = logFrom(log, onTrace === undefined ? 'error' : 'silent').child({ server: name })
+  const write = traceInto(chosen, { mistakes, secrets: typeof secret === 'string' ? [secret] : secret })
+  if (onTrace === undefined) return { log: chosen, trace: write }
+  const both: Trace = (event, detail, caller) => {
+    onTrace(event, detail)
+    write(event, detail, caller)
+  }
+  return { log: chosen, trace: both }
+}
+
+/** Tells of every call: installed only where that is wanted, so that others do not pay for it. */
+function callLayer(log: Log, clock: Clock): Layer {
+  const tell = ({ route, params, peer, caller, correlated, cancelled }: Exchange, began: number, failed: boolean): void => {
+    const { method } = route
+    const name = method.nameParam === undefined ? {} : { name: params?.[method.nameParam] }
+    const { carrier } = caller
+    const id = correlated === undefined ? {} : { correlationId: correlated }
+    log.debug('call', {
+      method: method.name,
+      ...name,
+      revision: peer.revision.id,
+      carrier,
+      ms: clock.now() - began,
+      failed,
+      ...(cancelled && { cancelled }),
+      ...id,
+    })
+  }
+  return {
+    stage: 'enter',
+    run: async (exchange, next) => {
+      const began = clock.now()
+      let failed = true
+      try {
+        const result = await next()
+        failed = false
+        return result
+      } finally {
+        tell(exchange, began, failed)
+      }
+    },
+  }
+}
+
+// What the reliability features write into, one of each for all of them, opened when first needed: the journal, grants, the audit log.
+
+interface Records {
+  readonly journal: () => Promise<Journal>
+  readonly grants: () => Promise<Grants>
+  /** Undefined where there is none: what ends with the process proves nothing. */
+  readonly audit: () => Promise<Audit | undefined>
+  close(): Promise<void>
+}
+
+/** The audit log: decisions that matter, each written with what it decided. */
+export interface AuditControl {
+  /** Lines after a position, or from the oldest that is kept, as far as they fit; 100 unless told otherwise, 1,000 at most. */
+  read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
+  /** Whether all lines are as they were written. */
+  verify(): Promise<AuditVerdict>
+}
+
+function openRecords(options: ServerOptions, store: LazyStore, clock: Clock, trace: Trace): Records {
+  const id = (): string => crypto.randomUUID()
+  const notChained = (error: unknown): void => trace('audit-not-chained', error)
+  const log = lazily(async () => {
+    const [{ Audit: Log }, opened] = await Promise.all([import('../core/audit/audit.ts'), store.open()])
+    const { keep, lines } = options.audit || {}
+    const keepMs = keep === undefined ? {} : { keepMs: toMilliseconds(keep, 'audit.keep') }
+    return new Log({ store: opened, clock, failed: notChained, ...keepMs, ...(lines === undefined ? {} : { keep: lines }) })
+  })
+  const audit = async (): Promise<Audit | undefined> =>
+    options.store === undefined || options.audit === false ? undefined : log.open()
+  const journal = lazily(async () => {
+    const [{ createJournal }, opened, told] = await Promise.all([import('../core/journal/journal.ts'), store.open(), audit()])
+    const { records, length } = options.idempotency ?? {}
+    return createJournal({ store: opened, clock, records, length, audit: told })
+  })
+  const grants = lazily(async () => {
+    const [{ Grants: Book }, opened, told] = await Promise.all([import('../core/grant/grants.ts'), store.open(), audit()])
+    return new Book({ store: opened, clock, id, audit: told })
+  })
+  return {
+    audit,
+    journal: journal.open,
+    grants: grants.open,
+    close: async () => {
+      ;(await journal.opened())?.close()
+      await (await log.opened())?.close().catch(notChained)
+    },
+  }
+}
+
+export function auditControl(open: Records['audit']): AuditControl {
+  const opened = async (): Promise<Audit> => {
+    const audit = await open()
+    if (audit === undefined) throw new TypeError('There is an audit log where the server has a store, and audit is not false')
+    return audit
+  }
+  return {
+    read: async options => (await opened()).read(options),
+    verify: async () => (await opened()).verify(),
+  }
+}
+
+/** What could not be opened now may be there for the next call. */
+function lazily<T>(make: () => Promise<T>): { open(): Promise<T>; opened(): Promise<T | undefined> } {
+  let opening: Promise<T> | undefined
+  return {
+    open: () => {
+      opening ??= make().catch(error => {
+        opening = undefined
+        throw error
+      })
+      return opening
+    },
+    opened: async () => opening?.catch(() => undefined),
+  }
 }

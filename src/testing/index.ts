@@ -1,10 +1,9 @@
 /** For tests, yours and ours: a real client on a real server in memory, transcripts, tapes, and a clock moved by hand. */
 import '../core/required-node.ts'
 
-export type { FaultKind, InjectedFault } from '../recording/faults.ts'
 export type { RecordingHeader } from '../recording/format.ts'
 export type { ClientListener, ClientListenerOptions } from '../recording/listener.ts'
-export type { PlayingOptions } from '../recording/mock-server.ts'
+export type { FaultKind, InjectedFault, PlayingOptions } from '../recording/mock-server.ts'
 export type { ProxyOptions, RecordingProxy } from '../recording/proxy.ts'
 export type { RecordedConnection, RecordedFrame } from '../recording/read.ts'
 export { recordTape, type TapeRecording } from '../recording/record.ts'

@@ -3,12 +3,13 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
 import { partyName } from './binding.ts'
 import { type Browser, redirectUriOf, visit } from './browser.ts'
-import { authenticationBy, methodToRegister, secretMethod } from './client-authentication.ts'
 import type { DiscoveredAuthorization, OAuthScopes } from './discovery.ts'
 import { AuthorizationError } from './failure.ts'
 import { type OutboundContext, speaksWith } from './options.ts'
 import {
+  type AuthorizationServer,
   type AuthServerLink,
+  type ClientAuth,
   checkReturn,
   departFor,
   grantBy,
@@ -18,6 +19,8 @@ import {
   type Parameters,
   redeemCode,
   registerClient,
+  secretInBody,
+  secretInHeader,
   type TokenAnswer,
 } from './protocol.ts'
 import type { AuthorizationRecords, ClientRegistration } from './records.ts'
@@ -269,4 +272,41 @@ function methodGiven(given: unknown, asked: string, secret: string | undefined):
 function isLocal(redirectUri: string): boolean {
   const url = URL.parse(redirectUri)
   return url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || isLoopbackUrl(url)
+}
+
+// How a client proves itself at a token endpoint, chosen by what the authorization server lists.
+
+/** Without a list it is this one (RFC 8414 section 2). */
+const standard = 'client_secret_basic'
+
+function methodsOf(server: AuthorizationServer): readonly string[] {
+  return server.token_endpoint_auth_methods_supported ?? [standard]
+}
+
+/** What to register as: an application on somebody's machine keeps no secrets, unless it is made to. */
+function methodToRegister(server: AuthorizationServer): string {
+  const methods = methodsOf(server)
+  return ['none', standard, 'client_secret_post'].find(method => methods.includes(method)) ?? standard
+}
+
+/** For a client with a secret. */
+export function secretMethod(server: AuthorizationServer): string {
+  const methods = methodsOf(server)
+  return [standard, 'client_secret_post', 'none'].find(method => methods.includes(method)) ?? standard
+}
+
+export function authenticationBy(method: string, secret: string | undefined): ClientAuth {
+  if (method === 'none') return noSecret()
+  if (secret === undefined || secret === '') {
+    throw new AuthorizationError(
+      'registration',
+      `The authorization server wants ${method}, but the client has no secret; give clientSecret`,
+    )
+  }
+  if (method === 'client_secret_basic') return secretInHeader(secret)
+  if (method === 'client_secret_post') return secretInBody(secret)
+  throw new AuthorizationError(
+    'registration',
+    `The authorization server registered the client for ${method}, which is not known here`,
+  )
 }

@@ -4,9 +4,16 @@ import { toMilliseconds } from '../../core/duration.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
 import type { Binding } from './binding.ts'
 import { cli } from './browser.ts'
-import { authenticationBy, secretMethod } from './client-authentication.ts'
 import type { DiscoveredAuthorization } from './discovery.ts'
-import { assertionGrant, codeGrant, credentialsGrant, exchangeForGrant, type OAuthGrant } from './grants.ts'
+import {
+  assertionGrant,
+  authenticationBy,
+  codeGrant,
+  credentialsGrant,
+  exchangeForGrant,
+  type OAuthGrant,
+  secretMethod,
+} from './grants.ts'
 import { signingKey } from './keys.ts'
 import type {
   AuthorizationContext,

@@ -7,9 +7,9 @@ import type { Authorizer, CredentialDenial, Entrance, HeaderReader } from '../..
 import { covers, isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
-import { skewMs } from './claims.ts'
+import { skewMs } from './jwt.ts'
 import { checkResource, type MatchesPrincipal, type ResourceAuthorization, type Settings } from './options.ts'
-import type { TokenAsker } from './question-slots.ts'
+import type { TokenAsker } from './verifier.ts'
 import { createRemembered, createVerifier, tokenFingerprint, type VerifiedTokenCache, type Verifier } from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { toPrincipal } from './claims.ts'
+import { toPrincipal } from './jwt.ts'
 
 const part = fc.string({ unit: 'binary', maxLength: 8 })
 const triple = fc.record({ issuer: part, subject: part, client: fc.option(part, { nil: undefined }) })

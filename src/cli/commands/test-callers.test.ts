@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Result } from '../../conformance/index.ts'
 import { CliError } from '../errors.ts'
-import { judgeCaller, refuseUnheard } from './test-callers.ts'
+import { judgeCaller, refuseUnheard } from './test.ts'
 
 const quiet = { signal: new AbortController().signal, onResult: () => {} }
 

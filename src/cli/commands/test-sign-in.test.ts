@@ -11,7 +11,7 @@ import { openAuthority } from '../../conformance/clients/auth/authority.ts'
 import { createServer } from '../../server/index.ts'
 import { nodeHandler } from '../../server/node-handler.ts'
 import type { Io } from '../io.ts'
-import { tokenFor } from './test-sign-in.ts'
+import { tokenFor } from './test.ts'
 
 const secret = 'a secret for the tokens of a test, long enough'
 

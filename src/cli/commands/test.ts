@@ -4,6 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { connect } from '../../client/index.ts'
 import type { Target } from '../../client/target.ts'
 import {
   allRevisions,
@@ -12,8 +13,11 @@ import {
   exitCodeOf,
   faultOf,
   guardedIn,
+  type JudgeClientOptions,
   type JudgeTarget,
   judge,
+  judgeClient,
+  judgeHost,
   junitOf,
   type Places,
   type Report,
@@ -23,7 +27,7 @@ import {
   tableOf,
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { headersOf } from '../connecting.ts'
+import { authorizationOf, headersOf } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
@@ -31,8 +35,6 @@ import type { Verb, VerbCall } from '../program.ts'
 import { shellWord } from '../shell-words.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
-import { judgeCaller, refuseUnheard } from './test-callers.ts'
-import { tokenFor } from './test-sign-in.ts'
 
 interface TestOptions extends TrustOption {
   readonly format: 'text' | 'json'
@@ -252,4 +254,70 @@ async function write(report: Report, { report: file, junit, badge }: TestOptions
     await mkdir(dirname(path), { recursive: true })
     await writeFile(path, text())
   }
+}
+
+// `vivarium test --client` and `--host`: judges a program that connects, by servers that the kit plays.
+
+interface CallerOptions {
+  readonly client?: string
+  readonly host?: string
+  readonly revision?: readonly RevisionId[]
+  readonly carrier?: readonly Carrier[]
+  readonly only?: RegExp
+}
+
+/** Undefined: neither is asked for. */
+export function judgeCaller(
+  { client, host, revision, carrier, only }: CallerOptions,
+  more: { readonly signal: AbortSignal; readonly onResult: (result: Result) => void },
+): Promise<Report> | undefined {
+  if (client === undefined && host === undefined) return undefined
+  if (client !== undefined && host !== undefined)
+    throw new CliError(
+      1,
+      '--client and --host judge one program each',
+      'vivarium test --client "COMMAND", then vivarium test --host "COMMAND"',
+    )
+  const options: JudgeClientOptions = {
+    ...more,
+    ...(revision === undefined ? {} : { revisions: revision }),
+    ...(carrier === undefined ? {} : { carriers: carrier }),
+    ...(only === undefined ? {} : { only }),
+  }
+  return client === undefined ? judgeHost({ command: host ?? '' }, options) : judgeClient({ command: client }, options)
+}
+
+/** A program that never asked for anything has not failed, where nobody named a revision: it was not judged. */
+export function refuseUnheard(report: Report): Report {
+  const [first] = report.results
+  const isCell = ({ test_id, status }: Result): boolean => test_id.startsWith('cell/') && status === 'skipped'
+  if (first === undefined || !report.results.every(isCell)) return report
+  throw new CliError(
+    4,
+    `The program cannot be judged at any revision. ${clip(first.message, 300)}`,
+    'It is started with the address of a server as its last word, and has to connect to it: try it by hand with one',
+  )
+}
+
+// A token for a server that wants one: of a sign-in that was made before, or of one in the browser where somebody can be asked.
+
+const patienceMs = 300_000
+
+/** The header that lets us in; undefined: there is none to be had, and the guard is all that can be judged. */
+export async function tokenFor(target: Target, headers: Readonly<Record<string, string>>, io: Io): Promise<string | undefined> {
+  const auth = authorizationOf(target, headers, io)
+  if (auth === undefined) return undefined
+  let sent: string | undefined
+  const watched: typeof fetch = (url, init) => {
+    sent = new Headers(init?.headers).get('authorization') ?? sent
+    return fetch(url, init)
+  }
+  try {
+    const signal = AbortSignal.any([io.signal, AbortSignal.timeout(patienceMs)])
+    await using _ = await connect(target, { auth, headers, fetch: watched, signal })
+  } catch {
+    // Whether it lets us in is for the kit to say: a server that fails here may do so for what is judged.
+    return undefined
+  }
+  return sent
 }

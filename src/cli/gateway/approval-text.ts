@@ -1,7 +1,7 @@
 /** How a definition differs from the one that was pinned: each place with what stood there and what stands there now. */
 
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { KeptTool } from '../../policy/pins/held-tools.ts'
+import type { KeptTool } from '../../policy/pins/tool-pins.ts'
 
 const mostLines = 40
 const mostLength = 400

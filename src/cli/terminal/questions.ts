@@ -5,7 +5,7 @@
 
 import { unlessAborted } from '../../core/deadlines.ts'
 import type { ElicitResult } from '../../features/mcp/elicitation/messages.ts'
-import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/elicitation.ts'
+import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/answers.ts'
 import type { OnSampleReview } from '../../host/loop/answers/sampling.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../../policy/approvals/question.ts'

@@ -7,15 +7,16 @@ import { nearest } from '../../core/suggestion.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { Host } from '../../host/host.ts'
+import type { HostConversation } from '../../host/loop/conversation.ts'
 import type { Turn } from '../../host/loop/turn.ts'
+import type { Attachment } from '../../host/loop/user-input.ts'
 import type { HostOptions } from '../../host/options.ts'
-import type { Noted } from '../../policy/audit/note.ts'
+import type { Noted } from '../../policy/audit/book.ts'
 import { commandNamed, commands } from './commands/index.ts'
 import { allResources } from './commands/servers.ts'
-import { type Confirm, createQuestions } from './questions.ts'
+import { type Confirm, createQuestions, type Questions } from './questions.ts'
 import { createInterrupts, LineReader } from './reader.ts'
 import { type Output, Screen } from './screen.ts'
-import type { TerminalSession } from './session.ts'
 import { showTurn } from './show-turn.ts'
 import { brief, say, type TerminalText } from './text.ts'
 import { welcome } from './welcome.ts'
@@ -319,4 +320,29 @@ async function completions(session: TerminalSession, line: string): Promise<read
   if (name === 'servers')
     return session.host.servers.filter(each => each.name.startsWith(rest)).map(each => `/servers ${each.name}`)
   return commands.has(name) ? [] : session.conversation.complete(line)
+}
+
+// What the commands of a terminal work on.
+
+export interface TerminalSession {
+  readonly host: Host
+  readonly conversation: HostConversation
+  readonly screen: Screen
+  readonly questions: Questions
+  /** What goes beside the next message. */
+  readonly attached: Attachment[]
+  /** The last lines that servers wrote on standard error. */
+  readonly stderr: ReadonlyMap<string, readonly string[]>
+  readonly now: () => number
+}
+
+export interface TerminalCommand {
+  readonly name: string
+  /** Other names that people type for it. */
+  readonly aliases?: readonly string[]
+  /** What may stand behind it. */
+  readonly takes?: string
+  readonly about: string
+  /** True: the terminal ends. */
+  run(session: TerminalSession, rest: string): Promise<boolean | undefined>
 }

@@ -2,7 +2,7 @@
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import { serverLine } from './commands/servers.ts'
-import type { TerminalSession } from './session.ts'
+import type { TerminalSession } from './terminal.ts'
 import { brief, say } from './text.ts'
 import { turnName, turnTopic, whyLines } from './words.ts'
 

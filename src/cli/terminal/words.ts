@@ -1,7 +1,7 @@
 /** Sentences that several commands say. */
 import type { Why } from '../../core/why.ts'
 import type { Turn } from '../../host/loop/turn.ts'
-import type { Noted } from '../../policy/audit/note.ts'
+import type { Noted } from '../../policy/audit/book.ts'
 import { brief, type Paint, say, type TerminalText } from './text.ts'
 
 /** Turns are counted from 1 by people. */

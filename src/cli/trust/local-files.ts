@@ -11,8 +11,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { fullyEscaped } from '../terminal/text.ts'
-import { bookOf } from './agreements.ts'
-import { confirmIn, notAgreed, type TrustOption } from './consent.ts'
+import { bookOf, confirmIn, notAgreed, type TrustOption } from './consent.ts'
 
 /** What else is kept changes all the time. */
 const markName = 'made-here'

@@ -9,9 +9,7 @@ import { readManifest } from '../../features/reliability/manifest/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
-import type { Candidate, Found } from './candidate.ts'
-import type { Recommender } from './local.ts'
-import type { Search } from './search.ts'
+import type { Candidate, Found, Recommender, Search } from './search.ts'
 
 export interface FinderOptions {
   /** Manifests at hand, as documents: of servers that the host knows. */

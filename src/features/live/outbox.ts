@@ -1,7 +1,7 @@
 /** The outbox of a server: opened with the first set that pushes or has a channel, and shown to plain hosts as a resource. */
 import { toMilliseconds } from '../../core/duration.ts'
-import type { ChannelMessage, ChannelSent } from './channels/handlers.ts'
 import { channelEventId } from './channels/messages.ts'
+import type { ChannelMessage, ChannelSent } from './channels/server.ts'
 import { EventStore } from './push-events/event-store.ts'
 import { Outbox, type OutboxOptions } from './push-events/outbox.ts'
 import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'

@@ -1,4 +1,6 @@
 /** MCP Live of a server: the features and how they hang together. Loaded with the first feature set. */
+
+import type { Clock } from '../../core/clock.ts'
 import { type Problem, problem } from '../../core/problem.ts'
 import type { CallContext } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
@@ -8,21 +10,17 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { Capabilities } from '../../revisions/index.ts'
 import { takesElicitation } from '../mcp/elicitation/messages.ts'
 import { liveCalls } from './calls.ts'
-import type { ChannelHandlers, ChannelMessage, ChannelOptions, ChannelSent } from './channels/handlers.ts'
+import type { ChannelHandlers, ChannelMessage, ChannelOptions, ChannelSent } from './channels/server.ts'
 import { channelsServer } from './channels/server.ts'
 import { checkpointIds } from './checkpoints/ids.ts'
 import { checkpointsServer, type RollbackHandler } from './checkpoints/server.ts'
 import type { LiveCallContext } from './context.ts'
 import type { Position } from './context-hooks/messages.ts'
 import { type AfterHook, type BeforeHook, hooksServer } from './context-hooks/server.ts'
-import type { FeatureSetOptions } from './feature-set.ts'
 import { liveExtension, notEnabled } from './feature-sets/messages.ts'
-import { SelectedSets, selectedWith, selectionIn } from './feature-sets/selection.ts'
-import { featureSetsServer, select } from './feature-sets/server.ts'
-import { hookWatch } from './hooks.ts'
-import { hostDialectOf, liveIn } from './hosts/dialect.ts'
+import { featureSetsServer, SelectedSets, select, selectedWith, selectionIn } from './feature-sets/server.ts'
 import type { LiveCaller, LiveHost } from './hosts/messages.ts'
-import { createHosts } from './hosts/server.ts'
+import { createHosts, hostDialectOf, liveIn } from './hosts/server.ts'
 import { type Inference, type InferenceInput, inferenceServer } from './inference/server.ts'
 import { listenServer } from './listen/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
@@ -32,7 +30,7 @@ import type { Pushed, PushInput } from './push-events/server.ts'
 import type { Scope } from './scopes/messages.ts'
 import { scopesServer } from './scopes/server.ts'
 import type { LiveParts, LiveTools } from './server.ts'
-import { createSets } from './sets.ts'
+import { createSets, type FeatureSetOptions } from './sets.ts'
 
 export interface LiveRuntime {
   add(name: string, options: FeatureSetOptions): void
@@ -245,6 +243,78 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
 function nobody(): Problem {
   return problem('HOST_MISSING', 'No host that speaks MCP Live is connected', {
     suggestion: 'Connect one that declares experimental.mcpl, or the extension dev.vivarium/live',
+    actor: 'operator',
+  })
+}
+
+// Which hooks are at work: nothing may be inferred on their way (MCP Live 0.2 §10.7), so what wants to waits until they are done.
+
+interface HookWatch {
+  /** `of`: whose hook it is. */
+  during<T>(of: object, run: () => Promise<T>): Promise<T>
+  /** Resolves when no hook of theirs is at work; rejects where the caller itself is one and waits for what it asks. */
+  free(of: object): Promise<void>
+}
+
+/** A hook that still works after this, and wanted to infer something, waits for it. */
+const patienceMs = 2_000
+
+interface Running {
+  active: boolean
+}
+
+type Local = { run<T>(store: Running, fn: () => T): T; getStore(): Running | undefined }
+
+function hookWatch(clock: Clock): HookWatch {
+  const local = follower()
+  const working = new Map<object, { count: number; readonly waiting: Set<() => void> }>()
+  return {
+    during: async (of, run) => {
+      const at = working.get(of) ?? { count: 0, waiting: new Set() }
+      working.set(of, at)
+      at.count++
+      const running = { active: true }
+      try {
+        return await (local === undefined ? run() : local.run(running, run))
+      } finally {
+        running.active = false
+        if (--at.count === 0) {
+          working.delete(of)
+          // The answer goes out first.
+          clock.setTimeout(() => {
+            for (const fn of at.waiting) fn()
+          }, 0)
+        }
+      }
+    },
+    free: async of => {
+      const inside = local?.getStore()
+      for (let at = working.get(of); at !== undefined; at = working.get(of)) {
+        const { waiting } = at
+        await new Promise<void>((resolve, reject) => {
+          const late = (): void => {
+            if (inside?.active === true) reject(onTheWay())
+          }
+          const stop = inside === undefined ? undefined : clock.setTimeout(late, patienceMs, true)
+          waiting.add(() => {
+            stop?.()
+            resolve()
+          })
+        })
+      }
+    },
+  }
+}
+
+/** What runs on behalf of what, on runtimes that can tell. */
+function follower(): Local | undefined {
+  const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
+  return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Running>()
+}
+
+function onTheWay(): Problem {
+  return problem('INFERENCE_IN_HOOK', 'A hook waits for an inference, which must not run before the hook has answered', {
+    suggestion: 'Start it without awaiting it, and use what comes of it in a later turn',
     actor: 'operator',
   })
 }

@@ -12,11 +12,11 @@ import { resourcesPort } from '../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../mcp/subscriptions/messages.ts'
 import { type ToolFacts, toolsPort } from '../mcp/tools/messages.ts'
 import { CallState, type CallWorks } from '../reliability/session-state/call-state.ts'
-import type { ChannelHandlers } from './channels/handlers.ts'
+import type { ChannelHandlers } from './channels/server.ts'
 import { type CallLive, LiveCallContext } from './context.ts'
-import type { FeatureSetOf, FeatureSetOptions } from './feature-set.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
 import type { LiveRuntime } from './runtime.ts'
+import type { FeatureSetOf, FeatureSetOptions } from './sets.ts'
 
 export interface LiveOptions {
   /** How many events may wait for a host. Default 10,000. */

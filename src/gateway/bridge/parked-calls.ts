@@ -1,13 +1,14 @@
 /** Calls whose callers are away with questions: kept until they come back, and given up when they do not. */
 import type { Clock } from '../../core/clock.ts'
-import { problem } from '../../core/problem.ts'
+import { Problem, type ProblemCode, type ProblemMore, problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
+import { ConnectionError } from '../../jsonrpc/connection.ts'
+import { McpError } from '../../jsonrpc/error.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/context.ts'
 import { SlotShares, sharerOf } from '../shares.ts'
 import type { SharedParkedCalls } from './shared-parked-calls.ts'
-import type { CallParking, UpstreamCall } from './upstream-call.ts'
-import { readWrittenOutcome } from './written.ts'
+import type { CallParking, EndedCall, UpstreamCall } from './upstream-call.ts'
 
 /** How long the outcome of a call that was parked is kept for a caller whose connection broke over it. */
 const keptMs = 60_000
@@ -126,4 +127,40 @@ export function lost(): Error {
   return problem('OUTCOME_UNKNOWN', 'The call that this answers is no longer waited for; what came of it is not known', {
     suggestion: 'Look whether it was done before you call again',
   })
+}
+
+// What came of a call, as text for another process, and back.
+
+export type WrittenOutcome =
+  | { readonly result: unknown }
+  | { readonly mcp: { readonly kind: string; readonly message: string; readonly code?: number; readonly data?: unknown } }
+  | { readonly connection: { readonly kind: ConnectionError['kind']; readonly message: string } }
+  | { readonly problem: { readonly code: ProblemCode; readonly message: string; readonly more: ProblemMore } }
+  | { readonly failed: string }
+
+export function written(ended: EndedCall): WrittenOutcome {
+  if ('result' in ended) return { result: ended.result }
+  const { error } = ended
+  if (error instanceof McpError) {
+    const { kind, message, code, data } = error
+    return { mcp: { kind, message, ...(code !== undefined && { code }), ...(data !== undefined && { data }) } }
+  }
+  if (error instanceof ConnectionError) return { connection: { kind: error.kind, message: error.message } }
+  if (error instanceof Problem) {
+    const { code, message, category, retryAfter, suggestion, actor, details } = error
+    return { problem: { code, message, more: { category, retryAfter, suggestion, actor, details } } }
+  }
+  return { failed: error instanceof Error ? error.message : String(error) }
+}
+
+/** Gives the result, or throws what was thrown. */
+export function readWrittenOutcome(ended: WrittenOutcome): unknown {
+  if ('result' in ended) return ended.result
+  if ('mcp' in ended) {
+    const { kind, message, ...more } = ended.mcp
+    throw new McpError(kind, message, more)
+  }
+  if ('connection' in ended) throw new ConnectionError(ended.connection.kind, ended.connection.message)
+  if ('problem' in ended) throw new Problem(ended.problem.code, ended.problem.message, ended.problem.more)
+  throw new Error(ended.failed)
 }

@@ -12,10 +12,9 @@ import type { Context } from '../../server/context.ts'
 import type { LogPosition, Store } from '../../stores/store.ts'
 import { append, put, remove } from '../../stores/store.ts'
 import { passedOn } from './failures.ts'
-import { lost } from './parked-calls.ts'
+import { lost, readWrittenOutcome, type WrittenOutcome, written } from './parked-calls.ts'
 import { passOn, questionIn } from './questions.ts'
 import { type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
-import { readWrittenOutcome, type WrittenOutcome, written } from './written.ts'
 
 /** An answer on its way to the one who asked. */
 interface Answered {

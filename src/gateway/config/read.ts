@@ -2,18 +2,17 @@
  * The file of a gateway: which servers stand behind it (its own, and those that the files of other programs name), where it listens,
  * what it keeps, and whom it trusts with what. Every mistake is told with its file, its line, and what would be right there.
  */
+
+import { accessSync, constants } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { quoted, why } from '../../core/why.ts'
-import { entryMembers } from '../../host/config/entry.ts'
-import { type ConfigEnvironment, expand } from '../../host/config/expand.ts'
+import { type ConfigEnvironment, entryMembers, expand } from '../../host/config/entry.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import { type ConfigFault, type ConfiguredServer, type ParsedConfig, parseConfig, readParsed } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { UpstreamAuthOption } from '../upstreams/auth.ts'
-import { authAt, readAuth } from './auth.ts'
-import { expanded } from './expanded.ts'
+import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
 import { type Frame, readFrame } from './frame.ts'
 
 /** Tells a mistake at a place of the file. */
@@ -239,4 +238,93 @@ function envFilesIn({ root }: ParsedConfig, around: ConfigEnvironment): readonly
 
 function isServers(name: string): boolean {
   return name === 'servers' || name === 'mcpServers'
+}
+
+// The credentials in the entry of a server: variables filled in, files found, mistakes told at their lines.
+
+/** Where the entry of a server says it. */
+function authAt({ root }: ParsedConfig, server: string): Placed | undefined {
+  for (const shape of ['mcpServers', 'servers']) {
+    const entry = root?.members?.get(shape)?.members?.get(server)
+    if (entry !== undefined) return entry.members?.get('auth')
+  }
+  return undefined
+}
+
+/**
+ * `foreign`: the file is another program's, which may say by this name what it likes. Only what is ours in every part is taken from it.
+ */
+function readAuth(
+  at: Placed,
+  server: FoundServer,
+  around: ConfigEnvironment,
+  foreign: boolean,
+  tell: TellFault,
+): UpstreamAuthOption | undefined {
+  let wrong = false
+  const note: TellFault = (place, rule, message, fix) => {
+    wrong = true
+    if (!foreign) tell(place, rule, `The server ${quoted(server.name)}: ${message}`, fix)
+  }
+  const filled = expanded(at, 'auth', around, note)
+  if (wrong || filled.value === null) return undefined
+  const { target } = server
+  for (const { member, message, fix } of authFaults(filled.value, typeof target === 'string' ? target : undefined))
+    note((member === undefined ? undefined : filled.members?.get(member)) ?? filled, 'gateway.auth', message, fix)
+  if (!wrong && hasAuthorization(server))
+    note(filled, 'gateway.auth', 'auth and headers.authorization exclude each other', 'Leave one of them out')
+  if (wrong) return undefined
+  const placed = located(filled.value as UpstreamAuthOption, around)
+  for (const file of filesIn(placed))
+    if (!isReadable(file)) note(filled, 'gateway.auth', `the file ${quoted(file)} cannot be read`, 'Correct the path')
+  return wrong ? undefined : placed
+}
+
+function hasAuthorization({ headers = {} }: FoundServer): boolean {
+  return Object.keys(headers).some(name => name.toLowerCase() === 'authorization')
+}
+
+/** Paths count from the folder of the file. */
+function located(auth: UpstreamAuthOption, { folder, home }: ConfigEnvironment): UpstreamAuthOption {
+  if (auth === 'sign-in') return auth
+  const path = (text: string): string => resolve(folder, text.replace(/^~(?=\/)/, home))
+  const { clientSecretFile: secret, privateKeyFile: key } = auth
+  return {
+    ...auth,
+    ...(secret !== undefined && { clientSecretFile: path(secret) }),
+    ...(key !== undefined && { privateKeyFile: path(key) }),
+  }
+}
+
+function filesIn(auth: UpstreamAuthOption): readonly string[] {
+  if (auth === 'sign-in') return []
+  const { clientSecretFile, privateKeyFile }: UpstreamAuth = auth
+  return [clientSecretFile, privateKeyFile].filter(file => file !== undefined)
+}
+
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+// A part of the file with its variables filled in, wherever they stand in it.
+
+function expanded(at: Placed, path: string, around: ConfigEnvironment, tell: TellFault): Placed {
+  if (at.members !== undefined) {
+    const members = new Map([...at.members].map(([name, member]) => [name, expanded(member, `${path}.${name}`, around, tell)]))
+    return { line: at.line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }
+  }
+  if (at.items !== undefined) {
+    const items = at.items.map((item, i) => expanded(item, `${path}[${i}]`, around, tell))
+    return { line: at.line, items, value: items.map(({ value }) => value) }
+  }
+  if (typeof at.value !== 'string') return at
+  const filled = expand(at.value, around)
+  if ('text' in filled) return { line: at.line, value: filled.text }
+  tell(at, filled.why.rule, `${path}: ${filled.why.message}`, filled.why.fix)
+  return { line: at.line, value: null }
 }

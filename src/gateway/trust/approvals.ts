@@ -1,8 +1,8 @@
 /** One queue for all that waits for whoever runs the gateway: calls that a rule asks about, and tools and launches that are not the pinned ones. */
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
-import type { KeptTool } from '../../policy/pins/held-tools.ts'
 import type { HeldLaunch, Launches } from '../../policy/pins/launches.ts'
+import type { KeptTool } from '../../policy/pins/tool-pins.ts'
 import { heldText, type ToolPins } from '../../policy/pins/tool-pins.ts'
 import type { Server } from '../../server/api.ts'
 import type { Notes } from './notes.ts'

@@ -1,20 +1,21 @@
 /** What stands around every call that goes to an upstream: its failures explained, its result sourced, its end written down. */
-
 import type { Clock } from '../../core/clock.ts'
 import { digest } from '../../core/digest.ts'
-import { Problem } from '../../core/problem.ts'
+import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
+import type { CallToolResult } from '../../features/mcp/tools/messages.ts'
 import { isCount, operationalExtension } from '../../features/reliability/cost/messages.ts'
-import { problemExtension } from '../../features/reliability/problem/messages.ts'
+import { fromWire, problemExtension, toWire } from '../../features/reliability/problem/messages.ts'
 import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
 import { stampResult } from '../../features/reliability/provenance/stamp.ts'
+import type { Principal } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
-import type { GatewayCall, UpstreamResult } from './call.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { Context } from '../../server/context.ts'
 import type { Clients } from './clients.ts'
-import { type CalledTool, categorised, explained } from './failures.ts'
 import { cleaned } from './foreign.ts'
 import type { Notes } from './notes.ts'
 
@@ -124,4 +125,69 @@ async function sourced(
 export function codeOf(error: unknown): string {
   if (error instanceof Problem) return error.code
   return error instanceof McpError ? error.kind : 'SERVER_ERROR'
+}
+
+// One call of a tool of some upstream, as what stands around it sees it.
+
+export interface GatewayCall {
+  /** The name of the server that it goes to. */
+  readonly upstream: string
+  /** The tool's own name there. */
+  readonly tool: string
+  /** The name under which clients see it. */
+  readonly exposed: string
+  readonly args: Params
+  readonly ctx: Context
+  readonly client: { readonly name?: string | undefined; readonly principal?: Principal | undefined }
+  /**
+   * It was begun before: its caller comes back with answers to what the upstream asked. What is done once for a call (paying for it,
+   * writing it down) was done then.
+   */
+  readonly again: boolean
+}
+
+/** What the upstream answered, as it came. */
+type UpstreamResult = CallToolResult
+
+// Bare failures of servers behind the gateway, made readable for programs: a code, a category, and which server it was.
+
+interface CalledTool {
+  readonly upstream: string
+  readonly tool: string
+}
+
+const byNumber: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
+  [-32700, 'INVALID_INPUT'],
+  [-32600, 'INVALID_INPUT'],
+  [-32602, 'INVALID_INPUT'],
+  [-32601, 'UNSUPPORTED'],
+  [-32002, 'RESOURCE_NOT_FOUND'],
+  [-32029, 'RATE_LIMIT_EXCEEDED'],
+  [429, 'RATE_LIMIT_EXCEEDED'],
+])
+
+/** The same refusal of a server, with the problem in it: what it told itself, else what its number says. */
+function categorised({ upstream, tool }: CalledTool, thrown: unknown): unknown {
+  if (!(thrown instanceof McpError) || thrown.code === undefined || thrown.cause instanceof Problem) return thrown
+  const { kind, message, code, data } = thrown
+  const told = isRecord(data) ? fromWire(attributed({ upstream, tool }, data[problemExtension] ?? data)) : undefined
+  const cause =
+    told ?? problem(byNumber.get(code) ?? 'SERVER_ERROR', message, { details: { upstream, tool, code }, cause: thrown })
+  return new McpError(kind, message, { code, cause, ...(data !== undefined && { data }) })
+}
+
+/** A problem that a server tells is its own, whatever it says: nobody shall take it for the gateway's. */
+function attributed({ upstream, tool }: CalledTool, said: unknown): unknown {
+  if (!isRecord(said)) return said
+  return { ...said, details: { ...(isRecord(said['details']) && said['details']), upstream, tool } }
+}
+
+/** A result that says only that it failed also says so to programs. */
+function explained({ upstream, tool }: CalledTool, result: CallToolResult): CallToolResult {
+  const said = isRecord(result._meta) ? result._meta[problemExtension] : undefined
+  if (isRecord(said)) return { ...result, _meta: { ...result._meta, [problemExtension]: attributed({ upstream, tool }, said) } }
+  const text = result.content?.find(block => block.type === 'text')
+  const words = text?.type === 'text' ? clip(text.text, 500) : `${clip(tool)} failed`
+  const told = problem('TOOL_FAILED', words, { category: 'permanent', details: { upstream, tool } })
+  return { ...result, _meta: { ...result._meta, [problemExtension]: toWire(told) } }
 }

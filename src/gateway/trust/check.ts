@@ -5,7 +5,7 @@ import { watchedLength } from '../../features/mcp/resources/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { readOtherwise } from '../../policy/rules/otherwise.ts'
-import type { WrittenRule } from './old-rules.ts'
+import type { WrittenRule } from './rules.ts'
 import { readTargetRule } from './rules.ts'
 import { trustMembers, unnamed } from './settings.ts'
 

@@ -1,7 +1,6 @@
 /** Who calls, by a name that rules know; and what of all upstreams that one sees. */
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
-import { fits } from '../../policy/rules/conditions.ts'
-import { fitsAll, fitsAny } from '../../policy/rules/path-patterns.ts'
+import { fits, fitsAll, fitsAny } from '../../policy/rules/conditions.ts'
 import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
 import { type ClientBudget, type GatewayClientSettings, unnamed } from './settings.ts'
 

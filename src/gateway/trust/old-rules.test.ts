@@ -3,8 +3,7 @@ import { gatewayBefore, upstreamOf } from '../../../test/gateway/world.ts'
 import { createPolicy } from '../../policy/policy.ts'
 import type { Rule } from '../../policy/rules/rule.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { modernRule, type WrittenRule } from './old-rules.ts'
-import { readTargetRule } from './rules.ts'
+import { modernRule, readTargetRule, type WrittenRule } from './rules.ts'
 
 const old: WrittenRule[] = [
   { name: 'etc', upstream: 'bank', tool: 'read', args: { path: '/etc/*' }, do: 'deny' },

@@ -2,7 +2,7 @@
 import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/duration.ts'
 import type { PinMode } from '../../policy/pins/pins.ts'
-import type { Hours } from '../../policy/rules/hours.ts'
+import type { Hours } from '../../policy/rules/read.ts'
 import type { CallSettings, Otherwise, Patterns, Rule, RuleRate } from '../../policy/rules/rule.ts'
 
 /** One token for each client, by its name, kept by both sides. */

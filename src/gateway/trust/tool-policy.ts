@@ -10,7 +10,7 @@ import { type Defaults, readOtherwise } from '../../policy/rules/otherwise.ts'
 import type { ReadRule } from '../../policy/rules/read.ts'
 import type { Asked, DefaultEffect, Otherwise, Rule, TargetKind } from '../../policy/rules/rule.ts'
 import { strongest } from '../../policy/rules/weigh.ts'
-import type { WrittenRule } from './old-rules.ts'
+import type { WrittenRule } from './rules.ts'
 import { readTargetRule, type TargetRule } from './rules.ts'
 
 /** One call, as rules see it. */

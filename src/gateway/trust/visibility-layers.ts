@@ -1,4 +1,6 @@
 /** What a client does not see is in none of its lists and cannot be called, read, watched or heard of, as if it were not there. */
+
+import { type Problem, problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ListPage } from '../../engine/paging.ts'
 import type { Layer } from '../../engine/stages.ts'
@@ -9,7 +11,6 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { TargetKind } from '../../policy/rules/rule.ts'
 import type { Clients } from './clients.ts'
-import { strangerLayer } from './strangers.ts'
 import type { GatewayPolicy, ToolPolicy } from './tool-policy.ts'
 import type { Views } from './views.ts'
 import type { Visibility } from './visibility.ts'
@@ -200,5 +201,42 @@ export function targetAbsent(aim: readonly [Shown, string] | undefined): McpErro
     return new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
   return new McpError('resource-not-found', `There is no resource "${clip(name)}"; resources/list names those there are`, {
     data: { uri: clip(name) },
+  })
+}
+
+// Callers that are none of the clients which a gateway names: they find nothing in lists, and whatever they ask for is refused.
+
+/** What says nothing of what is behind the gateway; lists come back empty. */
+const open: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'server/discover',
+  'logging/setLevel',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+])
+
+function strangerLayer(clients: Clients): Layer {
+  return {
+    stage: 'enter',
+    when: ({ caller, route: { method }, id }) => id !== undefined && clients.isStranger(caller) && !open.has(method.name),
+    run: ({ caller }) => {
+      throw unknownClient(clients, caller)
+    },
+  }
+}
+
+function unknownClient(clients: Clients, caller: Caller): Problem {
+  const name = clients.nameOf(caller)
+  const why =
+    caller.principal === undefined
+      ? `you come without a token, and this gateway has no client "${name}"`
+      : 'your token is valid, but it belongs to none of the clients that this gateway serves'
+  return problem('PERMISSION_DENIED', `The request is refused: ${why}`, {
+    suggestion: 'Ask whoever runs the gateway to add you to its clients',
+    actor: 'operator',
+    details: { client: name },
   })
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { expand } from './expand.ts'
+import { expand } from './entry.ts'
 
 const around = { env: { KEY: 'secret', EMPTY: '', BACK: `\${KEY}` }, folder: '/project', home: '/home/ann' }
 

@@ -11,13 +11,12 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { SetAdmission } from '../../policy/feature-sets/admission.ts'
 import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
-import type { ChainPosition } from './chains.ts'
+import type { Item } from './event-queues.ts'
 import { InboxGate } from './gate.ts'
 import { Groups } from './groups.ts'
-import type { InboxContext } from './inbox-context.ts'
+import type { ChainPosition, InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
 import { callKey, countKey, eventDigest, previewOf, readSeen, type SeenEvent, seenKey, type Todo, todoKey } from './records.ts'
-import type { Item } from './round-robin.ts'
 
 /** An event on its way in. */
 interface Coming {

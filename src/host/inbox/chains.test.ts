@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { Chains } from './chains.ts'
+import { Chains } from './inbox-context.ts'
 
 const event = (more: Partial<PushEvent> = {}): PushEvent => ({
   ...{ featureSet: 's', eventId: 'e', timestamp: '2026-01-23T10:30:00Z', content: [] },

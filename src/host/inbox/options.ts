@@ -5,7 +5,7 @@ import type { Why } from '../../core/why.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import type { ChainOptions } from './chains.ts'
+import type { ChainOptions } from './inbox-context.ts'
 import type { Attempt, InboxState } from './records.ts'
 
 /** How an inbox works. */

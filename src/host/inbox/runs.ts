@@ -4,6 +4,7 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { add, check, messageOf, type Op, put, remove } from '../../stores/store.ts'
 import { aboutOf, askedOf } from './acceptance.ts'
+import type { Item } from './event-queues.ts'
 import type { InboxContext } from './inbox-context.ts'
 import { type InboxEntry, type InboxNote, type InboxOpenOptions, type InboxRun, RunLater, type Withheld } from './options.ts'
 import {
@@ -19,7 +20,6 @@ import {
   todoKey,
   tryKey,
 } from './records.ts'
-import type { Item } from './round-robin.ts'
 
 interface Work {
   readonly item: Item

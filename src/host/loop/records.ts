@@ -5,8 +5,8 @@ import type { BegunBy } from '../../policy/rules/begun-by.ts'
 import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './after-hooks.ts'
 import type { HookReport } from './hooks.ts'
+import type { StateUpdate } from './loop.ts'
 import type { PromptSnapshot } from './prompt.ts'
-import type { StateUpdate } from './running-calls.ts'
 
 /** Who began a turn. */
 export type TurnSource = BegunBy

@@ -7,10 +7,10 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { LoopLimits } from './limits.ts'
+import type { StateUpdate } from './loop.ts'
 import { askPermission, whyOf } from './permission.ts'
 import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
 import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './records.ts'
-import type { StateUpdate } from './running-calls.ts'
 
 interface UndoParts {
   readonly clock: Clock

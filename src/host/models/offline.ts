@@ -3,9 +3,9 @@
  * "remember the milk"), tells what tools gave, and answers questions from what hooks put into its context.
  */
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
-import { type Model, type ModelMessage, type ModelPart, type ModelRequest, textIn } from './model.ts'
-import { readCommand } from './offline-commands.ts'
-import { bestSentences, summary } from './offline-sentences.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Model, type ModelMessage, type ModelPart, type ModelRequest, type ModelTool, textIn } from './model.ts'
 import { type Quote, readQuotes, unquoted } from './quoted.ts'
 import { estimateTokens, requestTokens } from './tokens.ts'
 
@@ -92,4 +92,205 @@ function answer(question: string, given: readonly Quote[]): string {
   )
   if (found.length > 0) return `From what I was given: ${found.join(' ')}`
   return given.length > 0 ? `Nothing that I was given speaks of that. ${introduction}` : introduction
+}
+
+// The plain commands of the offline assistant, read against the tools that there are.
+
+type OfflineCommand =
+  | { readonly do: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
+  | { readonly do: 'say'; readonly text: string }
+
+/** Words that people use for what a tool has another word for. */
+const remembering = /^(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?\s+([\s\S]+)$/i
+const memoryTool = /(?:^|[_-])(?:remember|memori[sz]e|store_memory|add_memory|save_memory|add_note|note_add|write_note)$/i
+
+/** Undefined: it is no command. */
+function readCommand(text: string, tools: readonly ModelTool[]): OfflineCommand | undefined {
+  if (/^help\W*$/i.test(text)) return say(help(tools))
+  if (/^(?:list|show|what)\s+(?:the\s+|all\s+)?tools\W*$/i.test(text)) return say(listed(tools))
+  const [, name, rest = ''] = /^(?:please\s+)?(?:call|run|use)\s+(?:the\s+)?(?:tool\s+)?([\w.-]+)\s*([\s\S]*)$/i.exec(text) ?? []
+  if (name !== undefined) {
+    const tool = findTool(name, tools)
+    return tool === undefined ? say(unknown(name, tools)) : (misnamed(tool, rest) ?? callWith(tool, rest))
+  }
+  const [, what] = remembering.exec(text) ?? []
+  const memory = what === undefined ? undefined : tools.find(tool => memoryTool.test(tool.name))
+  if (memory !== undefined && what !== undefined) return callWith(memory, what)
+  const [, first = '', tail = ''] = /^([\w.-]+)(?:\s+([\s\S]*))?$/.exec(text) ?? []
+  const named = tools.find(tool => tool.name.toLowerCase() === first.toLowerCase())
+  return named === undefined ? undefined : callWith(named, tail)
+}
+
+function say(text: string): OfflineCommand {
+  return { do: 'say', text }
+}
+
+/** By its whole name, else by the only name that ends so: a prefix says which server it is of. */
+function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefined {
+  const wanted = name.toLowerCase()
+  const exact = tools.find(tool => tool.name.toLowerCase() === wanted)
+  if (exact !== undefined) return exact
+  const ending = tools.filter(tool => tool.name.toLowerCase().endsWith(`_${wanted}`))
+  return ending.length === 1 ? ending[0] : undefined
+}
+
+const pair = /([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g
+
+/** Where all of it is pairs, one that the tool does not take is a slip, and no text for it. */
+function misnamed(tool: ModelTool, text: string): OfflineCommand | undefined {
+  const properties = propertiesOf(tool)
+  if (properties.size === 0 || text.trim() === '' || text.replace(pair, '').trim() !== '') return undefined
+  const wrong = [...text.matchAll(pair)].map(([, key = '']) => key).filter(key => !properties.has(key))
+  if (wrong.length === 0) return undefined
+  return say(`${tool.name} has no ${wrong.map(key => clip(key)).join(', ')}. It takes ${[...properties.keys()].join(', ')}`)
+}
+
+function callWith(tool: ModelTool, text: string): OfflineCommand {
+  const args = readArguments(tool, text.trim())
+  if (typeof args === 'string') return say(args)
+  const missing = requiredOf(tool).filter(name => !Object.hasOwn(args, name))
+  if (missing.length === 0) return { do: 'call', tool: tool.name, arguments: args }
+  return say(
+    `${tool.name} needs ${missing.join(', ')}. Say it as: call ${tool.name} ${missing.map(name => `${name}=…`).join(' ')}`,
+  )
+}
+
+/** JSON, `key=value` pairs, or all of it for the only text that the tool takes. A string: what is wrong. */
+function readArguments(tool: ModelTool, text: string): Readonly<Record<string, unknown>> | string {
+  const properties = propertiesOf(tool)
+  if (text === '') return {}
+  if (text.startsWith('{')) {
+    try {
+      const value: unknown = JSON.parse(text)
+      if (isRecord(value)) return value
+    } catch {
+      return `The arguments are no JSON: ${clip(text)}`
+    }
+  }
+  const pairs = [...text.matchAll(pair)]
+  const known = pairs.filter(([, key = '']) => properties.has(key) || properties.size === 0)
+  if (known.length === 0) return alone(tool, properties, text)
+  return Object.fromEntries(
+    known.map(([, key = '', double, single, bare]) => {
+      const raw = double === undefined ? (single ?? bare ?? '') : double.replace(/\\(.)/g, '$1')
+      return [key, coerce(raw, properties.get(key))]
+    }),
+  )
+}
+
+function alone(
+  tool: ModelTool,
+  properties: ReadonlyMap<string, unknown>,
+  text: string,
+): Readonly<Record<string, unknown>> | string {
+  const texts = [...properties].filter(([, schema]) => isRecord(schema) && schema['type'] === 'string').map(([name]) => name)
+  const required = requiredOf(tool)
+  const target = required.length === 1 ? required[0] : (texts.find(name => required.includes(name)) ?? texts[0])
+  if (target === undefined)
+    return `${tool.name} takes ${[...properties.keys()].join(', ') || 'nothing'}: say call ${tool.name} key=value`
+  return { [target]: coerce(text.replace(/^"([\s\S]*)"$/, '$1'), properties.get(target)) }
+}
+
+/** As the schema wants it; what does not fit stays text, and the tool says so. */
+function coerce(raw: string, schema: unknown): unknown {
+  const type = isRecord(schema) ? schema['type'] : undefined
+  if (type === 'number' || type === 'integer') return raw.trim() !== '' && Number.isFinite(Number(raw)) ? Number(raw) : raw
+  if (type === 'boolean') return /^(true|yes|on)$/i.test(raw) ? true : /^(false|no|off)$/i.test(raw) ? false : raw
+  if (type === 'array' && !raw.startsWith('[')) {
+    const items = isRecord(schema) ? schema['items'] : undefined
+    return raw.split(',').map(item => coerce(item.trim(), items))
+  }
+  if (type !== 'array' && type !== 'object' && type !== undefined) return raw
+  try {
+    return JSON.parse(raw)
+  } catch {
+    return raw
+  }
+}
+
+function propertiesOf({ inputSchema }: ModelTool): ReadonlyMap<string, unknown> {
+  const properties = inputSchema['properties']
+  return new Map(isRecord(properties) ? Object.entries(properties) : [])
+}
+
+function requiredOf({ inputSchema }: ModelTool): readonly string[] {
+  const required = inputSchema['required']
+  return Array.isArray(required) ? required.filter(name => typeof name === 'string') : []
+}
+
+function listed(tools: readonly ModelTool[]): string {
+  if (tools.length === 0) return 'There are no tools.'
+  return tools
+    .map(tool => `- ${signature(tool)}${tool.description === undefined ? '' : `: ${clip(described(tool.description), 120)}`}`)
+    .join('\n')
+}
+
+/** Whose words they are, in front. */
+function described(description: string): string {
+  const [quote] = readQuotes(description).quotes
+  return quote === undefined ? description : `[${quote.about.get('server') ?? ''}] ${quote.text}`.trim()
+}
+
+function signature(tool: ModelTool): string {
+  const required = requiredOf(tool)
+  const names = [...propertiesOf(tool).keys()].map(name => (required.includes(name) ? name : `[${name}]`))
+  return names.length === 0 ? tool.name : `${tool.name} ${names.join(' ')}`
+}
+
+function unknown(name: string, tools: readonly ModelTool[]): string {
+  const near = tools.filter(tool => tool.name.toLowerCase().includes(name.toLowerCase()))
+  return `There is no tool ${clip(name)}. ${near.length > 0 ? `Do you mean ${near.map(tool => tool.name).join(' or ')}?` : 'Say "list tools" to see them.'}`
+}
+
+function help(tools: readonly ModelTool[]): string {
+  return `Say "list tools" (there are ${tools.length}), "call <tool> key=value", "remember …", or ask about what servers have told me.`
+}
+
+// Finding the sentences of a text that speak of a question, by the words that both have.
+
+const common = new Set(
+  'a an and are about as at be but by can did do does for from had has have how i in is it its me my of on or our please tell that the their them there they this to was we were what when where which who why will with would you your'.split(
+    ' ',
+  ),
+)
+
+/** At most three, the most fitting first. */
+function bestSentences(question: string, texts: readonly string[]): readonly string[] {
+  const wanted = new Set(words(question))
+  if (wanted.size === 0) return []
+  const rated = texts
+    .flatMap(text => sentences(text))
+    .map((sentence, order) => ({ sentence, order, score: scoreOf(sentence, wanted) }))
+  return rated
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score || a.order - b.order)
+    .slice(0, 3)
+    .map(({ sentence }) => sentence)
+}
+
+/** The first sentences, up to about 400 characters. */
+function summary(text: string): string {
+  let short = ''
+  for (const sentence of sentences(text)) {
+    if (short !== '' && short.length + sentence.length > 400) break
+    short += `${short === '' ? '' : ' '}${sentence}`
+  }
+  return short === '' ? 'There is nothing to sum up.' : short.slice(0, 1_000)
+}
+
+function scoreOf(sentence: string, wanted: ReadonlySet<string>): number {
+  return new Set(words(sentence).filter(word => wanted.has(word))).size
+}
+
+function sentences(text: string): readonly string[] {
+  return text
+    .split(/(?<=[.!?])\s+|\n+/)
+    .map(sentence => sentence.trim())
+    .filter(sentence => sentence !== '')
+}
+
+/** Without endings that say only how many or when. */
+function words(text: string): readonly string[] {
+  const all = text.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? []
+  return all.filter(word => !common.has(word)).map(word => (word.length > 4 ? word.replace(/(?:ing|ed|es|s)$/, '') : word))
 }

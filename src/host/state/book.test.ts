@@ -3,7 +3,7 @@ import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { type RollbackAnswer, StateBook, type StateBookOptions } from './book.ts'
-import type { StateKeeper } from './contents.ts'
+import type { StateKeeper } from './growth.ts'
 
 type Answer = RollbackAnswer
 

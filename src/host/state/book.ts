@@ -11,8 +11,7 @@ import type { Why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Store } from '../../stores/store.ts'
-import { Contents, type StateKeeper } from './contents.ts'
-import { Growth, type Recorded } from './growth.ts'
+import { Contents, Growth, type Recorded, type StateKeeper } from './growth.ts'
 import { Lineage, lineages, type StateCheckpoint } from './lineage.ts'
 import {
   failedRollback,

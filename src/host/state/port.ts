@@ -1,7 +1,7 @@
 /** What the book of states knows of servers: by what they declare now, or declared when they were last there. */
 import type { HostServer } from '../servers/server.ts'
 import type { StateBookPort } from './book.ts'
-import type { StateKeeper } from './contents.ts'
+import type { StateKeeper } from './growth.ts'
 
 interface Known {
   readonly keeper: StateKeeper

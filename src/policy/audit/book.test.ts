@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import { put } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
+import type { Note } from './book.ts'
 import { AuditBook, type AuditBookOptions } from './book.ts'
-import type { Note } from './note.ts'
 
 function world(options: Partial<AuditBookOptions> = {}) {
   const clock = fakeClock()

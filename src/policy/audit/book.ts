@@ -4,11 +4,11 @@
  * answered without reading the whole log; the log is the proof, the trails are its index.
  */
 import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
-import { readLine } from '../../core/audit/line.ts'
+import { type AuditFacts, type AuditLine, readLine, writeLine } from '../../core/audit/line.ts'
 import type { Clock } from '../../core/clock.ts'
-import { type Op, put, type Store } from '../../stores/store.ts'
-import { type Note, type Noted, notedOf, noteFactsOf, noteText } from './note.ts'
-import { type AuditQuestion, type Queried, query } from './query.ts'
+import { lastPosition } from '../../core/feed/occurrence.ts'
+import type { Why } from '../../core/why.ts'
+import { type LogEntry, type LogPosition, type Op, put, type Store } from '../../stores/store.ts'
 
 export interface AuditBookOptions {
   readonly store: Store
@@ -147,3 +147,153 @@ export class AuditBook {
 function trail(id: string): string {
   return `trail/${encodeURIComponent(id.slice(0, 100).toWellFormed())}/`
 }
+
+// Questions to the log of notes. Lines lie in the order of their writing, so a time is found by halving.
+
+export interface AuditQuestion {
+  readonly server?: string
+  readonly featureSet?: string
+  readonly inferenceId?: string
+  readonly conversation?: string
+  readonly kind?: string
+  readonly outcome?: NoteOutcome
+  /** Milliseconds since the epoch; the moment itself belongs to it. */
+  readonly since?: number
+  /** Milliseconds since the epoch; the moment itself does not belong to it. */
+  readonly until?: number
+  /** Where the answer before this one ended. */
+  readonly after?: LogPosition
+  /** Default 100, at most 1,000. */
+  readonly limit?: number
+}
+
+export interface Queried {
+  readonly notes: readonly Noted[]
+  /** Ask again with this as `after`; absent where nothing is left. */
+  readonly next?: LogPosition
+}
+
+const log = 'audit'
+/** Lines of one process are in order, those of several only nearly: so much earlier the search begins. */
+const slackMs = 2_000
+
+async function query(
+  store: Store,
+  question: AuditQuestion,
+  trailOf: (inferenceId: string) => Promise<ReadonlyMap<string, Noted>>,
+): Promise<Queried> {
+  const limit = Math.min(question.limit ?? 100, 1_000)
+  if (question.inferenceId !== undefined) {
+    const notes = [...(await trailOf(question.inferenceId)).values()].filter(noted => matches(noted, question))
+    return { notes: notes.slice(0, limit) }
+  }
+  const notes: Noted[] = []
+  let after = question.after ?? (question.since === undefined ? 0 : await positionAt(store, question.since - slackMs))
+  for (;;) {
+    const page = await store.read(log, { after, limit: 1_000 })
+    for (const entry of page) {
+      after = entry.position
+      const noted = notedOf(readLine(entry))
+      if (noted === undefined || !matches(noted, question)) {
+        if (question.until !== undefined && timeOf(entry) > question.until + slackMs) return { notes }
+        continue
+      }
+      notes.push(noted)
+      if (notes.length === limit) return { notes, next: after }
+    }
+    if (page.length === 0) return { notes }
+  }
+}
+
+function matches(noted: Noted, { since, until, ...asked }: AuditQuestion): boolean {
+  if ((since !== undefined && noted.at < since) || (until !== undefined && noted.at >= until)) return false
+  return members.every(name => asked[name] === undefined || asked[name] === noted[name])
+}
+
+const members = ['server', 'featureSet', 'inferenceId', 'conversation', 'kind', 'outcome'] as const
+
+/** The last position before a time; 0 where there is none. */
+async function positionAt(store: Store, time: number): Promise<LogPosition> {
+  const first = (await store.read(log, { limit: 1 }))[0]
+  if (first === undefined || timeOf(first) >= time) return 0
+  let [low, high] = [first.position, await lastPosition(store, log, first.position)]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const [entry] = await store.read(log, { after: middle - 1, limit: 1 })
+    if (entry !== undefined && timeOf(entry) < time) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+function timeOf(entry: LogEntry): number {
+  return readLine(entry).at
+}
+
+// A note: one thing that the host did for, or refused to, a server. How it becomes a line of the audit log, and comes back.
+
+/** What came of it. `refused`, `held` and `dropped` are decisions of the host and say why. */
+export type NoteOutcome = 'success' | 'failure' | 'timeout' | 'refused' | 'held' | 'dropped'
+
+export interface Note {
+  readonly server: string
+  readonly featureSet?: string | undefined
+  readonly inferenceId?: string | undefined
+  readonly eventId?: string | undefined
+  readonly conversation?: string | undefined
+  /** The inference or event that this one came of. */
+  readonly cause?: string | undefined
+  /** What it was: `push`, `tool`, `hook.before`, `rollback`, … */
+  readonly kind: string
+  readonly outcome: NoteOutcome
+  readonly why?: Why | undefined
+  /** The rule, grant or approval that allowed it. What was not allowed has its rule in `why`. */
+  readonly rule?: string | undefined
+  /** A few words beside it: a tool's name, an address, a count. Never arguments or results. */
+  readonly detail?: string | undefined
+  /** How long it took, in milliseconds. */
+  readonly ms?: number | undefined
+}
+
+/** A note with the time at which it was written. */
+export interface Noted extends Note {
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+function noteFactsOf(note: Note): AuditFacts {
+  const { server, featureSet, inferenceId, eventId, conversation, cause, kind, outcome, why, rule, detail, ms } = note
+  return {
+    event: 'noted',
+    correlation: inferenceId,
+    owner: server,
+    target: kind,
+    outcome,
+    more: { featureSet, eventId, conversation, cause, detail, ms, rule, ...why },
+  }
+}
+
+function noteText(note: Note, at: number): string {
+  return writeLine(noteFactsOf(note), at)
+}
+
+/** Undefined for lines that are no notes: others may write to the same log. */
+function notedOf(line: Omit<AuditLine, 'position'>): Noted | undefined {
+  if (line.event !== 'noted') return undefined
+  const { code, rule, message, fix, ms, ...more } = line.more ?? {}
+  const told = Object.fromEntries(Object.entries(more).filter(([name]) => texts.has(name)))
+  return {
+    at: line.at,
+    server: line.owner,
+    kind: line.target,
+    outcome: outcomes.has(line.outcome ?? '') ? (line.outcome as NoteOutcome) : 'failure',
+    ...(line.correlation !== undefined && { inferenceId: line.correlation }),
+    ...told,
+    ...(typeof ms === 'number' && { ms }),
+    ...(code === undefined && rule !== undefined && { rule: `${rule}` }),
+    ...(code !== undefined && { why: { code: `${code}`, rule: `${rule}`, message: `${message}`, fix: `${fix}` } }),
+  }
+}
+
+const texts = new Set(['featureSet', 'eventId', 'conversation', 'cause', 'detail'])
+const outcomes: ReadonlySet<string> = new Set(['success', 'failure', 'timeout', 'refused', 'held', 'dropped'])

@@ -3,7 +3,7 @@
  * of the rest only how many there were. A flood must not cost more to note than to refuse.
  */
 import type { Clock } from '../../core/clock.ts'
-import type { Note } from './note.ts'
+import type { Note } from './book.ts'
 
 interface SummedOptions {
   readonly clock: Clock

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { invisibleIn } from './invisible.ts'
+import { invisibleIn } from './tool-pins.ts'
 
 it.each([
   ['zero-width space', 'pay\u200bload', 'U+200B'],

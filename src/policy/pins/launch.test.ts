@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Command, Target } from '../../client/target.ts'
-import { launchChanges, launchOf, launchRecord } from './launch.ts'
+import { launchChanges, launchOf, launchRecord } from './launches.ts'
 
 const command: Command = {
   command: 'npx',

@@ -5,10 +5,10 @@
 import type { Clock } from '../../core/clock.ts'
 import { quoted } from '../../core/why.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
-import type { Store } from '../../stores/store.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
-import { HeldTools, idOf, type KeptTool } from './held-tools.ts'
-import { invisibleIn } from './invisible.ts'
 import { type HeldTool, type Looked, type PinMode, Pins } from './pins.ts'
 
 interface PinsParts {
@@ -119,4 +119,142 @@ export class ToolPins {
 /** What is held, in a sentence. */
 export function heldText({ server, tool, before }: Pick<HeldTool, 'server' | 'tool' | 'before'>): string {
   return `The server ${quoted(server)} ${before === undefined ? 'offers a new tool' : 'changed its tool'} ${quoted(tool.name)}`
+}
+
+// Definitions of tools that wait for a yes, kept on the store: whoever runs the gateway answers from any process.
+
+export interface KeptTool extends Pick<HeldTool, 'server' | 'tool' | 'before' | 'digest' | 'changes'> {
+  /** Since when it is held: milliseconds since the epoch. */
+  readonly since: number
+}
+
+const prefix = 'held/'
+/** How long a no is remembered. */
+const refusedMs = 90 * 86_400_000
+
+/** `store`: what is the gateway's own of it. */
+export class HeldTools {
+  readonly #store: Store
+  readonly #clock: Clock
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  /** These are the ones of a server now, and no others. */
+  async keep(server: string, held: readonly HeldTool[]): Promise<void> {
+    const known = new Map((await this.#scan(`${prefix}${placeOf(server)}`)).map(kept => [idOf(kept), kept]))
+    const ops: Op[] = []
+    for (const { tool, before, digest, changes } of held) {
+      const record: KeptTool = {
+        server,
+        tool,
+        digest,
+        changes,
+        since: this.#clock.now(),
+        ...(before !== undefined && { before }),
+      }
+      if (!known.delete(idOf(record))) ops.push(put(`${prefix}${idOf(record)}`, JSON.stringify(record)))
+    }
+    for (const [id, kept] of known) if (kept.server === server) ops.push(remove(`${prefix}${id}`))
+    if (ops.length > 0) await this.#store.commit(ops)
+  }
+
+  /** Those that nobody has refused, by id. */
+  async waiting(): Promise<ReadonlyMap<string, KeptTool>> {
+    const found = new Map<string, KeptTool>()
+    for (const kept of await this.#scan(prefix)) {
+      const id = idOf(kept)
+      if ((await this.#store.get(refusedKey(id))) === undefined) found.set(id, kept)
+    }
+    return found
+  }
+
+  async find(id: string): Promise<KeptTool | undefined> {
+    if (!id.startsWith('tool.') || id.length > 400) return undefined
+    const entry = await this.#store.get(`${prefix}${id}`)
+    return entry === undefined ? undefined : readKept(entry.value)
+  }
+
+  /** From now on this definition is the one. Whoever watches the pins looks again. */
+  async approve(kept: Pick<HeldTool, 'server' | 'tool' | 'digest'>): Promise<void> {
+    await new Pins({ store: this.#store, clock: this.#clock }).approve(kept)
+    await this.#store.commit([remove(`${prefix}${idOf(kept)}`)])
+  }
+
+  /** It stays hidden, and is not asked about again. */
+  async refuse(id: string): Promise<void> {
+    await this.#store.commit([put(refusedKey(id), '1', { ttl: refusedMs })])
+  }
+
+  async #scan(within: string): Promise<readonly KeptTool[]> {
+    const found: KeptTool[] = []
+    for (let after: string | undefined; ; ) {
+      const page = await this.#store.scan(within, after === undefined ? {} : { after })
+      for (const { value } of page) found.push(...[readKept(value)].filter(kept => kept !== undefined))
+      after = page.at(-1)?.key
+      if (after === undefined || page.length < 1_000) return found
+    }
+  }
+}
+
+/** Names a held definition, the same on every process. */
+export function idOf({ server, digest }: Pick<HeldTool, 'server' | 'digest'>): string {
+  return `${placeOf(server)}${digest.slice(0, 22)}`
+}
+
+function placeOf(server: string): string {
+  return `tool.${encodeURIComponent(clip(server))}.`
+}
+
+function refusedKey(id: string): string {
+  return `refused/${id}`
+}
+
+function readKept(text: string): KeptTool | undefined {
+  const value: unknown = JSON.parse(text)
+  if (!isRecord(value) || typeof value['server'] !== 'string' || !isRecord(value['tool'])) return undefined
+  return value as unknown as KeptTool
+}
+
+// Characters that nobody sees and a model reads: zero-width ones, those that turn the direction of text, tags, and the like.
+
+/** Format characters, and all that is drawn as nothing. */
+const unseen = /\p{Default_Ignorable_Code_Point}|\p{Cf}/gu
+/** What joins letters and pictures, where it stands behind one of those that need it: scripts of Asia, and emoji. */
+const joiners: ReadonlySet<string> = new Set(['\u200c', '\u200d', '\ufe0e', '\ufe0f'])
+const joined = /(?:(?!\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic})\p{L}|\p{M}|\p{So}|\p{Sk}|\p{N})$/u
+
+const deepest = 32
+
+/** Where a value holds such a character, and which; undefined where it holds none. */
+export function invisibleIn(value: unknown, path = '', depth = 0): string | undefined {
+  if (typeof value === 'string') {
+    const found = unseenIn(value)
+    return found === undefined ? undefined : `${path || '/'} holds U+${found.toString(16).toUpperCase().padStart(4, '0')}`
+  }
+  // Nobody looks that deep, and somebody may count on it.
+  if (depth > deepest) return `${path.slice(0, 80)} is nested deeper than ${deepest} levels`
+  if (Array.isArray(value)) {
+    for (const [i, each] of value.entries()) {
+      const found = invisibleIn(each, `${path}/${i}`, depth + 1)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  if (!isRecord(value)) return undefined
+  for (const [name, each] of Object.entries(value)) {
+    const found = invisibleIn(name, `${path}/(a name)`, depth + 1) ?? invisibleIn(each, `${path}/${name}`, depth + 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function unseenIn(text: string): number | undefined {
+  for (const { 0: char, index } of text.matchAll(unseen)) {
+    if (joiners.has(char) && joined.test(text.slice(Math.max(0, index - 2), index))) continue
+    return char.codePointAt(0)
+  }
+  return undefined
 }

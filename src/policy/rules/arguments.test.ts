@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fitsArguments } from './arguments.ts'
+import { fitsArguments } from './conditions.ts'
 
 const allows = (pattern: string, value: unknown): boolean => fitsArguments([[['path'], [pattern]]], { path: value }, true)
 const refuses = (pattern: string, value: unknown): boolean => fitsArguments([[['path'], [pattern]]], { path: value }, false)

@@ -2,9 +2,7 @@
 import { matches } from '../../core/scope.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type ArgumentRule, fitsArguments } from './arguments.ts'
 import { begunByNames } from './begun-by.ts'
-import { fitsAddress } from './path-patterns.ts'
 import { type Asked, kinds, type Patterns, targets, type When } from './rule.ts'
 
 /** Conditions that are lists of patterns, in the order in which mistakes name them. */
@@ -118,4 +116,100 @@ function comesFrom(wanted: ReadonlyMap<string, readonly string[]>, origin: unkno
     if (typeof text !== 'string' || !fits(patterns, text)) return false
   }
   return true
+}
+
+// Whether the arguments of a call are those that a rule is about. A rule that allows must fit everything that lies at its path, one
+// that refuses or asks only one thing of it: whatever a caller wraps a value in, nobody gets round a rule by it.
+
+/** Patterns of what lies at a path. */
+type ArgumentRule = readonly [path: readonly string[], patterns: readonly string[]]
+
+export function fitsArguments(rules: readonly ArgumentRule[], given: unknown, allows: boolean): boolean {
+  return rules.every(([path, patterns]) => {
+    const found: string[] = []
+    collect(given, path, 0, found)
+    if (found.length === 0) return false
+    return allows ? found.every(text => fitsAll(patterns, text)) : found.some(text => fitsAny(patterns, text))
+  })
+}
+
+/**
+ * All texts at a path and below it, names of members too: where an object is a map, they are the caller's words. A list on the way
+ * stands for each of its members.
+ */
+function collect(value: unknown, path: readonly string[], at: number, found: string[]): void {
+  const name = path[at]
+  if (Array.isArray(value)) {
+    if (value.length === 0 && name === undefined) found.push('')
+    for (const member of value) collect(member, path, at, found)
+  } else if (name !== undefined) {
+    if (isRecord(value) && Object.hasOwn(value, name)) collect(value[name], path, at + 1, found)
+  } else if (isRecord(value)) {
+    const members = Object.entries(value)
+    // Nothing within it, but it is there.
+    if (members.length === 0) found.push('')
+    for (const [key, member] of members) {
+      found.push(key)
+      collect(member, path, at, found)
+    }
+  } else if (value !== undefined) found.push(String(value))
+}
+
+// Texts that may be paths or addresses, against patterns: with their detours and escapes, as whoever gets them may understand them.
+
+interface ReadAs {
+  /** Stands before each reading. */
+  readonly before?: string
+  /** It is an address, whatever the pattern looks like. */
+  readonly address?: boolean
+}
+
+const asItLooks: ReadAs = {}
+
+/** In one of the ways in which whoever gets it may understand it. */
+export function fitsAny(patterns: readonly string[], text: string, as = asItLooks): boolean {
+  return patterns.some(pattern => readings(pattern, text, as).some(reading => matches(pattern, (as.before ?? '') + reading)))
+}
+
+/** In all of them: what lies in one folder as it is written, and in another one as it is meant, is in the other one. */
+export function fitsAll(patterns: readonly string[], text: string, as = asItLooks): boolean {
+  return patterns.some(pattern => readings(pattern, text, as).every(reading => matches(pattern, (as.before ?? '') + reading)))
+}
+
+/** An address, in all or in one of the ways in which its server may understand it. */
+function fitsAddress(patterns: readonly string[], address: string, all: boolean): boolean {
+  return all ? fitsAll(patterns, address, asAddress) : fitsAny(patterns, address, asAddress)
+}
+
+const asAddress: ReadAs = { address: true }
+
+/** How often what is escaped may be escaped once more. */
+const mostEscapes = 3
+
+/** A text, and where it is an address, or the pattern speaks of a path or of one, what becomes of its dots and escapes. */
+function readings(pattern: string, text: string, { address }: ReadAs): readonly string[] {
+  if ((address !== true && !/[/\\]/.test(pattern)) || !/[\\%]|\.\.|\/\.?\//.test(text)) return [text]
+  const found = [text, straight(text)]
+  let plain = text
+  for (let i = 0; i < mostEscapes && plain.includes('%'); i++) {
+    // One by one: what cannot be read whole is perhaps read so.
+    plain = plain.replace(/%[0-9a-f]{2}/gi, code => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+    found.push(plain, straight(plain))
+  }
+  return found
+}
+
+/** Without detours: `/a/./b//../c` is `/a/c`. */
+function straight(text: string): string {
+  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(text)?.[0] ?? ''
+  const parts: string[] = []
+  const rest = text.slice(scheme.length).split(/[/\\]/)
+  for (const [at, part] of rest.entries()) {
+    if (part === '.' || (part === '' && at > 0 && at < rest.length - 1)) continue
+    if (part === '..' && parts.length > 0 && parts.at(-1) !== '..') {
+      // Above the root there is nothing.
+      if (parts.length > 1 || parts[0] !== '') parts.pop()
+    } else parts.push(part)
+  }
+  return scheme + parts.join('/')
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { openHours } from './hours.ts'
+import { openHours } from './read.ts'
 
 const night = { from: '22:00', to: '07:00' }
 

@@ -7,7 +7,7 @@ import type { Why } from '../../core/why.ts'
 import type { Scope, ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { Risk } from '../../features/reliability/confirmation/messages.ts'
 import type { BegunBy } from './begun-by.ts'
-import type { Hours } from './hours.ts'
+import type { Hours } from './read.ts'
 
 export const kinds = [
   'push',

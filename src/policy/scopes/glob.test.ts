@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { glob } from './glob.ts'
+import { glob } from './lists.ts'
 
 /** The same language, told by another machine. */
 function reference(pattern: string): RegExp {

@@ -5,8 +5,7 @@
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
-import { HttpClientConnection } from './client-connection.ts'
-import { type ClientSettings, clientSettings } from './client-settings.ts'
+import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, httpUrl, type WireCall, type WireRequest } from './client-wire.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>

@@ -6,7 +6,7 @@ import type { Deadlines } from '../../core/deadlines.ts'
 import type { Linked, LinkedSet } from '../../core/linked-set.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
-import type { ClientSettings } from './client-settings.ts'
+import type { ClientSettings } from './client-connection.ts'
 
 export interface WireRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'

@@ -2,10 +2,9 @@
 import type { Credentials } from '../../core/credentials.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { authorizedWire } from './client-authorized.ts'
-import { HttpClientConnection } from './client-connection.ts'
+import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
 import { type Fetch, fetchWire } from './client-fetch.ts'
 import { type NodeWireOptions, nodeWire } from './client-node.ts'
-import { type ClientSettings, clientSettings } from './client-settings.ts'
 import { socketWire } from './client-socket.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 

@@ -2,9 +2,8 @@
 import type { Credentials } from '../../core/credentials.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { authorizedWire } from './client-authorized.ts'
-import { HttpClientConnection } from './client-connection.ts'
+import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
 import { type Fetch, fetchWire } from './client-fetch.ts'
-import { type ClientSettings, clientSettings } from './client-settings.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
 export interface HttpClientOptions extends Partial<ClientSettings> {

@@ -9,7 +9,7 @@ import { remove, type Store } from '../../stores/store.ts'
 import type { StreamPlace } from './event-ids.ts'
 import type { HttpLimits } from './limits.ts'
 import { Unpacker } from './log-chunks.ts'
-import { type Foreign, followMs, foreignStream } from './log-follower.ts'
+import { type Foreign, followMs, foreignStream, pollStore } from './log-follower.ts'
 import {
   chunksOf,
   chunksOfAll,
@@ -23,7 +23,6 @@ import {
 } from './log-records.ts'
 import { LogWriter } from './log-writer.ts'
 import { OwnStream } from './own-stream.ts'
-import { pollStore } from './store-poll.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
 interface StoreLogsOptions {

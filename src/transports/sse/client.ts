@@ -5,9 +5,9 @@ import { type Connection, ConnectionError, type Outgoing, type Sink } from '../.
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { type HttpClientOptions, wireFor } from '../http/client.ts'
+import { type ClientSettings, clientSettings, HeaderTemplate } from '../http/client-connection.ts'
 import { HttpClientExchange } from '../http/client-exchange.ts'
 import { httpRefusal, mediaType, redirection, untaken, wrongContent } from '../http/client-refusal.ts'
-import { type ClientSettings, clientSettings, HeaderTemplate } from '../http/client-settings.ts'
 import {
   type AnswerReader,
   asConnectionError,

@@ -1,9 +1,8 @@
 /** `/inbox`: events that servers pushed, what they say, and what became of them; those that were not even accepted too. */
 
 import type { InboxRecord } from '../../../host/inbox/options.ts'
-import type { Noted } from '../../../policy/audit/note.ts'
-import type { AuditQuestion } from '../../../policy/audit/query.ts'
-import type { TerminalCommand, TerminalSession } from '../session.ts'
+import type { AuditQuestion, Noted } from '../../../policy/audit/book.ts'
+import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, foreignMark, say } from '../text.ts'
 import { clockText, noteLines, whyLines } from '../words.ts'
 

@@ -1,5 +1,5 @@
 /** The commands of the terminal, in the order in which `/help` shows them. */
-import type { TerminalCommand } from '../session.ts'
+import type { TerminalCommand } from '../terminal.ts'
 import { say } from '../text.ts'
 import { audit, inbox } from './inbox.ts'
 import { allow, budgets } from './policy.ts'

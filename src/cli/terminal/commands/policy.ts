@@ -2,7 +2,7 @@
 
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ApprovalQuestion } from '../../../policy/approvals/question.ts'
-import type { TerminalCommand, TerminalSession } from '../session.ts'
+import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { say } from '../text.ts'
 import { spanText } from '../words.ts'
 

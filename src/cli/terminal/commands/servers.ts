@@ -2,7 +2,7 @@
 
 import type { HostServer } from '../../../host/servers/server.ts'
 import { fairLists } from '../../../host/servers/tool-list.ts'
-import type { TerminalCommand, TerminalSession } from '../session.ts'
+import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, type Paint, say, type TerminalText } from '../text.ts'
 import { whyLines } from '../words.ts'
 

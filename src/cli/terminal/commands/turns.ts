@@ -4,7 +4,7 @@ import type { PromptSection } from '../../../host/loop/prompt.ts'
 import type { UndoStep } from '../../../host/loop/records.ts'
 import type { Turn } from '../../../host/loop/turn.ts'
 import type { TreeNode } from '../../../host/state/book.ts'
-import type { TerminalCommand, TerminalSession } from '../session.ts'
+import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, say } from '../text.ts'
 import { clockText, costLine, noteLines, turnName, turnTopic, whyLines } from '../words.ts'
 

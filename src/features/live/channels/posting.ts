@@ -9,7 +9,6 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import { readContent } from '../dialects/messages.ts'
 import { liveErrorTexts } from '../feature-sets/messages.ts'
 import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
-import type { ChannelHandlers, Published } from './handlers.ts'
 import {
   acknowledgeMessage,
   closeChannel,
@@ -25,6 +24,7 @@ import {
   typingInChannelNotice,
   type WireChannel,
 } from './messages.ts'
+import type { ChannelHandlers, Published } from './server.ts'
 import { AnswerStreams } from './streams.ts'
 
 export interface Registered {

@@ -7,7 +7,7 @@ import type { Clock } from '../../../core/clock.ts'
 import { unlessAborted } from '../../../core/deadlines.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { LiveHost } from '../hosts/messages.ts'
-import type { AnswerStream, StreamHandler } from './handlers.ts'
+import type { AnswerStream, StreamHandler } from './server.ts'
 
 /** Streams of one host that are known, and the characters of each. */
 const mostStreams = 8

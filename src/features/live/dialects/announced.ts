@@ -2,10 +2,8 @@
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Capabilities } from '../../../revisions/index.ts'
-import { liveExtension, mcplName } from '../feature-sets/messages.ts'
+import { type FeatureSetFacts, liveExtension, mcplName } from '../feature-sets/messages.ts'
 import type { ContentForm } from './content.ts'
-import { type Declarations, readDeclarations } from './declarations.ts'
-import { announcedPaths, isOffered } from './paths.ts'
 
 export type DialectLabel = '0.2' | '0.3' | '0.4' | '0.5'
 
@@ -83,4 +81,113 @@ function labelOf(version: string, arrayed: boolean): DialectLabel {
   if (major === undefined) return arrayed ? '0.4' : '0.2'
   if (Number(major) > 0 || Number(minor) >= 5) return '0.5'
   return minor === '3' ? '0.3' : minor === '4' ? '0.4' : '0.2'
+}
+
+// Feature sets as servers declare them: an object by name, an array of entries with a name, or merely `true`.
+
+interface Declarations {
+  readonly sets: ReadonlyMap<string, FeatureSetFacts>
+  /** Declared, but never enabled: by name, what is wrong. */
+  readonly faulty: ReadonlyMap<string, string>
+}
+
+/** A server with more than this does not mean people to choose among them. */
+export const mostSets = 1_000
+const mostUses = 64
+const longestName = 256
+/** As a part of a key of stores. */
+const longestKey = 512
+
+export function readDeclarations(wire: unknown): Declarations {
+  const sets = new Map<string, FeatureSetFacts>()
+  const faulty = new Map<string, string>()
+  for (const [name, value] of entries(wire).slice(0, mostSets)) {
+    const fault = faultOf(name, value)
+    if (fault === undefined) sets.set(name, factsOf(value as Readonly<Record<string, unknown>>))
+    else if (name.length <= longestName) faulty.set(name, fault)
+  }
+  return { sets, faulty }
+}
+
+function entries(wire: unknown): readonly (readonly [name: string, value: unknown])[] {
+  if (Array.isArray(wire)) {
+    return wire.flatMap(one => (isRecord(one) && typeof one['name'] === 'string' ? [[one['name'], one] as const] : []))
+  }
+  return isRecord(wire) ? Object.entries(wire) : []
+}
+
+/** A star in a name would be a pattern to whoever reads the selection. */
+function faultOf(name: string, value: unknown): string | undefined {
+  if (name === '' || name.length > longestName) return `its name must have 1 to ${longestName} characters`
+  if (!name.isWellFormed() || encodeURIComponent(name).length > longestKey) return 'its name has too many unusual characters'
+  if (name.includes('*')) return 'its name must not contain a star'
+  if (!isRecord(value)) return 'it is no object'
+  if (typeof value['description'] !== 'string') return 'it has no description'
+  return Array.isArray(value['uses']) ? undefined : 'it does not say what it uses'
+}
+
+function factsOf(value: Readonly<Record<string, unknown>>): FeatureSetFacts {
+  const uses = (value['uses'] as readonly unknown[]).filter(use => typeof use === 'string').slice(0, mostUses)
+  return {
+    description: clip(value['description'] as string, 2_000),
+    uses,
+    ...(value['scoped'] === true ? { scoped: true } : {}),
+    ...(value['rollback'] === true ? { rollback: true } : {}),
+    ...(value['hostState'] === true ? { hostState: true } : {}),
+  }
+}
+
+// Capabilities as paths: what a server announced, leaf by leaf. `true` at any level stands for all that is known to lie below it, so
+// that a grant names leaves to those who want leaves, and the node itself to those who know no finer ones. Never a pattern.
+
+/** What `true` stands for (0.5 §5.1, §6.2). */
+const below: ReadonlyMap<string, readonly string[]> = new Map([
+  ['contextHooks', ['beforeInference', 'afterInference']],
+  ['contextHooks.beforeInference', ['observe', 'inject']],
+  ['contextHooks.beforeInference.inject', ['system', 'beforeUser', 'afterUser']],
+  ['inferenceRequest', ['streaming']],
+  ['channels', ['register', 'lifecycle', 'publish', 'incoming', 'streaming', 'acknowledge', 'typing']],
+])
+
+const hook = 'contextHooks.beforeInference'
+/** Nodes that are something by themselves, beside what lies below. */
+const whole: ReadonlySet<string> = new Set([hook, 'contextHooks.afterInference', 'inferenceRequest'])
+/** What qualifies its node, and grants nothing. */
+const qualifiers: ReadonlySet<string> = new Set(['contextHooks.afterInference.blocking'])
+const aside: ReadonlySet<string> = new Set(['version', 'featureSets', 'revision', 'scopes', 'rollback'])
+
+const mostPaths = 256
+const deepest = 6
+const segment = /^[A-Za-z0-9_:-]{1,64}$/
+
+/** The paths that `mcpl` announces, each once, in the order in which they were found. */
+export function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonly string[] {
+  const found = new Set<string>()
+  for (const [name, node] of Object.entries(mcpl)) {
+    if (!aside.has(name)) walk(name, name, node, 1, found)
+  }
+  return [...found]
+}
+
+function walk(name: string, path: string, node: unknown, depth: number, found: Set<string>): void {
+  if (!segment.test(name) || depth > deepest || found.size >= mostPaths || qualifiers.has(path)) return
+  if (node === true) return expand(path, found)
+  if (!isRecord(node)) return
+  const members = Object.entries(node)
+  if (members.length === 0 || (whole.has(path) && (path !== hook || isOffered(node)))) found.add(path)
+  for (const [member, value] of members) walk(member, `${path}.${member}`, value, depth + 1, found)
+}
+
+function expand(path: string, found: Set<string>): void {
+  const leaves = below.get(path)
+  if (leaves === undefined || whole.has(path)) found.add(path)
+  for (const leaf of leaves ?? []) expand(`${path}.${leaf}`, found)
+}
+
+/** Whether a node means yes: `true`, an object with something true in it, or one that says nothing at all. */
+export function isOffered(node: unknown): boolean {
+  if (node === true) return true
+  if (!isRecord(node)) return false
+  const members = Object.values(node)
+  return members.length === 0 || members.some(isOffered)
 }

@@ -1,7 +1,14 @@
 /** The dialects of MCP Live, 0.2 to 0.5: codecs between what peers write and the canonical model, pure, and known to all its features. */
-export { type Announced, announcedBy, type DialectLabel, hasTools, readAnnounced } from './announced.ts'
+export {
+  type Announced,
+  announcedBy,
+  type DialectLabel,
+  hasTools,
+  mostSets,
+  readAnnounced,
+  readDeclarations,
+} from './announced.ts'
 export { type ContentForm, readContent, writeContent } from './content.ts'
-export { mostSets, readDeclarations } from './declarations.ts'
 export { readIncoming, readPush } from './pushes.ts'
 export {
   type EnabledSet,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { SelectedSets, selectionIn } from './selection.ts'
+import { SelectedSets, selectionIn } from './server.ts'
 
 const names = ['a', 'a.b', 'a.b.c', 'd']
 const list = fc.option(fc.subarray([...names, 'a.*', '*', 'none']), { nil: undefined })

@@ -5,24 +5,27 @@ import { digest } from '../../../core/digest.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Peer, Revision } from '../../../revisions/index.ts'
-import type { HostDialect, LiveHost } from '../hosts/messages.ts'
-import { declare, missingFrom, type OfferedSet } from './declaration.ts'
+import type { HostDialect, KeptSelected, LiveHost } from '../hosts/messages.ts'
+import type { ScopeLists } from '../scopes/messages.ts'
 import {
   type FeatureSetFacts,
   liveErrors,
   liveExtension,
+  liveVersion,
   manifestChanged,
   mcplName,
   type Receipt,
   readLiveManifest,
+  selectionShape,
   setsChanged,
   updateSets,
   updateSetsByRequest,
   type WireSelection,
+  type WireServerLive,
 } from './messages.ts'
-import { checkCapabilityPaths, type SelectedSets, type SelectionReading } from './selection.ts'
 
 interface FeatureSetsParts {
   readonly clock: Clock
@@ -171,4 +174,174 @@ function announce(
     const sets = catalog.snapshot.entries
     void digest(declare(sets, host.dialect)).then(revision => host.notify(manifestChanged, { revision }))
   }
+}
+
+// What a server says of its feature sets, in the form that a host reads.
+
+/** A set as it is offered now. */
+export interface OfferedSet {
+  readonly name: string
+  readonly facts: FeatureSetFacts
+  readonly before: boolean
+  readonly after: false | 'told' | 'blocking'
+  /** Where its injections go; hosts from 0.5 on grant each. */
+  readonly positions: readonly string[]
+}
+
+const uses = (sets: readonly OfferedSet[], use: string): boolean => sets.some(({ facts }) => facts.uses.includes(use))
+
+/** What lies below `channels` that some set uses. */
+function channelUses(sets: readonly OfferedSet[]): readonly string[] {
+  const prefix = 'channels.'
+  return sets.flatMap(({ facts }) => facts.uses.filter(use => use.startsWith(prefix)).map(use => use.slice(prefix.length)))
+}
+
+function declare(sets: readonly OfferedSet[], dialect: HostDialect | undefined): Readonly<Record<string, unknown>> {
+  return dialect?.label === '0.5' ? declareByPaths(sets) : { ...declarePlain(sets, dialect?.arrays === true) }
+}
+
+/** MCP Live 0.2 §5.1, §6.1. */
+function declarePlain(sets: readonly OfferedSet[], arrays: boolean): WireServerLive {
+  const before = sets.some(set => set.before)
+  const after = sets.some(set => set.after !== false)
+  const hooks = {
+    ...(before ? { beforeInference: true } : {}),
+    ...(after ? { afterInference: { blocking: sets.some(set => set.after === 'blocking') } } : {}),
+  }
+  return {
+    version: liveVersion,
+    ...(uses(sets, 'pushEvents') ? { pushEvents: true } : {}),
+    ...(before || after ? { contextHooks: hooks } : {}),
+    ...(uses(sets, 'inferenceRequest') ? { inferenceRequest: { streaming: true } } : {}),
+    modelInfo: true,
+    ...(channelUses(sets).length > 0 ? { channels: true } : {}),
+    featureSets: arrays
+      ? sets.map(({ name, facts }) => ({ name, ...facts }))
+      : Object.fromEntries(sets.map(({ name, facts }) => [name, facts])),
+  }
+}
+
+/** Hosts from 0.5 on switch a set off whose `uses` holds one path that they do not know. */
+function declareByPaths(sets: readonly OfferedSet[]): Readonly<Record<string, unknown>> {
+  const before = sets.filter(set => set.before)
+  const inject = Object.fromEntries(before.flatMap(set => set.positions).map(position => [position, true]))
+  return {
+    version: '0.5',
+    ...(uses(sets, 'pushEvents') ? { pushEvents: true } : {}),
+    ...(before.length > 0 ? { contextHooks: { beforeInference: { observe: true, inject } } } : {}),
+    ...(sets.some(set => set.after !== false) ? { inferenceLifecycle: true } : {}),
+    ...(uses(sets, 'inferenceRequest') ? { inferenceRequest: { streaming: true } } : {}),
+    modelInfo: true,
+    ...(channelUses(sets).length > 0 ? { channels: Object.fromEntries(channelUses(sets).map(use => [use, true])) } : {}),
+    featureSets: Object.fromEntries(sets.map(set => [set.name, { ...set.facts, uses: pathsOf(set) }])),
+  }
+}
+
+/** The paths of 0.5 that a set needs. */
+function pathsOf({ facts, positions }: OfferedSet): readonly string[] {
+  return facts.uses.flatMap(use => {
+    if (use === 'contextHooks.afterInference') return ['inferenceLifecycle']
+    if (use !== 'contextHooks.beforeInference') return [use]
+    return [`${use}.observe`, ...positions.map(position => `${use}.inject.${position}`)]
+  })
+}
+
+/** What a host tells a set of channels beside their messages: without it the set hears less, and works all the same. */
+const merelyTold: ReadonlySet<string> = new Set([
+  'channels.lifecycle',
+  'channels.streaming',
+  'channels.typing',
+  'channels.acknowledge',
+])
+
+/** Those of its uses that are not among what a host grants: a path stands for all below it, and one below it for enough. */
+function missingFrom(granted: readonly string[], { facts }: OfferedSet): readonly string[] {
+  const related = (use: string, path: string): boolean => path === use || use.startsWith(`${path}.`) || path.startsWith(`${use}.`)
+  const heard = (use: string): boolean =>
+    granted.some(path => related(use, path)) ||
+    (use === 'contextHooks.afterInference' && granted.some(path => related('inferenceLifecycle', path)))
+  return facts.uses.filter(use => !heard(use) && !merelyTold.has(use))
+}
+
+// What one host has selected. A set that it never named is off: nothing is sent that nobody wanted.
+
+/** `delta`: what is named changes. `whole`: what is not named is off. `narrow`: nothing is switched on. */
+type SelectionReading = 'delta' | 'whole' | 'narrow'
+
+export class SelectedSets implements KeptSelected {
+  readonly #said = new Map<string, boolean>()
+  #scopes = new Map<string, ScopeLists>()
+  said = false
+
+  enabled(name: string): boolean {
+    return this.#said.get(name) === true
+  }
+
+  disabled(name: string): boolean {
+    return this.#said.get(name) === false
+  }
+
+  scopes(name: string): ScopeLists | undefined {
+    return this.#scopes.get(name)
+  }
+
+  /** A set named in both lists ends disabled (MCP Live 0.2 §6.7). */
+  apply(update: WireSelection, declared: readonly string[], reading: SelectionReading): void {
+    const { enabled, disabled = [], scopes } = update
+    const unnamed = enabled === undefined && update.disabled === undefined
+    this.said ||= !unnamed
+    for (const name of declared) {
+      const on = names(enabled ?? [], name)
+      if (names(disabled, name)) this.#said.set(name, false)
+      else if (reading === 'whole' && enabled !== undefined) this.#said.set(name, on)
+      else if (on && reading !== 'narrow') this.#said.set(name, true)
+    }
+    if (scopes !== undefined) this.#scopes = new Map(Object.entries(scopes))
+  }
+
+  disable(name: string): void {
+    this.#said.set(name, false)
+  }
+
+  forget(name: string): void {
+    this.#said.delete(name)
+  }
+
+  /** As another process finds it. */
+  save(): unknown {
+    return { said: this.said, sets: [...this.#said], scopes: [...this.#scopes] }
+  }
+
+  restore(saved: unknown): void {
+    if (!isRecord(saved)) return
+    this.said = saved['said'] === true
+    for (const [name, on] of saved['sets'] as [string, boolean][]) this.#said.set(name, on)
+    this.#scopes = new Map(saved['scopes'] as [string, ScopeLists][])
+  }
+}
+
+/** Exact names always work; `memory.*` covers every name below `memory`. */
+function names(patterns: readonly string[], name: string): boolean {
+  return patterns.some(one => one === name || one === '*' || (one.endsWith('.*') && name.startsWith(one.slice(0, -1))))
+}
+
+/** The selection in a handshake or in `_meta`: what is none says nothing. */
+export function selectionIn(value: unknown): WireSelection | undefined {
+  return isRecord(value) && selectionShape.check(value) === undefined ? (value as WireSelection) : undefined
+}
+
+/** What a host has selected with what it declared in its handshake (MCP Live 0.2 §5.2, §7.2). */
+export function selectedWith(declared: Readonly<Record<string, unknown>>, names: readonly string[]): SelectedSets {
+  const selection = new SelectedSets()
+  const first = selectionIn(declared['featureSets'])
+  const scopes = selectionIn({ scopes: declared['scopes'] })
+  if (first !== undefined || scopes !== undefined) selection.apply({ ...first, ...scopes }, names, 'whole')
+  return selection
+}
+
+/** No path can be granted and denied at once. */
+function checkCapabilityPaths({ effectiveCapabilities = [], deniedCapabilities = [] }: WireSelection): void {
+  const both = effectiveCapabilities.find(path => deniedCapabilities.includes(path))
+  if (both === undefined) return
+  throw new McpError('invalid-params', `"${clip(both)}" is in effectiveCapabilities and in deniedCapabilities; name it in one`)
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { globbed, passes } from './pattern.ts'
+import { globbed, passes } from './server.ts'
 
 /** The same as a regular expression, which says it in one line and may take for ever. */
 function slowly(pattern: string): RegExp {

@@ -5,17 +5,26 @@ import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { withAuthored } from '../../../engine/reserved.ts'
 import { defineServerFeature, provide, register } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
+import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { authorizationPort } from '../authorization/messages.ts'
 import type { Completer, Completers } from '../completion/messages.ts'
+import type { ContentBlock, Role } from '../content/messages.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { type ArgumentsSpec, type CompiledArguments, compileArguments } from './arguments.ts'
-import { getPrompt, listPrompts, type Prompt, promptErrors, promptsPort } from './messages.ts'
-import { toPromptResult } from './result.ts'
+import {
+  type GetPromptResult,
+  getPrompt,
+  listPrompts,
+  type Prompt,
+  type PromptMessage,
+  promptErrors,
+  promptsPort,
+} from './messages.ts'
 
 export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
   /** The name that people are shown. Default: the name of the prompt. */
@@ -184,4 +193,40 @@ function validate<C>({ name, args }: PromptEntry<C>, exchange: Exchange): Awaita
     })
   }
   exchange.input = checked
+}
+
+// What a handler returned → the canonical result. A string is enough: it is what the user says.
+
+/** Text may stand for a text block, and the user for the role. */
+interface MessageParts {
+  readonly role?: Role
+  readonly content: string | ContentBlock
+}
+
+export type PromptOutput = string | MessageParts | readonly (string | MessageParts)[] | PromptParts
+
+interface PromptParts {
+  readonly description?: string
+  readonly messages: readonly (string | MessageParts)[]
+}
+
+/** `server` is how it names itself; `description` is the prompt's own, for results that have none. */
+function toPromptResult(value: unknown, server: string, description: string | undefined): GetPromptResult {
+  const parts: PromptParts = isParts(value) ? value : { messages: Array.isArray(value) ? value : [value] }
+  const told = parts.description ?? description
+  return { ...(told === undefined ? {} : { description: told }), messages: parts.messages.map(part => toMessage(part, server)) }
+}
+
+function isParts(value: unknown): value is PromptParts {
+  return isRecord(value) && Array.isArray(value['messages'])
+}
+
+function toMessage(part: unknown, server: string): PromptMessage {
+  if (typeof part === 'string') return { role: 'user', content: { type: 'text', text: part } }
+  if (isRecord(part)) {
+    const { role = 'user', content } = part as Partial<MessageParts>
+    if (typeof content === 'string') return { role, content: { type: 'text', text: content } }
+    if (isRecord(content)) return { role, content: withAuthored(content, server) }
+  }
+  throw new TypeError('The handler of a prompt must return text, messages with content, or { description, messages }')
 }

@@ -2,12 +2,10 @@
  * URI templates (RFC 6570, all four levels): read, expanded, and matched back against URIs.
  * Expansion is the RFC's; matching is ours, since the RFC leaves it open, and is kept linear and free of guessing.
  */
-import { expandParts, type TemplateValues } from './template-expand.ts'
-import { createMatcher, type TemplateMatch } from './template-match.ts'
+import { createMatcher, expandParts, type TemplateMatch, type TemplateValues } from './template-match.ts'
 import { type Part, readParts } from './template-parts.ts'
 
-export type { TemplateValue, TemplateValues } from './template-expand.ts'
-export type { TemplateMatch } from './template-match.ts'
+export type { TemplateMatch, TemplateValue, TemplateValues } from './template-match.ts'
 
 export interface Template {
   /** As it was written. */

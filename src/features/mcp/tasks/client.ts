@@ -1,18 +1,21 @@
 /** Using tasks: from the answer that named one to the result of the call, in both forms. The caller sees only the end. */
-import type { SendOptions } from '../../../engine/calls.ts'
+import type { CallOptions, Calls, Progress, SendOptions } from '../../../engine/calls.ts'
 import { type ClientKit, defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { type Id, isRecord } from '../../../jsonrpc/message.ts'
 import { questionsPort } from '../input-required/messages.ts'
 import { finishTask } from './finish.ts'
+import { progressFromText } from './layer.ts'
 import {
+  type ClientTaskProgress,
   type ClientTasks,
   clientTasksPort,
   coreIds,
   type DetailedTask,
+  type Task,
   takingTasks,
   taskChanged,
   taskStatus,
@@ -20,7 +23,6 @@ import {
 } from './messages.ts'
 import { questionTasks } from './questions.ts'
 import { createdTask, isTask, stopTask, type TaskPort, takesTask } from './requests.ts'
-import { TaskProgress } from './task-progress.ts'
 
 export { type FinishOptions, finishTask } from './finish.ts'
 export { createdTask, pageOfTasks, portTo, readTask, stopTask, type TaskPort, takesTask } from './requests.ts'
@@ -109,4 +111,74 @@ function wantsTask(error: unknown): boolean {
 
 function property(value: unknown, name: string): unknown {
   return isRecord(value) ? value[name] : undefined
+}
+
+// Progress of a call, also once it has become a task: by notifications under the call's token where the wire has that for tasks, else by
+// what the task says of itself each time it is looked at.
+
+const mostEarly = 100
+
+/** One call's progress. */
+class TaskProgress implements ClientTaskProgress {
+  readonly #tell: (step: Progress) => void
+  readonly #calls: () => Calls | undefined
+  #stop: () => void = () => {}
+  #last = Number.NEGATIVE_INFINITY
+  #said: string | undefined
+  #notified = false
+  /** What came between the answer and its reading; undefined once the call is known to be a task. */
+  #early: Progress[] | undefined = []
+
+  constructor(tell: (step: Progress) => void, calls: () => Calls | undefined) {
+    this.#tell = tell
+    this.#calls = calls
+  }
+
+  /** What a request has to be sent with. The first that is told of it counts: a call that is made again has another token. */
+  options({ onSent }: CallOptions): Pick<CallOptions, 'onProgress' | 'onSent'> {
+    return {
+      onProgress: step => this.#step(step),
+      onSent: (id: Id) => {
+        onSent?.(id)
+        this.#stop()
+        // Each request counts anew.
+        this.#last = Number.NEGATIVE_INFINITY
+        this.#stop =
+          this.#calls()?.hear(id, step => {
+            if (this.#early === undefined) this.#notify(step)
+            else if (this.#early.length < mostEarly) this.#early.push(step)
+          }) ?? (() => {})
+      },
+    }
+  }
+
+  /** The call has become a task: from here on its token outlives its answer. A call that has failed is told of no more. */
+  begun(): void {
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const step of early) this.#notify(step)
+  }
+
+  /** The task, as it was just looked at. */
+  looked({ statusMessage }: Task): void {
+    if (this.#notified || statusMessage === undefined || statusMessage === this.#said) return
+    this.#said = statusMessage
+    const found = progressFromText(statusMessage)
+    this.#step('progress' in found ? found : { ...found, progress: Math.max(0, this.#last) + 1 })
+  }
+
+  end(): void {
+    this.#stop()
+  }
+
+  #notify(step: Progress): void {
+    this.#notified = true
+    this.#step(step)
+  }
+
+  #step(step: Progress): void {
+    if (!(step.progress > this.#last)) return
+    this.#last = step.progress
+    this.#tell(step)
+  }
 }

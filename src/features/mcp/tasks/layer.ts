@@ -13,7 +13,6 @@ import { progress } from '../progress/messages.ts'
 import { onceBackground } from './current.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
 import { coreIds, type TaskFacts } from './messages.ts'
-import { progressText } from './progress-text.ts'
 import { wishedTtl } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
@@ -112,5 +111,24 @@ function outletOf(task: RunningTask): NonNullable<Exchange['outlet']> {
   return (method, params) => {
     if (method.name === progress.name) task.progressed(progressText(params as unknown as Progress))
     return hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
+  }
+}
+
+// How far a task is, as its status message says it: `2/3 step 2`. Task wires without progress notifications have nothing else for it, and
+// people read it as well.
+
+export function progressText({ progress, total, message }: Progress): string {
+  const count = total === undefined ? `${progress}` : `${progress}/${total}`
+  return clip(message === undefined ? count : `${count} ${message}`, 1_000)
+}
+
+/** What a status message says of it; of one that begins with no number only its words. */
+export function progressFromText(text: string): Progress | { readonly message: string } {
+  const [, progress, total, message] = /^(\d+(?:\.\d+)?)(?:\/(\d+(?:\.\d+)?))?(?:\s+([\s\S]+))?$/.exec(text) ?? []
+  if (progress === undefined) return { message: text }
+  return {
+    progress: Number(progress),
+    ...(total !== undefined && { total: Number(total) }),
+    ...(message !== undefined && { message }),
   }
 }

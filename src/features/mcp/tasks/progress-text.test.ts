@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { progressFromText, progressText } from './progress-text.ts'
+import { progressFromText, progressText } from './layer.ts'
 
 it.each([
   [{ progress: 2, total: 3, message: 'step 2' }, '2/3 step 2'],

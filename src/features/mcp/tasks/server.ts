@@ -14,7 +14,6 @@ import { subscriptionsPort } from '../subscriptions/messages.ts'
 import { callTool, type TaskSupport, toolsPort } from '../tools/messages.ts'
 import { background, currentTask } from './current.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
-import type { TaskListenKind } from './listen.ts'
 import {
   cancelCoreTask,
   cancelTask,
@@ -34,10 +33,10 @@ import {
   updateTask,
 } from './messages.ts'
 import type { TaskLimits } from './runner.ts'
-import type { TasksRuntime } from './runtime.ts'
+import type { TaskListenKind, TasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
 
-export type { TaskListenKind } from './listen.ts'
+export type { TaskListenKind } from './runtime.ts'
 
 /** What tasks add to the context of a call. */
 export interface TasksContext {

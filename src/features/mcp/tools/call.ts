@@ -11,9 +11,9 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Capabilities, Peer } from '../../../revisions/index.ts'
 import type { ClientQuestions, InputRequest } from '../input-required/messages.ts'
 import type { ClientTaskProgress, ClientTasks, Task } from '../tasks/messages.ts'
+import type { KnownTools } from './client.ts'
 import { mirrorHeaders } from './headers.ts'
 import { incompatibleResult } from './incompatible.ts'
-import type { KnownTools } from './known-tools.ts'
 import {
   type CallManner,
   type CallToolResult,

@@ -33,8 +33,7 @@ import {
   toolsPort,
   wraps,
 } from './messages.ts'
-import { looksSpelledOut, Misreturned, misreturned } from './misreturned.ts'
-import { RuntimeReply, reply, toResult } from './result.ts'
+import { looksSpelledOut, Misreturned, misreturned, RuntimeReply, reply, toResult } from './result.ts'
 import { isObjectSchema } from './schemas.ts'
 
 interface ToolsServer<C> {

@@ -1,10 +1,12 @@
 /** Approval by a page of the server's own: what the client says counts for nothing, only what the page tells the server. */
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isNobody } from '../../../engine/owner.ts'
-import { takesElicitation } from '../../mcp/elicitation/messages.ts'
-import { ask, isElicitAnswer } from './ask.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { type ElicitResult, elicit, isYesNo, takesElicitation, yesNoForm } from '../../mcp/elicitation/messages.ts'
 import { approvalMs, declined, type ObligedCall, required } from './call.ts'
 import type { ConfirmFacts } from './facts.ts'
+import { confirmationExtension } from './messages.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** What names a request for approval: sealed, so that a page can be given it and nobody can make one up. */
@@ -45,4 +47,109 @@ function isSafeAddress(url: string): boolean {
   const parsed = URL.parse(url)
   if (parsed?.protocol === 'https:') return true
   return parsed?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(parsed.hostname)
+}
+
+// Asking the user within the call: a form with one box, pushed or inside the result, whichever the wire has.
+
+/** True: agreed. False: there is no way to ask. Throws where the user did not agree, or the answer is none. */
+export async function askForm(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
+  if (!takesElicitation(exchange.peer, 'form')) return false
+  const params = { mode: 'form' as const, message: call.text, requestedSchema: yesNoForm }
+  const answer = await ask(parts, exchange, call, params, { elicitation: {} }, isYesNo)
+  if (answer === undefined) return false
+  if (answer.action !== 'accept' || answer.content?.['confirm'] !== true) throw declined(call)
+  return true
+}
+
+/** The answer to a question about this call, which counts once; undefined where there is no way to ask. */
+async function ask(
+  parts: ConfirmationParts,
+  exchange: Exchange,
+  call: ObligedCall,
+  params: { readonly mode: 'form' | 'url'; readonly message: string } & Params,
+  requires: Params,
+  accepts: (answer: unknown) => boolean,
+): Promise<ElicitResult | undefined> {
+  const round = roundOf(exchange, call, parts.clock.now())
+  keep(exchange, round)
+  let answer: ElicitResult
+  try {
+    const options = { kind: 'confirm', key: `confirm-${round.id}`, requires, allowed: true, accepts, timeoutMs: approvalMs }
+    answer = await exchange.ask(elicit, params, options)
+  } catch (error) {
+    if (!(error instanceof McpError)) throw error
+    // There is no stream on which the client could be asked.
+    if (error.kind === 'capability-missing') return undefined
+    if (!unanswered.has(error.kind)) throw error
+    throw required(call, 'no answer came that can be read', 'Ask the user, and call it again')
+  }
+  if ((await parts.definition(call.tool)) !== call.definition)
+    throw required(call, 'the tool has changed since it was asked about', 'Call it again: the user is asked anew')
+  // A pushed question is answered once by nature; what travels in a state can be sent again.
+  if (exchange.peer.revision.asks === 'result') await useRound(parts, exchange, call, round)
+  return answer
+}
+
+const unanswered = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-result'])
+
+function isElicitAnswer(value: unknown): value is ElicitResult {
+  return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
+}
+
+// Where questions travel inside results, a call is made again with the answers, and what is known of its confirmation goes
+// along in the sealed state. Each such state is good for one more try: whoever sends it twice is not let in twice.
+
+/** JSON. */
+interface Round {
+  /** Names the question. Nobody can know it who was not asked. */
+  readonly id: string
+  /** How often the call was made with it. */
+  readonly count: number
+  /** The answer counts until then. */
+  readonly expires: number
+  /** The tool as it was when it was asked about. */
+  readonly definition: string
+  readonly approved: boolean
+}
+
+/** The round that this call continues, unless the tool is another one now or the time is over: then it is asked anew. */
+function roundOf({ carried }: Exchange, call: ObligedCall, now: number): Round {
+  const text = carried?.[confirmationExtension]
+  const kept: unknown = text === undefined ? undefined : JSON.parse(text)
+  if (isRecord(kept) && kept['definition'] === call.definition) {
+    const round = kept as unknown as Round
+    if (round.approved || round.expires > now) return round
+  }
+  return { ...fresh(call), expires: now + approvalMs }
+}
+
+function keep(exchange: Exchange, round: Round): void {
+  exchange.carried = { ...exchange.carried, [confirmationExtension]: JSON.stringify(round) }
+}
+
+/** The user has agreed to this call, by whatever way: it is not asked about again for as long as it goes on. */
+export function keepApproved(exchange: Exchange, call: ObligedCall): void {
+  keep(exchange, { ...fresh(call), approved: true })
+}
+
+/** Whether the call goes on that was agreed to before. */
+export async function approvedRound(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
+  const now = parts.clock.now()
+  const round = roundOf(exchange, call, now)
+  if (!round.approved) return false
+  // Its state may wait that long for the answers to other questions.
+  await useRound(parts, exchange, call, { ...round, expires: now + parts.askMs })
+  return true
+}
+
+/** Counts one try, and keeps the next one. */
+async function useRound(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall, round: Round): Promise<void> {
+  const handle = { id: `confirmation/${round.id}/${round.count}`, expiresAt: round.expires, data: undefined }
+  if (!(await (await parts.spending()).spend(handle)))
+    throw required(call, 'that answer was used before', 'Call it again without requestState: the user is asked anew')
+  keep(exchange, { ...round, approved: true, count: round.count + 1 })
+}
+
+function fresh({ definition }: ObligedCall): Round {
+  return { id: crypto.randomUUID(), count: 0, expires: 0, definition, approved: false }
 }

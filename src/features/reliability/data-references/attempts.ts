@@ -9,7 +9,6 @@ import { Shares } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blob, BlobDraft, Blobs } from '../../../stores/blobs.ts'
 import { type Entry, put, remove, type Store } from '../../../stores/store.ts'
-import { newDraft } from './draft.ts'
 import type { Ledger } from './ledger.ts'
 import type { Fetchable } from './messages.ts'
 
@@ -220,4 +219,25 @@ class HalfRecord {
 function readHalf({ value }: Entry): Half {
   const found: unknown = JSON.parse(value)
   return isRecord(found) ? (found as unknown as Half) : { id: '', size: 0, until: 0 }
+}
+
+// Contents on their way into blobs, also into such as take them only whole.
+
+/** Where it cannot be otherwise, it is found as soon as it is whole; then what discards it looks whether somebody else needs it. */
+export async function newDraft(blobs: Blobs, ledger: Pick<Ledger, 'drop'>): Promise<BlobDraft> {
+  if (blobs.drafts !== undefined) return blobs.drafts.begin()
+  let whole: string | undefined
+  return {
+    id: '',
+    size: 0,
+    append: async (stream, options) => {
+      const blob = await blobs.put(stream, options)
+      whole = blob.digest
+      return blob
+    },
+    publish: async () => undefined,
+    discard: async () => {
+      if (whole !== undefined) await ledger.drop(whole)
+    },
+  }
 }

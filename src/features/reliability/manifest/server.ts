@@ -6,6 +6,8 @@ import type { CacheHint } from '../../../engine/paging.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type CacheOptions, cacheHint } from '../../mcp/caching/messages.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
@@ -15,7 +17,6 @@ import { type Tool, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import type { Built, DocumentParts, Documents } from './document.ts'
 import { getManifest, manifestExtension, manifestUri, manifestVersion, type WireManifest } from './messages.ts'
-import { paginationMeta } from './pagination.ts'
 import type { AuthMethod, WireRateLimits } from './shape.ts'
 
 /** What an author may say of it. */
@@ -180,4 +181,37 @@ function contents({ built, manifest, cache }: Given): ReadResourceResult {
   const _meta = { [manifestExtension]: { revision: built.revision } }
   const entry = { uri: manifestUri, mimeType: 'application/json', text: JSON.stringify(manifest), _meta }
   return { contents: [entry], ...cache }
+}
+
+// A tool whose results come in pages: believed where its schemas have what that takes.
+
+/** The option of a tool. */
+export interface Paginated {
+  /** Its results come in pages: which argument says where one begins, and which member of the output where the next one does. */
+  readonly pagination?: { readonly cursor: string; readonly next: string }
+}
+
+interface Schemas {
+  readonly inputSchema: Readonly<Record<string, unknown>>
+  readonly outputSchema?: Readonly<Record<string, unknown>>
+}
+
+/** What a list tells of it. Throws where the schemas know no such thing. */
+function paginationMeta(
+  tool: string,
+  { pagination }: Paginated,
+  { inputSchema, outputSchema }: Schemas,
+): Readonly<Record<string, unknown>> | undefined {
+  if (pagination === undefined) return undefined
+  const where = `The pagination of tool "${clip(tool)}"`
+  checkOptions(where, pagination, { cursor: 'string', next: 'string' })
+  const { cursor, next } = pagination
+  if (!declares(inputSchema, cursor)) throw new TypeError(`${where}: its input has no "${clip(String(cursor))}"`)
+  if (!declares(outputSchema, next)) throw new TypeError(`${where}: its output has no "${clip(String(next))}"`)
+  return { [manifestExtension]: { supports_pagination: true } }
+}
+
+function declares(schema: Readonly<Record<string, unknown>> | undefined, member: string): boolean {
+  const properties = schema?.['properties']
+  return isRecord(properties) && Object.hasOwn(properties, member)
 }

@@ -1,14 +1,17 @@
 /** Tools that say which media they take and give. What looks at these is loaded with the first call of such a tool. */
+
+import { isMimePattern } from '../../../core/artifact.ts'
 import type { Trace } from '../../../core/log.ts'
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallToolResult, callTool, toolsPort } from '../../mcp/tools/messages.ts'
-import { mediaMeta, type WithMedia } from './facts.ts'
 import { mediaExtension, mediaOf, type WireMedia, type WireWarning } from './messages.ts'
 
 /** The option `media` of tools. */
@@ -121,4 +124,60 @@ function judged(parts: MediaParts, exchange: Exchange, result: unknown, inspect:
 
 function isCallResult(result: unknown): result is CallToolResult {
   return isRecord(result) && Array.isArray(result['content'])
+}
+
+// What an author says of the media that a tool takes and gives, and what others are told of it.
+
+export interface MediaFacts {
+  /** Types that its arguments may have, such as `image/*`. A hint, unless `strict`. */
+  readonly input?: readonly string[]
+  /** Types of its results. Another one is given with a warning, unless `strict`. */
+  readonly output?: readonly string[]
+  /** Bytes of all media in the arguments of one call, decoded. */
+  readonly maxInputBytes?: number
+  /** The same for a result. */
+  readonly maxOutputBytes?: number
+  /** Other types than those listed are refused. Default false. */
+  readonly strict?: boolean
+  /** How bytes come: within the message (`base64`, the default), or as references to where they are. */
+  readonly transport?: 'base64' | 'reference'
+}
+
+/** The option of a tool. */
+export interface WithMedia {
+  /** The media that it takes and gives: checked before anything is decoded, in both directions. */
+  readonly media?: MediaFacts
+}
+
+const kinds: KindsOf<MediaFacts> = {
+  input: 'list',
+  output: 'list',
+  maxInputBytes: 'number',
+  maxOutputBytes: 'number',
+  strict: 'boolean',
+  transport: 'string',
+}
+
+/** What a list tells everybody of the tool. Throws where what was said makes no sense. */
+function mediaMeta(tool: string, { media }: WithMedia): Readonly<Record<string, WireMedia>> | undefined {
+  if (media === undefined) return undefined
+  const where = `The media of tool "${clip(tool)}"`
+  checkOptions(where, media, kinds)
+  const { input, output, maxInputBytes, maxOutputBytes, strict, transport } = media
+  for (const type of [...(input ?? []), ...(output ?? [])])
+    if (typeof type !== 'string' || !isMimePattern(type))
+      throw new TypeError(`${where}: "${clip(String(type))}" is no media type; write type/subtype, or image/*`)
+  for (const bytes of [maxInputBytes, maxOutputBytes])
+    if (bytes !== undefined && !Number.isSafeInteger(bytes)) throw new TypeError(`${where}: a size is a whole number of bytes`)
+  if (transport !== undefined && transport !== 'base64' && transport !== 'reference')
+    throw new TypeError(`${where}: transport is "${clip(transport)}"; give 'base64' or 'reference'`)
+  const said: WireMedia = {
+    ...(input === undefined ? {} : { input_types: input }),
+    ...(output === undefined ? {} : { output_types: output }),
+    ...(maxInputBytes === undefined ? {} : { max_input_size_bytes: maxInputBytes }),
+    ...(maxOutputBytes === undefined ? {} : { max_output_size_bytes: maxOutputBytes }),
+    ...(strict === undefined ? {} : { strict }),
+    ...(transport === undefined ? {} : { binary_transport: transport }),
+  }
+  return { [mediaExtension]: said }
 }

@@ -1,19 +1,20 @@
 /** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
+
+import { lifetimeOfSeconds, toMilliseconds } from '../../../core/duration.ts'
 import { type Decision, decide, denialProblem, type GrantDenial, type GrantUse } from '../../../core/grant/decide.ts'
 import type { Grant } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
-import { mostScopes } from '../../../core/scope.ts'
+import { isScope, mostScopes } from '../../../core/scope.ts'
 import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { insufficient, isTrusted } from '../../mcp/authorization/messages.ts'
-import { elevationOf, offerElevation } from './elevation.ts'
+import { elicit, takesElicitation } from '../../mcp/elicitation/messages.ts'
 import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } from './messages.ts'
-import { negotiated } from './negotiate.ts'
-import type { Aim, PermissionsParts } from './server.ts'
+import type { Aim, PermissionAnswer, PermissionsParts } from './server.ts'
 import { noGrant, PermissionSessions, sessionName } from './sessions.ts'
 
 export interface Rights {
@@ -216,4 +217,124 @@ async function checked(parts: PermissionsParts, judge: Judge, exchange: Exchange
 
 function argumentsOf({ params }: Exchange): Params {
   return (params['arguments'] ?? {}) as Params
+}
+
+// Where a user can grant what is missing: an https page that clients are asked to open, and never open by themselves.
+
+/** Undefined where there is none, or none that is https. */
+function elevationOf(
+  { elevationUrl }: PermissionsParts,
+  { caller, engine }: Exchange,
+  { name }: Aim,
+  { admission }: Judgement,
+  { missing }: GrantDenial,
+): string | undefined {
+  const session = admission === undefined ? undefined : sessionName(admission.owner, admission.id)
+  const url = elevationUrl?.(missing, { tool: name, principal: caller.principal, session })
+  if (url === undefined || URL.parse(url)?.protocol === 'https:') return url
+  engine.trace('elevation-url-refused', new TypeError('permissions.elevationUrl must give an https address'))
+  return undefined
+}
+
+/** Asks the user to open the page. True: opened, so that it is worth looking again. */
+async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: GrantDenial, url: string): Promise<boolean> {
+  if (exchange.route.method.asks !== true || !takesElicitation(exchange.peer, 'url')) return false
+  const elicitationId = await exchange.once('elevation', () => crypto.randomUUID())
+  const message = `${exchange.engine.info.name}: ${name} needs ${missing.join(', ')}. Open the page to grant that?`
+  try {
+    const { action } = await exchange.ask(
+      elicit,
+      { mode: 'url', message, url, elicitationId },
+      {
+        kind: 'elevate',
+        key: `elevate-${elicitationId}`,
+        requires: { elicitation: { url: {} } },
+        allowed: true,
+        accepts: answer => isRecord(answer) && typeof answer['action'] === 'string',
+      },
+    )
+    return action === 'accept'
+  } catch (error) {
+    // Whoever cannot be asked is refused like everybody else.
+    if (error instanceof McpError && unanswered.has(error.kind)) return false
+    throw error
+  }
+}
+
+const unanswered = new Set(['capability-missing', 'remote', 'timeout', 'invalid-answer', 'invalid-result'])
+
+// Granting scopes: what the author's function says, and never more than was asked for or than the caller's token has.
+
+interface Wish {
+  readonly requested_scopes: readonly string[]
+  readonly justification?: string
+  readonly ttl_seconds?: number
+}
+
+async function negotiated(parts: PermissionsParts, sessions: PermissionSessions, exchange: Exchange): Promise<WireNegotiated> {
+  const wish = exchange.params as unknown as Wish
+  const asked = [...new Set(wish.requested_scopes)]
+  if (asked.length > mostScopes) throw invalid(`requested_scopes has ${asked.length} entries; the limit is ${mostScopes}`)
+  if (wish.ttl_seconds !== undefined && wish.ttl_seconds <= 0) throw invalid('ttl_seconds must be above 0')
+  const owner = await ownerOf(exchange)
+  const id = crypto.randomUUID()
+  const possible = new Map(asked.map(scope => [scope, refusalOf(parts, exchange, scope)]))
+  const candidates = asked.filter(scope => possible.get(scope) === undefined)
+  const answer = await answerOf(parts, exchange, wish, candidates, sessionName(owner, id))
+  const granted = candidates.filter(scope => answer.scopes.includes(scope))
+  const denied = asked
+    .filter(scope => !granted.includes(scope))
+    .map(scope => ({
+      scope: clip(scope, 255),
+      reason: possible.get(scope) ?? reasonIn(answer, scope) ?? 'This server does not grant it',
+    }))
+  if (granted.length === 0) return { granted_scopes: [], denied_scopes: denied }
+  const idleMs = toMilliseconds(parts.idle ?? '15m', 'permissions.idle')
+  const { token, expires } = await sessions.open(owner, id, granted, ttlOf(parts, wish, answer), idleMs, exchange.correlation)
+  return {
+    granted_scopes: granted,
+    denied_scopes: denied,
+    session: {
+      token,
+      scopes: granted,
+      // Never later than it ends.
+      expires_at: new Date(expires).toISOString(),
+      inactivity_timeout_seconds: Math.floor(idleMs / 1000),
+    },
+  }
+}
+
+/** Why a scope cannot be granted, whatever the author says. */
+function refusalOf(parts: PermissionsParts, { caller }: Exchange, scope: string): string | undefined {
+  if (!isScope(scope) || scope.includes('*')) return 'This is no name of a scope'
+  const held = caller.principal?.scopes
+  if (held !== undefined) return held.includes(scope) ? undefined : 'The access token does not have it'
+  if (parts.grant !== undefined || isTrusted(caller)) return undefined
+  return 'Nobody is authorized here'
+}
+
+async function answerOf(
+  { grant }: PermissionsParts,
+  { caller }: Exchange,
+  { justification }: Wish,
+  scopes: readonly string[],
+  session: string,
+): Promise<PermissionAnswer> {
+  if (grant === undefined || scopes.length === 0) return { scopes }
+  const answer = await grant({ scopes, session, principal: caller.principal, justification })
+  return 'scopes' in answer ? answer : { scopes: answer }
+}
+
+function reasonIn({ reasons = {} }: PermissionAnswer, scope: string): string | undefined {
+  return Object.hasOwn(reasons, scope) ? reasons[scope] : undefined
+}
+
+function ttlOf(parts: PermissionsParts, { ttl_seconds: wanted }: Wish, { ttl }: PermissionAnswer): number {
+  const most = toMilliseconds(parts.ttl ?? '1h', 'permissions.ttl')
+  const own = ttl === undefined ? most : toMilliseconds(ttl, 'ttl')
+  return lifetimeOfSeconds(wanted, { mostMs: Math.min(most, own) })
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', `params.${message}`)
 }

@@ -3,7 +3,7 @@ import { type Problem, problem } from '../../../core/problem.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { fakeClock } from '../../../testing/clock.ts'
-import { Retries, type RetriesOptions } from './retries.ts'
+import { Retries, type RetriesOptions } from './client.ts'
 
 /** Attempts that end with these, one after the other, and the moments at which they were made. */
 function make(ends: readonly (Problem | Error | undefined)[], options: Partial<RetriesOptions> = {}, harmless = true) {

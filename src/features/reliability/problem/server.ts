@@ -1,6 +1,5 @@
 /** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
-
-import { Problem, problemText, refusalIn } from '../../../core/problem.ts'
+import { Problem, type ProblemCode, problem, problemOf, problemText, refusalIn } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { failureOf } from '../../../engine/outcome.ts'
@@ -10,8 +9,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
 import { toolsPort } from '../../mcp/tools/messages.ts'
-import { problemOfFailure } from './failures.ts'
-import { problemErrors, problemExtension, problemPort, toWire } from './messages.ts'
+import { problemErrors, problemExtension, problemPort, statusCodes, toWire } from './messages.ts'
 
 /** Problems beside the failures of calls and requests. */
 export const problemFeature = defineServerFeature<object>({
@@ -65,4 +63,45 @@ function beside({ kind, message, data, code, cause }: McpError, thrown: unknown,
     data: { ...(isRecord(data) ? data : data === undefined ? {} : { data }), [problemExtension]: problem },
     ...(code === undefined ? {} : { code }),
   })
+}
+
+// Every failure of the runtime as a problem: what kind of failure it is decides the code, and with it whether trying again can help.
+
+/** Kinds that are not the caller's mistake, or not only. All others that a caller can cause are. */
+const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
+  ['rate-limited', 'RATE_LIMIT_EXCEEDED'],
+  ['busy', 'SERVER_UNAVAILABLE'],
+  ['timeout', 'OPERATION_TIMEOUT'],
+  ['insufficient-scope', 'SCOPE_INSUFFICIENT'],
+  ['unknown-tool', 'RESOURCE_NOT_FOUND'],
+  ['unknown-prompt', 'RESOURCE_NOT_FOUND'],
+  ['unknown-task', 'RESOURCE_NOT_FOUND'],
+  ['resource-not-found', 'RESOURCE_NOT_FOUND'],
+  ['session-unknown', 'RESOURCE_NOT_FOUND'],
+  ['method-not-found', 'UNSUPPORTED'],
+  ['capability-missing', 'UNSUPPORTED'],
+  ['version-unsupported', 'UNSUPPORTED'],
+  ['task-abandoned', 'OUTCOME_UNKNOWN'],
+  ['internal', 'SERVER_ERROR'],
+  ['remote', 'SERVER_ERROR'],
+  ['invalid-answer', 'SERVER_ERROR'],
+  ['invalid-result', 'SERVER_ERROR'],
+])
+
+/** The words of a protocol failure are the runtime's own, or its author's, for the caller; of anything else none are told. */
+function problemOfFailure(thrown: unknown): Problem {
+  if (!(thrown instanceof McpError)) return problemOf(thrown)
+  if (thrown.cause instanceof Problem) return thrown.cause
+  const { retryAfterMs: retryAfter, scopes } = isRecord(thrown.data) ? thrown.data : {}
+  return problem(codes.get(thrown.kind) ?? ofStatus(thrown.status), thrown.message, {
+    cause: thrown,
+    ...(Array.isArray(scopes) ? { details: { missing_scopes: scopes } } : {}),
+    ...(typeof retryAfter === 'number' ? { retryAfter } : {}),
+  })
+}
+
+/** A carrier that refuses knows no kinds: its status says whose mistake it is. */
+function ofStatus(status: number | undefined): ProblemCode {
+  if (status === undefined) return 'INVALID_INPUT'
+  return statusCodes.get(status) ?? (status >= 500 ? 'SERVER_ERROR' : 'INVALID_INPUT')
 }

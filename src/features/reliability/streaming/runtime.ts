@@ -2,12 +2,13 @@
 import { fingerprint } from '../../../core/call.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { ownerKey } from '../../../core/owner.ts'
-import { Problem } from '../../../core/problem.ts'
+import { Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { accountOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
@@ -15,7 +16,6 @@ import { waitForReaders } from './backpressure.ts'
 import { type CheckpointBinding, checkpointNotFound, createCheckpoints, type StreamCheckpoints } from './checkpoints.ts'
 import { ChunkStore } from './chunk-store.ts'
 import { nameOperation, operationId } from './facts.ts'
-import { Gathered } from './gathered.ts'
 import { resumeIn, streamingExtension } from './messages.ts'
 import { StreamOperation } from './operation.ts'
 import { endedWith, failedWith, give } from './outcome.ts'
@@ -284,4 +284,45 @@ function keyOf(id: string): string {
 /** Characters of a chunk; undefined for what JSON has no text for, which is no chunk. */
 function lengthOf(value: unknown): number | undefined {
   return typeof value === 'string' ? value.length : JSON.stringify(value)?.length
+}
+
+// What a generator yielded, put together: the result of one that returns nothing.
+
+/** Characters that are gathered; who yields more returns a result of his own. */
+const longest = 4 * 1024 * 1024
+
+const blockTypes: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
+
+class Gathered {
+  readonly #reply: (content: readonly ContentBlock[]) => unknown
+  #chunks: unknown[] = []
+  #length = 0
+
+  constructor(reply: (content: readonly ContentBlock[]) => unknown) {
+    this.#reply = reply
+  }
+
+  add(chunk: unknown, length: number): void {
+    this.#length += length
+    if (this.#length <= longest) this.#chunks.push(chunk)
+    else this.#chunks = []
+  }
+
+  /** Text is one text, content blocks are the content, and anything else is a list. */
+  get value(): unknown {
+    const chunks = this.#chunks
+    if (this.#length > longest)
+      throw problem('PAYLOAD_TOO_LARGE', `What was streamed, ${this.#length} characters, is too long to be the result as well`, {
+        category: 'permanent',
+        suggestion: 'Return a short result from the generator, or say where the whole can be read',
+        actor: 'operator',
+      })
+    if (chunks.length === 0) return undefined
+    if (chunks.every(chunk => typeof chunk === 'string')) return chunks.join('')
+    return chunks.every(isBlock) ? this.#reply(chunks) : chunks
+  }
+}
+
+function isBlock(chunk: unknown): chunk is ContentBlock {
+  return isRecord(chunk) && blockTypes.has(chunk['type'])
 }

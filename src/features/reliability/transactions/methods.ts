@@ -18,10 +18,9 @@ import {
   type WireRolledBack,
   type WireTransaction,
 } from './messages.ts'
-import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
 import { TransactionsRuntime } from './runtime.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
-import { finishStep, grantOf, runStep } from './step.ts'
+import { finishStep, grantOf, runStep, wireCommitted, wireRolledBack, wireTransaction } from './step.ts'
 
 export interface Methods {
   readonly runtime: TransactionsRuntime

@@ -3,8 +3,8 @@
  * What it takes to do so is refused before anything happens.
  */
 import type { Enrolment } from '../../../core/journal/enrolment.ts'
-import type { Step, UnitGrant } from '../../../core/journal/unit.ts'
-import { unknownUnit } from '../../../core/journal/units.ts'
+import type { Inverse, Step, UnitGrant, UnitStatus } from '../../../core/journal/unit.ts'
+import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
 import { type Problem, problem, problemOf } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
@@ -16,8 +16,17 @@ import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { capturedRights } from './captured-rights.ts'
-import { stepName, transactionsExtension, type WireStepResult } from './messages.ts'
-import { wireCompensation } from './report.ts'
+import {
+  stepName,
+  transactionsExtension,
+  type WireCommitted,
+  type WireCompensation,
+  type WireRolledBack,
+  type WireStepReport,
+  type WireStepResult,
+  type WireTransaction,
+  type WireTransactionStatus,
+} from './messages.ts'
 import type { TransactionsRuntime } from './runtime.ts'
 import { type TransactionOfCall, transactionOf } from './transaction-of-call.ts'
 import { givenIn, inverseOf, parametersOf, type UndoableTool } from './undo.ts'
@@ -278,4 +287,54 @@ function over(): Problem {
   return problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was or is taken back', {
     suggestion: 'Begin a new one',
   })
+}
+
+// What is told of a transaction on the wire.
+
+export function wireTransaction({ unit, steps }: UnitReport): WireTransaction {
+  const { id, status, description, begunAt, timeoutMs, reason } = unit
+  return {
+    transaction_id: id,
+    status: wireStatus(status),
+    ...(description === undefined ? {} : { description }),
+    begun_at: new Date(begunAt).toISOString(),
+    timeout_seconds: timeoutMs / 1000,
+    ...(reason === undefined ? {} : { reason }),
+    steps: steps.map(wireStep),
+  }
+}
+
+export function wireCommitted(report: UnitReport): WireCommitted {
+  return { ...wireTransaction(report), steps_completed: report.steps.filter(({ status }) => status !== 'failed').length }
+}
+
+export function wireRolledBack(report: UnitReport): WireRolledBack {
+  return { ...wireTransaction(report), steps_compensated: report.steps.toReversed().flatMap(compensated) }
+}
+
+function compensated({ id, status, failure }: Step): WireRolledBack['steps_compensated'] {
+  if (status !== 'compensated' && status !== 'compensation_failed') return []
+  return [{ step_id: id, status, ...(failure === undefined ? {} : { error: failure }) }]
+}
+
+function wireCompensation({ target, parameters, description }: Inverse): WireCompensation {
+  return {
+    tool: target,
+    ...(parameters === undefined ? {} : { parameters }),
+    ...(description === undefined ? {} : { description }),
+  }
+}
+
+function wireStep({ id, target, status, inverse, failure }: Step): WireStepReport {
+  return {
+    step_id: id,
+    tool: target,
+    status: status === 'irreversible' ? 'no_compensation' : status,
+    ...(inverse === undefined ? {} : { compensation: wireCompensation(inverse) }),
+    ...(failure === undefined ? {} : { error: failure }),
+  }
+}
+
+function wireStatus(status: UnitStatus): WireTransactionStatus {
+  return status === 'open' ? 'begun' : status
 }

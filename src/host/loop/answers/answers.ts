@@ -1,13 +1,19 @@
 /** What a host answers when a server asks: for each server the handlers that its connection is opened with. */
 import type { LiveHandlers } from '../../../client/live-handlers.ts'
-import type { OnElicit, OnQuestionRefused } from '../../../features/mcp/elicitation/client.ts'
+import { type Why, why } from '../../../core/why.ts'
+import type { FinishReason, InferenceRequest } from '../../../features/live/inference/messages.ts'
+import type { OnElicit, OnQuestionRefused, Question } from '../../../features/mcp/elicitation/client.ts'
+import type { ElicitResult } from '../../../features/mcp/elicitation/messages.ts'
 import type { Root } from '../../../features/mcp/roots/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
-import { askPermission, outcomeNoter } from '../permission.ts'
-import type { LoopParts } from '../ports.ts'
-import { elicitationFor, type OnServerQuestion, refusedPagesOf } from './elicitation.ts'
-import { inferenceFor } from './inference.ts'
-import { type OnSampleReview, samplingFor } from './sampling.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { ModelFinish, ModelMessage, ModelRequest } from '../../models/model.ts'
+import { generate } from '../generate.ts'
+import { quoteFromServer } from '../model-content.ts'
+import { askPermission, hostRefusalError, outcomeNoter } from '../permission.ts'
+import type { LoopParts, LoopRequest } from '../ports.ts'
+import { assistantBlocks, modelNamed, type OnSampleReview, requestSystem, samplingFor } from './sampling.ts'
 
 export interface AnswersOptions {
   /** Shows the user what a server wants to sample, where the policy says `ask`. */
@@ -81,4 +87,126 @@ function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
       for (const { client } of parts.servers()) client?.rootsChanged()
     },
   }
+}
+
+// Questions of servers to the user. They go to a person or nowhere: nothing here ever answers one.
+
+/** A question, and who asks. Of a page, where it leads: the part of an address that cannot be dressed up. */
+export type ServerQuestion = Question & { readonly server: string; readonly domain?: string }
+
+export type OnServerQuestion = (question: ServerQuestion, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
+
+function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {
+  return async (question, { signal }) => {
+    const told = outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })
+    const say = (answer: ElicitResult): ElicitResult => {
+      parts.refusals.answered(server, question.message, isYes(answer))
+      return answer
+    }
+    const verdict = await parts.policy.decide({ kind: 'elicit', server, payload: { mode: question.mode } })
+    if (verdict.do === 'deny' || verdict.do === 'hold') {
+      told('refused', verdict.why)
+      return say({ action: 'decline' })
+    }
+    const answer = await ask(question.mode === 'url' ? { ...question, server, domain: question.host } : { ...question, server }, {
+      signal,
+    })
+    if (answer.action === 'accept') told('success', undefined, verdict.rule)
+    else told('refused', unanswered(server, answer.action))
+    return say(answer)
+  }
+}
+
+/** A page that the client shows to nobody is noted all the same. */
+function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
+  return ({ message }) => {
+    outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })('refused', unfit(server))
+    parts.refusals.answered(server, message, false)
+  }
+}
+
+function unanswered(server: string, action: 'decline' | 'cancel') {
+  return {
+    code: 'USER_DECLINED',
+    rule: 'the user',
+    message: `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`,
+    fix: 'Ask again, if it is still wanted',
+  }
+}
+
+function unfit(server: string) {
+  return {
+    code: 'UNSAFE_ADDRESS',
+    rule: 'elicit.url',
+    message: `${server} wants a page opened that is not reached over https, or hides who it belongs to`,
+    fix: `Let ${server} use an https address without a user name`,
+  }
+}
+
+/** A form that asks for a yes alone is accepted with a no in it, too. */
+function isYes({ action, content = {} }: ElicitResult): boolean {
+  const values = Object.values(content)
+  return action === 'accept' && !(values.length === 1 && values[0] === false)
+}
+
+// Inference that a server asks for by MCP Live (0.2 §11): no human is needed; policy, budget and routes decide. No hooks run for it,
+// so that no hook can cause another.
+
+/** Which model answers whom: by `server/set`, `server`, or `set`. */
+type Routes = ReadonlyMap<string, string>
+
+function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHandlers['onInfer'] {
+  return async (request, { signal, chunk }) => {
+    const { featureSet, conversationId, stream } = request
+    const about = { server, featureSet, kind: 'infer', began: parts.clock.now() }
+    const told = outcomeNoter(parts, { ...about, ...(conversationId !== undefined && { conversation: conversationId }) })
+    const wish: LoopRequest = { kind: 'infer', server, featureSet, payload: request }
+    const { why: said, rule } = await askPermission(parts.policy, wish)
+    if (said !== undefined) throw hostRefusalError(told, said)
+    const leave = parts.policy.enter?.(wish)
+    const model = modelNamed(parts.models, routes.get(`${server}/${featureSet}`) ?? routes.get(server) ?? routes.get(featureSet))
+    try {
+      const asked = modelRequest(request, parts.limits.answerTokens, server)
+      const payer = { server, featureSet }
+      const made = await generate({ ...parts, retries: parts.limits.retries, payer }, model, asked, signal, delta => {
+        if (stream) chunk(delta)
+      })
+      told('success', undefined, rule)
+      return { content: made.text, model: made.model, finishReason: finishOf(made.finishReason), usage: made.usage }
+    } catch (error) {
+      // Nobody waits for it any more, but it may have cost something.
+      if (signal.aborted) told('failure', cancelled(server))
+      signal.throwIfAborted()
+      throw hostRefusalError(told, error)
+    } finally {
+      leave?.()
+    }
+  }
+}
+
+function modelRequest({ messages, preferences }: InferenceRequest, most: number, server: string): ModelRequest {
+  const system = messages.filter(({ role }) => role === 'system').flatMap(({ content }) => content)
+  const rest = messages
+    .filter(({ role }) => role !== 'system')
+    .map(({ role, content }): ModelMessage => {
+      if (role === 'assistant') return { role, content: assistantBlocks(content) }
+      return { role: 'user', content: quoteFromServer('server-request', { server }, content) }
+    })
+  const { maxTokens, temperature } = preferences
+  return {
+    system: requestSystem(server, system),
+    messages: rest,
+    tools: [],
+    maxTokens: Math.max(1, Math.min(maxTokens ?? most, most)),
+    ...(temperature !== undefined && { temperature }),
+  }
+}
+
+function cancelled(server: string): Why {
+  return why('CANCELLED', 'inference', `${clip(server)} no longer wants the inference`, 'Nothing needs to be done')
+}
+
+/** Models that want tools have nobody to call them here. */
+function finishOf(reason: ModelFinish): FinishReason {
+  return reason === 'tool_use' ? 'end_turn' : reason
 }
