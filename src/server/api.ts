@@ -78,8 +78,10 @@ type AddLiveTool = <I extends Schema, O extends Schema>(
   handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
 ) => Registration<ToolOptions<I, O>>
 
-/** What an author says of a tool. */
-export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'>, ToolFeatureOptions {
+/** What an author says of a tool. The type of one option is an indexed access: `ToolOptions['confirm']`. */
+export interface ToolOptions<I extends Schema = Schema, O extends Schema = Schema>
+  extends Omit<ToolFacts, 'input' | 'output'>,
+    ToolFeatureOptions {
   /** The arguments: a Zod, Valibot or ArkType schema, or JSON Schema. Default: none are taken. */
   readonly input?: I
   /** The structured result, by a schema as of `input`. What the handler returns is checked against it. */

@@ -5,9 +5,12 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { connectInMemory } from '../testing/index.ts'
-import { createLog, createServer, type Level, type ServerOptions } from './index.ts'
+import { createLog, createServer, type LogOptions, type ServerOptions } from './index.ts'
 
-async function records(level: Level, options: Partial<ServerOptions> = {}): Promise<Record<string, unknown>[]> {
+async function records(
+  level: NonNullable<LogOptions['level']>,
+  options: Partial<ServerOptions> = {},
+): Promise<Record<string, unknown>[]> {
   const lines: string[] = []
   const log = createLog({ level, format: 'json', write: line => lines.push(line) })
   const server = createServer({ name: 'a', version: '1', log, ...options })
@@ -79,7 +82,12 @@ const ends = {
 } as const
 
 /** The lines of a server whose handler ends like this after its call was cancelled, or its session ended. */
-async function afterStop(how: keyof typeof ends, level: Level, stop: 'cancel' | 'close', kind: 'tool' | 'resource') {
+async function afterStop(
+  how: keyof typeof ends,
+  level: NonNullable<LogOptions['level']>,
+  stop: 'cancel' | 'close',
+  kind: 'tool' | 'resource',
+) {
   const lines: string[] = []
   const log = createLog({ level, format: 'json', write: line => lines.push(line) })
   const server = createServer({ name: 'a', version: '1', log })

@@ -3,13 +3,13 @@ import type http from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
   bearer,
+  type Client,
   type ConnectOptions,
   connect,
   createFinder,
   memoryStorage,
   oauth,
   type Question,
-  type Recommender,
   type SamplingParams,
 } from 'vivarium/client'
 import { createHost, scripted } from 'vivarium/host'
@@ -177,7 +177,7 @@ describe('the folders of a host', () => {
 })
 
 describe('a server that recommends others', () => {
-  async function recommender(name: string, recommendations: readonly Recommendation[]): Promise<Recommender> {
+  async function recommender(name: string, recommendations: readonly Recommendation[]): Promise<Client> {
     const server = createServer({ name, version: '1.0.0', log: 'silent', recommendations })
     const mcp = await connectInMemory(server)
     onTestFinished(async () => {
@@ -192,7 +192,7 @@ describe('a server that recommends others', () => {
     confidence,
     registryUrl,
   })
-  const find = async (servers: readonly Recommender[], trusted: readonly (string | Recommender)[]) =>
+  const find = async (servers: readonly Client[], trusted: readonly (string | Client)[]) =>
     (await createFinder({ servers, trusted }).find('design mockup')).candidates
 
   it('does not stand in the place of one that is trusted, however sure it is', async () => {

@@ -4,7 +4,7 @@ import { confirmation, consentWorld, metaIn, places, problems } from '../../../.
 import { type Frame, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
 import { type StoreKind, storeKinds } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
-import type { ApprovedCalls, Server } from '../../../server/index.ts'
+import type { Context, Server } from '../../../server/index.ts'
 import type { ConfirmFacts } from './facts.ts'
 
 const world = consentWorld()
@@ -48,7 +48,7 @@ function done(answers: readonly Frame[]): number {
 }
 
 /** Offers a tool by which the user behind the caller agrees to calls of `wipe`. */
-function trusting(server: Server, approved: ApprovedCalls): void {
+function trusting(server: Server, approved: Parameters<Context['allowCalls']>[1]): void {
   server.tool('trust', {}, async (_, ctx) => {
     await ctx.allowCalls('wipe', approved)
     return 'trusted'

@@ -4,7 +4,7 @@ import { expectFits } from '../../../../test/extension-schemas.ts'
 import { proves } from '../../../../test/proves.ts'
 import { type Frame, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
-import { createServer, image, type MediaFacts, readMedia, reply, resource, type Server, text } from '../../../server/index.ts'
+import { createServer, image, readMedia, reply, resource, type Server, type ToolOptions, text } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
 import { mediaExtension } from './messages.ts'
 
@@ -28,7 +28,7 @@ interface World {
 
 async function world(
   revision: RevisionId,
-  media: MediaFacts,
+  media: NonNullable<ToolOptions['media']>,
   extensions: readonly string[] = ['problem', 'media'],
 ): Promise<World> {
   const seen: unknown[] = []
@@ -291,5 +291,5 @@ it.each([
 ])('media: %j is refused where it is written', (media, words) => {
   const server = createServer({ name: 'a', version: '1.0.0' })
   servers.push(server)
-  expect(() => server.tool('t', { media: media as MediaFacts }, () => '')).toThrow(words)
+  expect(() => server.tool('t', { media: media as NonNullable<ToolOptions['media']> }, () => '')).toThrow(words)
 })
