@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readJsonc } from '../host/config/jsonc.ts'
 import { compile } from '../policy/compile.ts'
-import { extracted } from '../policy/scopes/extract.ts'
+import { extracted } from '../policy/scopes/elevate.ts'
 import { readSettings } from './host-settings.ts'
 
 const read = (host: unknown, env = {}) =>

@@ -12,7 +12,7 @@ import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
 import type { Host } from '../host/host.ts'
 import type { HostOptions, HostSettings } from '../host/options.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Extractor, Extractors } from '../policy/scopes/extract.ts'
+import type { Extractor, Extractors } from '../policy/scopes/elevate.ts'
 import { messageOf } from '../stores/store.ts'
 
 interface Settings {

@@ -13,12 +13,11 @@ import type { Server } from '../server/api.ts'
 import { Addresses, type UpstreamPlace } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
 import type { OfferedName } from './gateway.ts'
-import { exposedNames, type Names, type Prefixes } from './names.ts'
+import { type Aliases, exposedNames, type Names, type Prefixes } from './names.ts'
 import { type Proxied, Proxies } from './proxies.ts'
 import type { Trust } from './trust/trust.ts'
 import type { Visibility } from './trust/visibility.ts'
 import { emptyOffer, laidOver, type Offer, omittedFrom } from './upstreams/offer.ts'
-import type { Aliases } from './wiring.ts'
 
 type Kind = 'tool' | 'resource' | 'template' | 'prompt'
 type Item = Tool | Resource | ResourceTemplate | Prompt

@@ -9,14 +9,12 @@ import { openStore } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
-import type { Gateway, UpstreamStatus } from './gateway.ts'
-import { drained, tellMs } from './ops/drain.ts'
-import { type HealthParts, healthPages } from './ops/health.ts'
-import { makeOperatorKey } from './ops/operator-key.ts'
-import type { GatewayOptions } from './options.ts'
-import { reloading } from './reload.ts'
-import type { AuthSettings } from './trust/settings.ts'
-import { type Parts, wire } from './wiring.ts'
+import type { Gateway, GatewayOptions, Reloaded, UpstreamStatus } from './gateway.ts'
+import { type HealthParts, healthPages, makeOperatorKey } from './ops/health.ts'
+import { type AuthSettings, changeable, type TrustSettings } from './trust/settings.ts'
+import { same } from './upstreams/entry.ts'
+import type { Upstreams } from './upstreams/upstreams.ts'
+import { type Parts, trustOf, wire } from './wiring.ts'
 
 /**
  * Opens a gateway. Upstreams come up by themselves, each when it can; `gateway.ready()` waits for the first look at each.
@@ -94,7 +92,7 @@ function servingOf(parts: Parts, options: GatewayOptions) {
   return {
     listen: async (where?: ServeHttpOptions): Promise<Listening> => {
       const place = { ...options.listen, ...where }
-      const { servingFault } = await import('./config/serving.ts')
+      const { servingFault } = await import('./config/frame.ts')
       const fault = servingFault({ place, auth: authBeside(where, options), unprotected: where?.auth === 'none' })
       if (fault !== undefined) throw new TypeError(`${fault.message}. ${fault.fix}`)
       // A store that cannot be reached now is told of by /ready.
@@ -165,4 +163,105 @@ async function openGatewayStore(option: string | Store | undefined, clock: Clock
   if (typeof option === 'object') return { store: option, close: async () => {} }
   const store = await openStore(option ?? 'memory:', { now: clock.now })
   return { store, close: () => store.close() }
+}
+
+// Other options for a gateway that runs. All of them are read and checked before any of them counts; then rules, clients and budgets hold
+// at once, also for calls under way, and of the servers only those are touched that are others.
+
+/** Options that are looked at once, when a gateway opens. */
+const lasting = [
+  'name',
+  'version',
+  'instructions',
+  'revisions',
+  'secret',
+  'store',
+  'askTimeout',
+  'startWait',
+  'drain',
+  'listen',
+  'limits',
+  'shares',
+  'names',
+  'tokens',
+  'audit',
+  'provenance',
+  'events',
+] as const satisfies readonly (keyof GatewayOptions)[]
+
+/** `resolve` reads what is to be read: a file, where options name one. */
+function reloading(
+  parts: Parts,
+  opened: GatewayOptions,
+  resolve: (options: GatewayOptions | undefined) => Promise<GatewayOptions>,
+): Gateway['reload'] {
+  let current = opened
+  let last: Promise<unknown> = Promise.resolve()
+  const once = async (options: GatewayOptions | undefined): Promise<Reloaded> => {
+    const next = await resolve(options)
+    const { started, stopped, restarted } = await become(parts, current, next)
+    current = next
+    return { started, stopped, restarted, pending: pendingIn(opened, next) }
+  }
+  return options => {
+    // One after the other: each is laid beside what the one before has left.
+    const done = last.then(() => once(options))
+    last = done.catch(() => {})
+    return done
+  }
+}
+
+async function become({ trust, catalog, upstreams, parking }: Parts, before: GatewayOptions, next: GatewayOptions) {
+  const { servers = {} } = next
+  const plan = upstreams.plan(servers)
+  const settings = trustOf(next)
+  const other = (name: keyof TrustSettings): boolean => !same(settings[name], trustOf(before)[name])
+  const ruled = [...changeable, 'auth' as const].some(other)
+  // Throws where it is mistaken, before anything has changed.
+  if (ruled) trust.change(settings)
+  catalog.begin(Object.keys(servers))
+  if (ruled) {
+    catalog.renew()
+    parking.withdraw(trust.withdraw())
+  }
+  // What is gone is hidden before it ends.
+  else catalog.flush()
+  if (other('pins')) for (const { name } of upstreams.list()) upstreams.relist(name)
+  const applied = await upstreams.apply(plan)
+  // Who is told that it is done finds what is gone listed no more.
+  catalog.flush()
+  return applied
+}
+
+function pendingIn(opened: GatewayOptions, next: GatewayOptions): readonly string[] {
+  const others = lasting.filter(name => !same(opened[name], next[name]))
+  return same(fixedOut(opened.auth), fixedOut(next.auth)) ? others : [...others, 'auth']
+}
+
+/** Fixed tokens may be others at any time, as long as there are some. */
+function fixedOut(auth: GatewayOptions['auth']): unknown {
+  return auth !== undefined && 'tokens' in auth ? 'tokens' : auth
+}
+
+// An end in good order: nothing new is taken, what is under way may end, and what does not in time is told so while that can be told.
+
+/** How long an answer that says that its call was cut may take to get out. */
+const tellMs = 1_000
+const lookMs = 25
+
+interface DrainParts {
+  readonly upstreams: Pick<Upstreams, 'busy' | 'close'>
+  readonly clock: Clock
+  readonly drainMs: number
+}
+
+/** Resolves when nobody waits for anything any more. `listening`: all that take requests. */
+async function drained(parts: DrainParts, listening: Iterable<Listening>): Promise<void> {
+  const { upstreams, clock, drainMs } = parts
+  const closing = Promise.all([...listening].map(each => each.close()))
+  for (let waitedMs = 0; waitedMs < drainMs && upstreams.busy; waitedMs += lookMs)
+    await new Promise<void>(resolve => clock.setTimeout(resolve, lookMs))
+  // Calls whose server goes are answered: that it is not known what came of them.
+  if (upstreams.busy) await upstreams.close()
+  await closing
 }

@@ -4,7 +4,7 @@ import { connect } from '../client/connect.ts'
 import { createServer } from '../server/index.ts'
 import { connectInMemory, memoryPair } from '../testing/index.ts'
 import { createGateway } from './create.ts'
-import type { GatewayOptions } from './options.ts'
+import type { GatewayOptions } from './gateway.ts'
 
 function notes(answer: string) {
   const server = createServer({ name: answer, version: '1.0.0' })

@@ -1,14 +1,26 @@
 /** A running gateway. */
 
+import type { TokenStorage } from '../auth/client/index.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
+import type { LogOption } from '../core/log.ts'
 import type { Why } from '../core/why.ts'
 import type { ServerStatus } from '../host/servers/server.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { HeldLaunch } from '../policy/pins/launches.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { Server } from '../server/api.ts'
+import type { ServerOptions } from '../server/options.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
+import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
-import type { GatewayOptions } from './options.ts'
+import type { ListenPlace } from './config/frame.ts'
+import type { ShareOptions } from './shares.ts'
+import type { GatewayNotice } from './trust/approvals.ts'
+import type { TrustSettings } from './trust/settings.ts'
 import type { TrustControl } from './trust/trust.ts'
+import type { GatewayServer } from './upstreams/entry.ts'
 
 /** One thing that clients see. */
 export interface OfferedName {
@@ -68,4 +80,57 @@ export interface Gateway extends TrustControl {
   /** Ends all conversations, and the processes of upstreams. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
+}
+
+// What a gateway may be told. Every option has a default.
+
+/** A server that is started, or called, in another way than before. */
+export type LaunchChange = Pick<HeldLaunch, 'id' | 'upstream' | 'changes'>
+
+export interface GatewayOptions extends TrustSettings {
+  /** A file that says all of this: YAML or JSON. What is given here stands before what it says. */
+  readonly config?: string
+  /** The servers behind it, by name: a URL, a command, or that with more about it. */
+  readonly servers?: Readonly<Record<string, GatewayServer>>
+  /** How it names itself to clients. Default: vivarium-gateway. */
+  readonly name?: string
+  readonly version?: string
+  readonly instructions?: string
+  /** The wires that clients may speak. Default: all there are. */
+  readonly revisions?: readonly RevisionId[]
+  /** Shared by replicas, with a store that they share. */
+  readonly secret?: string | readonly string[]
+  /** Where what must last is kept. Default: in memory. */
+  readonly store?: string | Store
+  /** How long a client may take to answer what a server asked it. Default 10 minutes. */
+  readonly askTimeout?: Duration
+  /** After a start, how long lists and calls of unknown names wait at most for the first look at all servers. Default 5 s. */
+  readonly startWait?: Duration
+  /** At its end, how long calls that are under way may take before they are cut, and told so. Default 5 s. */
+  readonly drain?: Duration
+  /** Where `gateway.listen()` listens. Default: loopback, any port that is free. */
+  readonly listen?: ListenPlace
+  /** Of what callers send; `frameBytes`, where it is given, of what servers answer too (default 16 MiB). */
+  readonly limits?: ServerOptions['limits']
+  /** Room at each server, for all clients together; one client has at most as much of it as it leaves free. */
+  readonly shares?: ShareOptions
+  /** `prefixed`: every name has its server's in front, so that none ever changes. Default: only where two servers share one. */
+  readonly names?: 'prefixed' | 'short'
+  readonly log?: LogOption
+  readonly onTrace?: (event: string, detail: unknown) => void
+  readonly clock?: Clock
+  /** Where the tokens are of those who signed in for a server. Default: the file in which `vivarium` keeps those of its user. */
+  readonly tokens?: TokenStorage
+  /**
+   * Told what waits for whoever runs the gateway (calls, tools and launches that need a yes), and what of the audit log could not be
+   * written. Default: it is written into the log, as errors are.
+   */
+  readonly onNotice?: (notice: GatewayNotice) => void
+  /**
+   * Asked once about a server whose entry in the file of `config` starts or calls it in another way than before; it is held until the
+   * answer. Default: nobody is asked; it is applied, and `onNotice` is told. What included files change is held in any case.
+   */
+  readonly onLaunchChanged?: (launch: LaunchChange) => Awaitable<boolean>
+  /** Told what a server that is a command writes on standard error. Default: it is not shown. */
+  readonly onStderr?: (server: string, line: string) => void
 }

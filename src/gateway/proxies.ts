@@ -1,5 +1,4 @@
 /** Registers at the face of a gateway what its servers offer: each with a handler that passes on what it is asked. */
-
 import { Unchecked } from '../core/schema/index.ts'
 import { exchangeOf } from '../engine/context.ts'
 import { NS } from '../engine/method.ts'
@@ -18,7 +17,7 @@ import type { Server } from '../server/api.ts'
 import type { Context } from '../server/context.ts'
 import type { UpstreamPlace } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
-import { definitionMeta } from './trust/foreign.ts'
+import { definitionMeta } from './bridge/returns.ts'
 import type { AddedOptions } from './trust/options.ts'
 import type { Trust } from './trust/trust.ts'
 

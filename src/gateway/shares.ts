@@ -3,7 +3,14 @@
  * most as much as it leaves free, so that whoever comes next finds room, however much one of them asks for.
  */
 import { callerAccount, Tally } from '../core/occupancy.ts'
+import { problem } from '../core/problem.ts'
+import { quoted } from '../core/why.ts'
+import type { Conversation } from '../engine/conversation.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import type { Layer } from '../engine/stages.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { UpstreamPlace } from './addresses.ts'
 
 /** Room at each server, for all clients together. One client has at most as much of it as it leaves free: alone, half. */
 export interface ShareOptions {
@@ -70,4 +77,135 @@ export class SlotShares {
     this.#all--
     this.#held.add(sharer, -1)
   }
+}
+
+// How many resources of one server each client watches. What several watch is watched there once, and counts for one of them. Who
+// wants more than its share is refused before anything is subscribed to.
+
+/** One resource, at a server. */
+interface Watched {
+  readonly upstream: string
+  /** Who watches it, and how often. */
+  readonly by: Map<Sharer, number>
+  /** For whom it counts. */
+  counts: Sharer
+}
+
+export class WatchShares {
+  readonly #most: number
+  readonly #find: (uri: string) => UpstreamPlace | undefined
+  readonly #shares = new Map<string, SlotShares>()
+  readonly #watched = new Map<string, Watched>()
+  /** By conversation and address: what lets go of it. */
+  readonly #held = new WeakMap<Conversation, Map<string, () => void>>()
+
+  constructor(most: number, find: (uri: string) => UpstreamPlace | undefined) {
+    this.#most = most
+    this.#find = find
+  }
+
+  readonly layer: Layer = {
+    // Behind all that may refuse it.
+    stage: 'record',
+    methods: ['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen'],
+    run: async (exchange, next) => {
+      const { route, params, conversation } = exchange
+      if (route.method.name === 'subscriptions/listen') return this.#listening(exchange, next)
+      const uri = String(params['uri'])
+      if (route.method.name === 'resources/subscribe') return this.#subscribing(exchange, uri, next)
+      const result = await next()
+      this.#letGo(conversation, uri)
+      return result
+    },
+  }
+
+  async #subscribing({ conversation, caller }: Exchange, uri: string, next: () => unknown): Promise<unknown> {
+    const held = this.#of(conversation)
+    const known = held.has(uri)
+    if (!known) held.set(uri, this.#take(uri, sharerOf(caller)))
+    try {
+      return await next()
+    } catch (error) {
+      if (!known) this.#letGo(conversation, uri)
+      throw error
+    }
+  }
+
+  /** It lasts as long as it is listened. */
+  async #listening({ params, caller }: Exchange, next: () => unknown): Promise<unknown> {
+    const wishes = isRecord(params['notifications']) ? params['notifications']['resourceSubscriptions'] : undefined
+    const uris = new Set(Array.isArray(wishes) ? wishes.filter(uri => typeof uri === 'string') : [])
+    const taken: (() => void)[] = []
+    try {
+      for (const uri of uris) taken.push(this.#take(uri, sharerOf(caller)))
+      return await next()
+    } finally {
+      for (const release of taken) release()
+    }
+  }
+
+  #of(conversation: Conversation): Map<string, () => void> {
+    const known = this.#held.get(conversation)
+    if (known !== undefined) return known
+    const held = new Map<string, () => void>()
+    this.#held.set(conversation, held)
+    conversation.onEnd(() => {
+      for (const release of held.values()) release()
+      held.clear()
+    })
+    return held
+  }
+
+  #letGo(conversation: Conversation, uri: string): void {
+    const held = this.#held.get(conversation)
+    held?.get(uri)?.()
+    held?.delete(uri)
+  }
+
+  /** Gives what lets go of it; throws where there is no room for it. */
+  #take(uri: string, sharer: Sharer): () => void {
+    const upstream = this.#find(uri)?.upstream ?? ''
+    const shares = this.#shares.get(upstream) ?? new SlotShares(this.#most)
+    this.#shares.set(upstream, shares)
+    const watched = this.#watched.get(uri)
+    if (watched === undefined) {
+      if (!shares.take(sharer)) throw full(upstream, shares, sharer)
+      this.#watched.set(uri, { upstream, by: new Map([[sharer, 1]]), counts: sharer })
+    } else watched.by.set(sharer, (watched.by.get(sharer) ?? 0) + 1)
+    let over = false
+    return () => {
+      if (!over) this.#leave(uri, sharer)
+      over = true
+    }
+  }
+
+  #leave(uri: string, sharer: Sharer): void {
+    const watched = this.#watched.get(uri)
+    const count = (watched?.by.get(sharer) ?? 0) - 1
+    if (watched === undefined || count > 0) return void watched?.by.set(sharer, count)
+    watched.by.delete(sharer)
+    const [next] = watched.by.keys()
+    if (next === undefined) this.#watched.delete(uri)
+    if (watched.counts !== sharer) return
+    const shares = this.#shares.get(watched.upstream)
+    shares?.leave(sharer)
+    if (next === undefined) return
+    // Somebody else goes on with it.
+    watched.counts = next
+    shares?.add(next)
+  }
+}
+
+function full(upstream: string, shares: SlotShares, sharer: Sharer): Error {
+  const held = shares.of(sharer)
+  const where = upstream === '' ? 'that no server offers now' : `of the server ${quoted(upstream)}`
+  return problem(
+    'RATE_LIMIT_EXCEEDED',
+    `You watch ${held} resources ${where}, which is your share: all clients together may watch ${shares.most} (shares.subscriptions)`,
+    {
+      retryAfter: 10_000,
+      suggestion: 'Stop watching some of them, or ask whoever runs the gateway to raise shares.subscriptions',
+      details: { upstream, held, limit: shares.most },
+    },
+  )
 }

@@ -1,12 +1,12 @@
 /** The parts of a gateway and who knows whom. None of them is asked for anything before all of them are there. */
+
+import type { Client } from '../client/client.ts'
 import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import { createSeal } from '../core/handle.ts'
 import { logFrom, type Trace } from '../core/log.ts'
 import { version } from '../core/version.ts'
-import type { Exchange } from '../engine/exchange.ts'
 import { declaration } from '../engine/extensions.ts'
-import type { Layer } from '../engine/stages.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import { revisions } from '../revisions/index.ts'
@@ -14,26 +14,23 @@ import type { Context } from '../server/context.ts'
 import type { ServerOptions } from '../server/options.ts'
 import { createServer, type Server } from '../server/server.ts'
 import type { Store } from '../stores/store.ts'
-import { Pages } from './bridge/pages.ts'
-import { ParkedCalls } from './bridge/parked-calls.ts'
+import { Links } from './addresses.ts'
+import { ParkedCalls, SharedParkedCalls } from './bridge/parked-calls.ts'
+import { Pages } from './bridge/questions.ts'
 import { Relay } from './bridge/relay.ts'
-import { SharedParkedCalls } from './bridge/shared-parked-calls.ts'
 import { States } from './bridge/states.ts'
 import { GatewayCatalog } from './catalog.ts'
 import type { GatewayStore } from './create.ts'
-import { Links } from './links.ts'
+import type { GatewayOptions } from './gateway.ts'
+import { Aliases } from './names.ts'
 import { FirstLook } from './ops/first-look.ts'
-import { approveWith, noticesTo } from './ops/notices.ts'
-import type { GatewayOptions } from './options.ts'
-import { followRoots } from './roots.ts'
-import { SessionNews } from './session-news.ts'
-import { sharesOf } from './shares.ts'
+import { sharesOf, WatchShares } from './shares.ts'
+import { approveWith, noticesTo } from './trust/approvals.ts'
 import { type TrustSettings, trustMembers } from './trust/settings.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
 import { approveBy, credentialsParts } from './upstreams/entry.ts'
 import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
-import { WatchShares } from './watch-shares.ts'
-import { Watches } from './watches.ts'
+import { SessionNews, Watches } from './watches.ts'
 
 export interface Parts {
   readonly server: Server
@@ -194,71 +191,19 @@ export function trustOf(options: GatewayOptions): TrustSettings {
   return Object.fromEntries(trustMembers.flatMap(name => (options[name] === undefined ? [] : [[name, options[name]]])))
 }
 
-// Names that were shown once and had to get longer, because another server came with the same one: they are in no list any more, but
-// whoever has read them may go on calling what they meant. As long as that server is in the file they mean nothing else.
+// An upstream that has asked for a client's folders hears when that client says that they are others now.
 
-interface Meant {
-  readonly kind: string
-  readonly upstream: string
-  readonly own: string
-}
-
-/** One thing that is shown, as far as it counts here. */
-interface ShownName extends Meant {
-  readonly exposed: string
-}
-
-const mostNames = 10_000
-const kinds: ReadonlyMap<string, string> = new Map([
-  ['tools/call', 'tool'],
-  ['prompts/get', 'prompt'],
-])
-
-export class Aliases {
-  /** What each short name meant first, by kind and name. */
-  readonly #meant = new Map<string, Meant>()
-  /** Under which name it is shown now, where that is another. */
-  #now = new Map<string, string>()
-
-  /** Names are replaced before anything else looks at them: what rules and clients are told of is what is called. */
-  readonly layer: Layer = {
-    stage: 'enter',
-    methods: [...kinds.keys()],
-    when: exchange => this.#now.size > 0 && this.#of(exchange) !== undefined,
-    run: (exchange, next) => {
-      const name = this.#of(exchange)
-      if (name !== undefined) exchange.params = { ...exchange.params, name }
-      return next()
-    },
-  }
-
-  /** Whether a short name was shown for another server. */
-  takenFrom(kind: 'tool' | 'prompt', upstream: string, name: string): boolean {
-    const meant = this.#meant.get(`${kind} ${name}`)
-    return meant !== undefined && meant.upstream !== upstream
-  }
-
-  /** From now on there are only these servers. */
-  keep(upstreams: ReadonlySet<string>): void {
-    for (const [key, { upstream }] of this.#meant) if (!upstreams.has(upstream)) this.#meant.delete(key)
-  }
-
-  /** What is shown has changed. `exposed`: the name of something now, shown or not; undefined where its server has it no more. */
-  look(shown: ReadonlyMap<string, ShownName>, exposed: (meant: Meant) => string | undefined): void {
-    for (const [key, { kind, upstream, own, exposed: name }] of shown) {
-      // A name that is shown means what it is shown for.
-      if (name === own && (kind === 'tool' || kind === 'prompt') && this.#meant.size < mostNames)
-        this.#meant.set(key, { kind, upstream, own })
-    }
-    this.#now = new Map()
-    for (const [key, meant] of this.#meant) {
-      const name = exposed(meant)
-      if (name !== undefined && name !== meant.own && !shown.has(key)) this.#now.set(key, name)
-    }
-  }
-
-  #of({ route, params }: Exchange): string | undefined {
-    const name: unknown = params?.['name']
-    return typeof name === 'string' ? this.#now.get(`${kinds.get(route.method.name)} ${name}`) : undefined
+/** What it gives back is to be told who asked whom. */
+function followRoots(
+  server: Server,
+  client: (upstream: string) => Client | undefined,
+): (upstream: string, owner: object) => void {
+  const askers = new WeakMap<object, Set<string>>()
+  server.engine.onRoots.add(conversation => {
+    for (const upstream of askers.get(conversation) ?? []) client(upstream)?.rootsChanged()
+  })
+  return (upstream, owner) => {
+    const known = askers.get(owner) ?? new Set()
+    askers.set(owner, known.add(upstream))
   }
 }

@@ -1,12 +1,11 @@
 /** `createHost`: puts the rooms of a host together. */
-
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import type { PolicyDecision } from '../policy/approvals/question.ts'
 import type { Note } from '../policy/audit/book.ts'
-import { SummedNotes } from '../policy/audit/summed.ts'
+import { SummedNotes } from '../policy/audit/denials.ts'
 import { createBudgets } from '../policy/budgets/budgets.ts'
-import type { PolicyDecision } from '../policy/decision.ts'
 import type { HeldTool } from '../policy/pins/pins.ts'
 import { createPolicy, type Policy } from '../policy/policy.ts'
 import { AmbientMessages } from './channels/ambient.ts'

@@ -2,9 +2,14 @@
 import type { AuditVerdict } from '../core/audit/audit.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
 import type { AuditQuestion, Explanation, Queried } from '../policy/audit/book.ts'
-import type { SpentOptions, SpentRow } from '../policy/budgets/budgets.ts'
-import { type BudgetStatus, budgetRefusal } from '../policy/budgets/budgets.ts'
-import { checkLimits, isUsers } from '../policy/budgets/limits.ts'
+import {
+  type BudgetStatus,
+  budgetRefusal,
+  checkLimits,
+  isUsers,
+  type SpentOptions,
+  type SpentRow,
+} from '../policy/budgets/budgets.ts'
 import type { HeldTool } from '../policy/pins/pins.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ConfigFault } from './config/read.ts'

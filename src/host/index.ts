@@ -6,19 +6,17 @@ export type { AuditVerdict } from '../core/audit/audit.ts'
 export { type Why, whyText } from '../core/why.ts'
 export type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 export type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
-export type { GrantFor, Kept } from '../policy/approvals/approvals.ts'
-export type { Covers, WiderAnswer } from '../policy/approvals/binding.ts'
+export type { Covers, GrantFor, Kept, WiderAnswer } from '../policy/approvals/approvals.ts'
 export type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../policy/approvals/question.ts'
 export type { AuditQuestion as Question, Explanation, Note, Noted, NoteOutcome, Queried } from '../policy/audit/book.ts'
-export type { BudgetStatus, SpentOptions, SpentRow } from '../policy/budgets/budgets.ts'
-export type { BudgetLimit, Spender, Spending } from '../policy/budgets/limits.ts'
-export type { PolicyDiff } from '../policy/diff.ts'
+export type { BudgetLimit, BudgetStatus, Spender, Spending, SpentOptions, SpentRow } from '../policy/budgets/budgets.ts'
+export type { PolicyDiff } from '../policy/compile.ts'
 export type { HeldTool } from '../policy/pins/pins.ts'
 export type { Explained, Policy } from '../policy/policy.ts'
-export type { BegunBy } from '../policy/rules/begun-by.ts'
 export type { Hours } from '../policy/rules/read.ts'
 export type {
   Asked,
+  BegunBy,
   Effect,
   Kind,
   PolicyRules,
@@ -28,7 +26,7 @@ export type {
   Verdict,
   When,
 } from '../policy/rules/rule.ts'
-export type { Extractors } from '../policy/scopes/extract.ts'
+export type { Extractors } from '../policy/scopes/elevate.ts'
 export type { LiveSection } from './config/entry.ts'
 export { type ConfigFault, type ConfiguredServer, faultText, type HostConfig, readConfig } from './config/read.ts'
 export { createHost } from './create.ts'

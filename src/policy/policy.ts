@@ -12,22 +12,40 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
-import { Approvals, type GrantFor, type Kept } from './approvals/approvals.ts'
-import { ApprovalAsker } from './approvals/asker.ts'
-import { type ApprovalBinding, boundOf, type Covers, widerAnswers } from './approvals/binding.ts'
-import { type OnApproval, questionText } from './approvals/question.ts'
-import { type CompiledPolicy, compile } from './compile.ts'
-import { ofSet, outcomeOf, type PolicyDecision, ToldSets, unanswered } from './decision.ts'
-import { compare, type PolicyDiff } from './diff.ts'
-import { Admissions, type SetAdmission } from './feature-sets/admission.ts'
-import { AgreedUses } from './feature-sets/agreed-uses.ts'
-import { type Selection, selection } from './feature-sets/selection.ts'
-import { SetConsent, unforeseen } from './feature-sets/set-consent.ts'
+import {
+  type ApprovalBinding,
+  Approvals,
+  boundOf,
+  type Covers,
+  type GrantFor,
+  type Kept,
+  widerAnswers,
+} from './approvals/approvals.ts'
+import {
+  ApprovalAsker,
+  type OnApproval,
+  ofSet,
+  outcomeOf,
+  type PolicyDecision,
+  questionText,
+  ToldSets,
+  unanswered,
+} from './approvals/question.ts'
+import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
+import {
+  Admissions,
+  AgreedUses,
+  type Selection,
+  type SetAdmission,
+  SetConsent,
+  selection,
+  unforeseen,
+} from './feature-sets/set-consent.ts'
 import { type AskVerdict, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
 import { Counts } from './rules/counts.ts'
 import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
 import type { Shadow } from './rules/weigh.ts'
-import { type Extractors, extracted } from './scopes/extract.ts'
+import { type Extractors, extracted } from './scopes/elevate.ts'
 
 export interface PolicyOptions {
   readonly rules?: PolicyRules

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ConnectOptions } from '../../src/client/index.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'
-import type { GatewayRule } from '../../src/gateway/trust/settings.ts'
+import type { GatewayRule } from '../../src/policy/rules/call-policy.ts'
 import { clientOf, gatewayBefore, upstreamOf } from '../gateway/world.ts'
 import { httpPeer } from '../spec/http.ts'
 import { bearerOf, clientAt, everyone, guardedGateway } from './guarded-gateway.ts'

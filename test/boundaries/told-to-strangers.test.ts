@@ -1,4 +1,5 @@
 /** What whoever merely reaches a gateway, or calls it, learns of what stands behind it: never addresses, paths or what a program said when it died. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect } from '../../src/client/index.ts'
 import { createGateway, type GatewayOptions } from '../../src/gateway/index.ts'
-import { operatorHeader, readOperatorKey } from '../../src/gateway/ops/operator-key.ts'
+import { operatorHeader, readOperatorKey } from '../../src/gateway/ops/health.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { rawServer } from '../gateway/raw-server.ts'
 import { upstreamOf } from '../gateway/world.ts'

@@ -1,6 +1,6 @@
 /** One resource has many spellings: a rule about it holds for each that its server would take for the same. */
 import { describe, expect, it } from 'vitest'
-import type { GatewayRule } from '../../src/gateway/trust/settings.ts'
+import type { GatewayRule } from '../../src/policy/rules/call-policy.ts'
 import { behind, clientOf, gatewayOf } from './tenants.ts'
 
 /** `secret:{id}` and `payroll://{id}`, of which both read what is escaped. */

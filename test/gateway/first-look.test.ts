@@ -1,7 +1,7 @@
 /** What clients are told, and get, of a gateway that has only just started. */
 import { expect, onTestFinished, test } from 'vitest'
 import { createGateway } from '../../src/gateway/create.ts'
-import type { GatewayOptions } from '../../src/gateway/options.ts'
+import type { GatewayOptions } from '../../src/gateway/gateway.ts'
 import { clientOf, toolNames, upstreamOf } from './world.ts'
 
 /** Its server can be connected to from `open()` on. */

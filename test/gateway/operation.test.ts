@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/client/connect.ts'
-import type { GatewayNotice } from '../../src/gateway/ops/notices.ts'
+import type { GatewayNotice } from '../../src/gateway/trust/approvals.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { type Store, StoreError } from '../../src/stores/store.ts'
 import { fakeClock } from '../../src/testing/clock.ts'

@@ -1,15 +1,14 @@
 /** What the file of a gateway comes to: which servers are there, under which names they are seen, what rules say, what is wrong. */
-
 import type { Command } from '../../client/target.ts'
 import type { Why } from '../../core/why.ts'
 import { optionsOf } from '../../gateway/config/load.ts'
 import { openGateway } from '../../gateway/create.ts'
 import type { Gateway, GatewayConfig, OfferedName, UpstreamStatus } from '../../gateway/index.ts'
-import { oldRulesText, readTargetRule } from '../../gateway/trust/rules.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
-import { credentialCodes } from '../../gateway/upstreams/credentials.ts'
+import { credentialCodes } from '../../gateway/upstreams/auth.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { HeldLaunch } from '../../policy/pins/launches.ts'
+import { oldRulesText, readTargetRule } from '../../policy/rules/call-policy.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { say, type TerminalText } from '../terminal/text.ts'

@@ -1,7 +1,7 @@
 /** The store of a gateway's file, for a second process beside the gateway. */
 import { existsSync } from 'node:fs'
 import { why } from '../../core/why.ts'
-import { servingFault } from '../../gateway/config/serving.ts'
+import { servingFault } from '../../gateway/config/frame.ts'
 import type { FoundServer, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { clip } from '../../jsonrpc/limits.ts'

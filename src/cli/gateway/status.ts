@@ -1,6 +1,6 @@
 /** `vivarium gateway status`: how the gateway of a file is, as it says itself to whoever can read its store. */
 import type { GatewayConfig } from '../../gateway/index.ts'
-import { operatorHeader, readOperatorKey } from '../../gateway/ops/operator-key.ts'
+import { operatorHeader, readOperatorKey } from '../../gateway/ops/health.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'

@@ -1,4 +1,6 @@
 /** What went wrong at one end, in words and numbers for the other. */
+
+import { randomBytes } from 'node:crypto'
 import { type Problem, problem } from '../../core/problem.ts'
 import { quoted, type Why } from '../../core/why.ts'
 import type { Exchange } from '../../engine/exchange.ts'
@@ -6,8 +8,7 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { CredentialsNeeded } from '../upstreams/credentials.ts'
-import { newReference, referenceOf } from '../upstreams/reference.ts'
+import { CredentialsNeeded } from '../upstreams/auth.ts'
 
 /** A peer's refusal under its own number, where no wire calls it otherwise. */
 const named: ReadonlyMap<number, string> = new Map([
@@ -126,4 +127,23 @@ export function upstreamAbsent(upstream: string, why: Why | undefined): Problem 
     ...(why.code !== 'SERVER_DOWN' && { actor: 'operator' }),
     details: { upstream, reference },
   })
+}
+
+// Words by which a caller and whoever runs the gateway speak of the same failure. What a server said when it died, or what stood in the
+// body of an HTTP error, is for the log and for `upstreams()`: callers are strangers to it.
+
+const known = new WeakMap<Why, string>()
+
+function newReference(): string {
+  return randomBytes(4).toString('hex')
+}
+
+/** The same for the same failure, however often it is spoken of, and for one that goes on `as` another. */
+export function referenceOf(why: Why, as?: Why): string {
+  let reference = known.get(why)
+  if (reference === undefined) {
+    reference = as === undefined ? newReference() : referenceOf(as)
+    known.set(why, reference)
+  }
+  return reference
 }

@@ -3,7 +3,7 @@ import type { Cancel, Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { quoted } from '../../core/why.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { type Sharer, SlotShares, sharerOf } from '../shares.ts'
+import { type ShareOptions, type Sharer, SlotShares, sharerOf } from '../shares.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /** How long a caller waits for its turn. */
@@ -18,6 +18,35 @@ interface Waiter {
   readonly owner: object
   readonly sharer: Sharer
   readonly go: () => void
+}
+
+interface WaitOptions {
+  readonly clock: Clock
+  /** How long it waits at most. */
+  readonly ms: number
+  /** It waits no longer, whatever the reason. */
+  left(): void
+  /** Why it was not let in within that time. */
+  refusal(): Error
+}
+
+/** Settles when it is let in; rejects when its caller cancels it, and when it takes too long. */
+function waitIn(queue: Waiter[], who: Omit<Waiter, 'go'>, signal: AbortSignal, options: WaitOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => (): void => {
+      queue.splice(queue.indexOf(waiter), 1)
+      options.left()
+      cancel()
+      signal.removeEventListener('abort', aborted)
+      settle()
+    }
+    const aborted = end(() => reject(signal.reason))
+    const waiter: Waiter = { ...who, go: end(resolve) }
+    const late = end(() => reject(options.refusal()))
+    const cancel = options.clock.setTimeout(late, options.ms, true)
+    queue.push(waiter)
+    signal.addEventListener('abort', aborted, { once: true })
+  })
 }
 
 interface TurnsPort {
@@ -66,7 +95,7 @@ export class CallTurns {
       this.#holder = sharer
       return this.#take(busy, owner)
     }
-    return this.#wait(busy, owner, sharer, call.signal)
+    return this.#wait(owner, sharer, call.signal)
   }
 
   leave(owner: object): void {
@@ -86,7 +115,10 @@ export class CallTurns {
     this.#holder = next.sharer
     // All that the next caller waits with is let in together.
     const turn = this.#waiting.filter(waiter => waiter.owner === next.owner)
-    for (const { go } of turn) go()
+    for (const { go } of turn) {
+      go()
+      this.#take(busy, next.owner)
+    }
     if (this.#waiting.length > 0) this.#hold()
   }
 
@@ -121,37 +153,14 @@ export class CallTurns {
     return known === undefined || known.at + rememberMs <= this.#port.clock.now() ? 0 : known.times
   }
 
-  #wait(busy: Map<object, number>, owner: object, sharer: Sharer, signal: AbortSignal): Promise<void> {
+  #wait(owner: object, sharer: Sharer, signal: AbortSignal): Promise<void> {
     if (!this.#places.take(sharer)) return Promise.reject(this.#full(sharer))
     this.#hold()
-    return new Promise((resolve, reject) => {
-      const over = (): void => {
-        const at = this.#waiting.indexOf(waiter)
-        if (at >= 0) this.#waiting.splice(at, 1)
-        this.#places.leave(sharer)
-        cancel()
-        signal.removeEventListener('abort', aborted)
-      }
-      const aborted = (): void => {
-        over()
-        reject(signal.reason)
-      }
-      const waiter: Waiter = {
-        owner,
-        sharer,
-        go: () => {
-          over()
-          this.#take(busy, owner)
-          resolve()
-        },
-      }
-      const late = (): void => {
-        over()
-        reject(this.#refusal())
-      }
-      const cancel = this.#port.clock.setTimeout(late, patienceMs, true)
-      this.#waiting.push(waiter)
-      signal.addEventListener('abort', aborted, { once: true })
+    return waitIn(this.#waiting, { owner, sharer }, signal, {
+      clock: this.#port.clock,
+      ms: patienceMs,
+      left: () => this.#places.leave(sharer),
+      refusal: () => this.#refusal(),
     })
   }
 
@@ -180,5 +189,66 @@ export class CallTurns {
         details: { upstream },
       },
     )
+  }
+}
+
+// Places for calls at one server, shared by clients. Many quick calls at once are no flood: one that goes beyond its client's share
+// waits a moment for a place, and is refused when none becomes free.
+
+/** How long a call waits for a place. */
+const momentMs = 1_000
+
+export class UpstreamSlots {
+  readonly #upstream: string
+  readonly #clock: Clock
+  readonly #taken: SlotShares
+  readonly #queued: SlotShares
+  readonly #waiting: Waiter[] = []
+
+  constructor(upstream: string, clock: Clock, { calls, waiting }: Required<ShareOptions>) {
+    this.#upstream = upstream
+    this.#clock = clock
+    this.#taken = new SlotShares(calls)
+    this.#queued = new SlotShares(waiting)
+  }
+
+  /** Undefined: it has its place. Rejects where there is none for it. */
+  enter(call: Pick<Exchange, 'caller' | 'signal'>): Promise<void> | undefined {
+    const sharer = sharerOf(call.caller)
+    if (this.#taken.take(sharer)) return undefined
+    // A signal is made when it is first asked for: most calls need none.
+    if (!this.#queued.take(sharer)) return Promise.reject(this.#refusal(sharer))
+    return waitIn(this.#waiting, { owner: call, sharer }, call.signal, {
+      clock: this.#clock,
+      ms: momentMs,
+      left: () => this.#queued.leave(sharer),
+      refusal: () => this.#refusal(sharer),
+    })
+  }
+
+  leave(sharer: Sharer): void {
+    this.#taken.leave(sharer)
+    if (this.#waiting.length === 0) return
+    const next = this.#waiting.find(waiter => this.#taken.take(waiter.sharer))
+    next?.go()
+  }
+
+  #refusal(sharer: Sharer): Error {
+    const { most } = this.#taken
+    const held = this.#taken.of(sharer)
+    const where = `at the server ${quoted(this.#upstream)}`
+    const details = { upstream: this.#upstream, held, limit: most }
+    if (held === 0)
+      return problem('SERVER_UNAVAILABLE', `All ${most} places for calls ${where} are taken (shares.calls)`, {
+        retryAfter: 1_000,
+        suggestion: 'Try again soon; whoever runs the gateway can raise shares.calls',
+        details,
+      })
+    const message = `You have ${held} calls under way ${where}, which is your share: all clients together may have ${most} (shares.calls)`
+    return problem('RATE_LIMIT_EXCEEDED', message, {
+      retryAfter: 1_000,
+      suggestion: 'Wait until some of them have ended, or ask whoever runs the gateway to raise shares.calls',
+      details,
+    })
   }
 }

@@ -1,12 +1,13 @@
 /** How a gateway is, for load balancers and whoever looks after it: `/health` says that it lives, `/ready` whether it should be given work. */
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/why.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store } from '../../stores/store.ts'
 import type { OpenPage, PageReader } from '../../transports/http/listening.ts'
 import { upstreamAbsent } from '../bridge/failures.ts'
 import type { UpstreamStatus } from '../gateway.ts'
-import { isOperator, operatorHeader } from './operator-key.ts'
 
 export interface HealthParts {
   readonly store: Store
@@ -86,4 +87,33 @@ function toldOf(upstream: string, why: Why | undefined) {
 
 function page(status: number, said: object) {
   return { status, type: 'application/json', body: `${JSON.stringify(said)}\n` }
+}
+
+// How whoever runs a gateway shows that to it over HTTP: by a key that lies on its store. Who can read the store can approve calls there
+// anyway; who merely reaches the listener, through whatever proxy, cannot.
+
+/** Not `authorization`: that one may be passed on to an authorization server, which has no business with it. */
+export const operatorHeader = 'vivarium-operator-key'
+const key = 'gateway/operator-key'
+
+/** Undefined where none was made yet. */
+export async function readOperatorKey(store: Store): Promise<string | undefined> {
+  return (await store.get(key))?.value
+}
+
+async function isOperator(store: Store, shown: string | undefined): Promise<boolean> {
+  if (shown === undefined) return false
+  const kept = await readOperatorKey(store)
+  return kept !== undefined && timingSafeEqual(hashOf(kept), hashOf(shown))
+}
+
+/** One for all who share the store. */
+export async function makeOperatorKey(store: Store): Promise<void> {
+  if ((await readOperatorKey(store)) !== undefined) return
+  // Where another process was faster, its key counts.
+  await store.commit([put(key, randomBytes(32).toString('base64url'), { ifAbsent: true })])
+}
+
+function hashOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
 }

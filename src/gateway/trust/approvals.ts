@@ -1,11 +1,13 @@
 /** One queue for all that waits for whoever runs the gateway: calls that a rule asks about, and tools and launches that are not the pinned ones. */
+
+import { logFrom } from '../../core/log.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
+import type { Notes } from '../../policy/audit/call-notes.ts'
 import type { HeldLaunch, Launches } from '../../policy/pins/launches.ts'
-import type { KeptTool } from '../../policy/pins/tool-pins.ts'
-import { heldText, type ToolPins } from '../../policy/pins/tool-pins.ts'
+import { heldText, type KeptTool, type ToolPins } from '../../policy/pins/tool-pins.ts'
 import type { Server } from '../../server/api.ts'
-import type { Notes } from './notes.ts'
+import type { GatewayOptions } from '../gateway.ts'
 
 export type Approval =
   /** `about` says by which rule, at which server, and for which client and subject. */
@@ -79,4 +81,37 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
     approve: (id: string, by?: string): Promise<boolean> => answer(id, 'approved', by),
     refuse: (id: string, by?: string): Promise<boolean> => answer(id, 'refused', by),
   }
+}
+
+// What whoever runs a gateway has to hear of, because it waits for him or went wrong: told, or else written where its log goes.
+
+export interface GatewayNotice {
+  readonly kind: 'call-waits' | 'tool-held' | 'launch-held' | 'launch-changed' | 'audit-behind' | 'audit-lost' | 'audit-caught-up'
+  /** One sentence, or two. */
+  readonly message: string
+  /** What can be done about it. */
+  readonly fix: string
+  /** Of what waits for an answer: what `approve` and `refuse` take. */
+  readonly id?: string
+}
+
+export type TellNotice = (notice: GatewayNotice) => void
+
+/** By its log that is an error, so that it is seen where nobody asked for more than those. */
+export function noticesTo({ onNotice, log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): TellNotice {
+  if (onNotice !== undefined) return onNotice
+  const to = logFrom(log, onTrace === undefined ? 'error' : 'silent').child({ server: name })
+  return ({ kind, ...said }) => to.error(kind, said)
+}
+
+/** What somebody does who agrees. */
+export function approveWith({ config, store = 'memory:' }: Pick<GatewayOptions, 'config' | 'store'>, id: string): string {
+  if (config === undefined) return `gateway.approve('${id}'), or refuse`
+  if (store === 'memory:') return 'Give the gateway a store (store: sqlite:PATH): then the command can answer'
+  return `vivarium gateway approvals ${word(config)} --approve ${word(id)}`
+}
+
+/** As a word of a command line. */
+function word(text: string): string {
+  return /^[\w./:@%~-]+$/.test(text) ? text : JSON.stringify(text)
 }

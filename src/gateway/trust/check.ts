@@ -2,14 +2,14 @@
 import { handedOutTokens, oauth } from '../../auth/resource/options.ts'
 import { toMilliseconds } from '../../core/duration.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
+import type { Placed } from '../../host/config/jsonc.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { readOtherwise } from '../../policy/rules/otherwise.ts'
-import type { WrittenRule } from './rules.ts'
-import { readTargetRule } from './rules.ts'
-import { trustMembers, unnamed } from './settings.ts'
+import { readTargetRule, type WrittenRule } from '../../policy/rules/call-policy.ts'
+import { readOtherwise } from '../../policy/rules/read.ts'
+import { type TrustSettings, trustMembers, unnamed } from './settings.ts'
 
-export interface TrustFault {
+interface TrustFault {
   /** Names of members and places in lists, from the top. */
   readonly path: readonly (string | number)[]
   readonly message: string
@@ -225,4 +225,39 @@ function attempt(check: () => void, path: readonly (string | number)[], fix: str
   } catch (error) {
     tell(path, error instanceof Error ? error.message : String(error), fix)
   }
+}
+
+// What a file says of trust, with its mistakes told at their lines.
+
+type TellFault = (at: Placed, rule: string, message: string, fix: string) => void
+
+/** The settings in the members of a file that are about trust; where some are mistaken, those are told and left out. */
+export function readTrust(members: ReadonlyMap<string, Placed>, tell: TellFault): TrustSettings {
+  const settings: Record<string, unknown> = {}
+  for (const name of trustMembers) {
+    const placed = members.get(name)
+    if (placed === undefined) continue
+    const faults = faultsIn({ [name]: placed.value })
+    for (const fault of faults) tell(placeOf(placed, fault), ruleOf(fault), fault.message, fault.fix)
+    if (faults.length === 0) settings[name] = placed.value
+  }
+  return settings
+}
+
+/** As near to it as the file goes. */
+function placeOf(top: Placed, { path }: TrustFault): Placed {
+  let at = top
+  for (const part of path.slice(1)) {
+    const next = typeof part === 'number' ? at.items?.[part] : at.members?.get(part)
+    if (next === undefined) return at
+    at = next
+  }
+  return at
+}
+
+function ruleOf({ path }: TrustFault): string {
+  return `gateway.${path
+    .filter(part => typeof part === 'string')
+    .slice(0, 2)
+    .join('.')}`
 }

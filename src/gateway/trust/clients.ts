@@ -85,11 +85,6 @@ export class Clients {
   }
 }
 
-/** Whom a caller's token is about; undefined where it has none. */
-export function subjectOf({ principal }: Pick<Caller, 'principal'>): string | undefined {
-  return principal?.subject ?? principal?.id
-}
-
 /** Vouches for those who have a token of the gateway's own settings. No authorization server has such a name: theirs are URLs. */
 export const tokenIssuer = 'gateway tokens'
 

@@ -1,14 +1,17 @@
 /** The gate of a gateway: what a rule refuses is refused with the rule and the fix. A call that no rule concerns passes without a stop. */
 import { durationText } from '../../core/duration.ts'
-import { type Problem, problem } from '../../core/problem.ts'
+import { type Problem, problem, problemText } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer, Next } from '../../engine/stages.ts'
+import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
+import type { CallVerdict, DecidedCalls, GatewayPolicy, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import { upstreamCallKey } from '../bridge/upstream-call.ts'
 import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
-import type { CallVerdict, DecidedCalls, PolicyCallFacts, ToolPolicy } from './tool-policy.ts'
+import { type TrustSettings, unnamed } from './settings.ts'
+import { readingOf, type VisibilityLayersParts } from './visibility-layers.ts'
 
 interface GateParts {
   readonly clients: Clients
@@ -93,4 +96,82 @@ export function callDenied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallV
     actor: 'operator',
     details,
   })
+}
+
+// What would become of a call, and why: for whoever writes rules.
+
+/** A call that nobody makes. */
+export interface Explaining {
+  readonly upstream: string
+  /** Its own name at that server. */
+  readonly tool: string
+  /** Default: `anonymous`, as far as rules look at it; what clients see is left out of account then. */
+  readonly client?: string
+  readonly principal?: string
+  readonly args?: Params
+}
+
+export interface ExplainedCall {
+  readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
+  /** The rule that counts; `otherwise` where none is about it, `clients` where that client does not see the tool. */
+  readonly rule: string
+  /** False: its caller does not find it in lists. */
+  readonly listed?: false
+  /** All rules that are about it. */
+  readonly about: readonly string[]
+  /** What its caller would read. */
+  readonly message?: string
+  /** What else holds for it: equal calls within this time are one, it costs so much, it needs these scopes. */
+  readonly dedupe?: string | number
+  readonly units?: number
+  readonly scopes?: readonly string[]
+}
+
+interface ExplainParts {
+  readonly clients: Clients
+  readonly policy: GatewayPolicy
+  readonly listed: TrustSettings['listed']
+}
+
+export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): ExplainedCall {
+  const { upstream, tool, client = unnamed.http, principal, args = {} } = call
+  const known = call.client === undefined ? undefined : clients.get(call.client)
+  const own = policy.for('tool', upstream, tool)
+  const judged = { client, principal, args }
+  const about = own.about(judged).map(({ rule }) => rule.name)
+  if (known?.sees('tool', upstream, tool) === false) return { do: 'hidden', rule: 'clients', listed: false, about }
+  const verdict = own.judge(judged)
+  const [dedupe, cost, scopes] = [own.say('dedupe', judged), own.say('cost', undefined), own.say('scopes', undefined)]
+  return {
+    do: verdict.do,
+    rule: verdict.by?.name ?? 'otherwise',
+    ...(listed !== 'all' && own.refusesAll(client, principal) && { listed: false as const }),
+    about,
+    ...(verdict.do === 'deny' && { message: problemText(callDenied(own, verdict)) }),
+    ...(dedupe !== undefined && { dedupe }),
+    ...(cost !== undefined && { units: cost.units }),
+    ...(scopes !== undefined && { scopes }),
+  }
+}
+
+// What rules refuse of resources and prompts: reading them, watching them, and having their arguments completed.
+
+export function readingLayer(parts: VisibilityLayersParts): Layer {
+  return {
+    stage: 'decide',
+    methods: ['resources/read', 'resources/subscribe', 'prompts/get', 'completion/complete'],
+    when: exchange => parts.policy().decidesReading && verdictOn(parts, exchange)?.[1].do === 'deny',
+    run: (exchange, next) => {
+      const said = verdictOn(parts, exchange)
+      if (said?.[1].do === 'deny') throw callDenied(...said)
+      return next()
+    },
+  }
+}
+
+function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined {
+  const [kind, name] = aimOf(exchange) ?? []
+  if (kind === undefined || name === undefined || kind === 'tool') return undefined
+  const policy = readingOf(parts, kind, name)
+  return policy && [policy, policy.judge(judgedOf(parts.clients, exchange.caller, {}))]
 }

@@ -4,8 +4,8 @@ import { startBank } from '../../../test/gateway/fleet.ts'
 import { connect } from '../../client/index.ts'
 import { readGatewayConfig } from '../config/read.ts'
 import { createGateway } from '../create.ts'
+import { readTrust } from './check.ts'
 import { trustMembers } from './settings.ts'
-import { readTrust } from './trust-file.ts'
 
 const env = {
   GATEWAY_SECRET: 's'.repeat(40),

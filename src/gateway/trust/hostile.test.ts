@@ -4,12 +4,11 @@ import { clientOf, gatewayBefore, type Upstream, upstreamOf } from '../../../tes
 import { oracle } from '../../../test/oracle/index.ts'
 import { connect } from '../../client/index.ts'
 import { type ReplyParts, RuntimeReply } from '../../features/mcp/tools/result.ts'
+import type { GatewayRule } from '../../policy/rules/call-policy.ts'
 import { createServer, jsonSchema, text } from '../../server/index.ts'
 import { memoryStore } from '../../stores/index.ts'
 import { memoryPair } from '../../testing/index.ts'
-import type { Gateway } from '../gateway.ts'
-import type { GatewayOptions } from '../options.ts'
-import type { GatewayRule } from './settings.ts'
+import type { Gateway, GatewayOptions } from '../gateway.ts'
 
 /** What a server of another make answers: ours would let no author write these. */
 const reply = (parts: ReplyParts): RuntimeReply => new RuntimeReply(parts)

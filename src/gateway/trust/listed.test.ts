@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { clientOf, gatewayBefore, toolNames, upstreamOf } from '../../../test/gateway/world.ts'
 import { connect } from '../../client/index.ts'
-import type { GatewayOptions } from '../options.ts'
-import type { GatewayRule } from './settings.ts'
+import type { GatewayRule } from '../../policy/rules/call-policy.ts'
+import type { GatewayOptions } from '../gateway.ts'
 
 const tokens = { ci: 'a-token-of-the-ci-0123456789', ops: 'a-token-of-operations-0123456' }
 const rules: readonly GatewayRule[] = [

@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { mortal } from '../../../test/mortal-store.ts'
 import { memoryStore } from '../../stores/index.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { NotificationOwner } from './notification-owner.ts'
+import { NotificationOwner } from './events.ts'
 
 function pair() {
   const clock = fakeClock()

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { gatewayBefore, upstreamOf } from '../../../test/gateway/world.ts'
 import { createPolicy } from '../../policy/policy.ts'
+import { modernRule, readTargetRule, type WrittenRule } from '../../policy/rules/call-policy.ts'
 import type { Rule } from '../../policy/rules/rule.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { modernRule, readTargetRule, type WrittenRule } from './rules.ts'
 
 const old: WrittenRule[] = [
   { name: 'etc', upstream: 'bank', tool: 'read', args: { path: '/etc/*' }, do: 'deny' },

@@ -9,10 +9,11 @@ import type { ConfirmCaller, ConfirmFacts } from '../../features/reliability/con
 import type { CostFacts } from '../../features/reliability/cost/facts.ts'
 import { offeredCost } from '../../features/reliability/cost/messages.ts'
 import type { Params } from '../../jsonrpc/message.ts'
+import { subjectOf } from '../../policy/audit/call-notes.ts'
+import type { CallVerdict, DecidedCalls, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { ToolOptions } from '../../server/api.ts'
-import { type Clients, subjectOf } from './clients.ts'
+import type { Clients } from './clients.ts'
 import type { TrustSettings } from './settings.ts'
-import type { CallVerdict, DecidedCalls, PolicyCallFacts, ToolPolicy } from './tool-policy.ts'
 
 interface OptionParts {
   readonly settings: TrustSettings

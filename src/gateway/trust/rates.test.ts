@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { gatewayBefore, upstreamOf } from '../../../test/gateway/world.ts'
 import { connect } from '../../client/index.ts'
+import type { GatewayRule } from '../../policy/rules/call-policy.ts'
 import { checkTrust } from './check.ts'
-import type { GatewayRule } from './settings.ts'
 
 const tokens = { ci: 'a-token-of-the-ci-0123456789', ops: 'a-token-of-operations-0123456' }
 

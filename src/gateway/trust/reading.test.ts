@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { clientOf, gatewayBefore, upstreamOf } from '../../../test/gateway/world.ts'
 import type { Client } from '../../client/index.ts'
-import type { GatewayOptions } from '../options.ts'
+import type { GatewayOptions } from '../gateway.ts'
 import { checkTrust } from './check.ts'
 
 async function before(options: GatewayOptions): Promise<Client> {

@@ -1,9 +1,10 @@
 /** What a gateway may be told of trust: who may call what, what is asked, paid, pinned and written down. Plain data, as it lies in a file. */
 import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/duration.ts'
+import type { GatewayAudit } from '../../policy/audit/call-notes.ts'
 import type { PinMode } from '../../policy/pins/pins.ts'
-import type { Hours } from '../../policy/rules/read.ts'
-import type { CallSettings, Otherwise, Patterns, Rule, RuleRate } from '../../policy/rules/rule.ts'
+import type { WrittenRule } from '../../policy/rules/call-policy.ts'
+import type { Otherwise, Patterns } from '../../policy/rules/rule.ts'
 
 /** One token for each client, by its name, kept by both sides. */
 interface FixedTokenSettings {
@@ -43,45 +44,11 @@ export interface GatewayClientSettings {
   readonly budget?: ClientBudget | readonly ClientBudget[]
 }
 
-/**
- * A rule in the form that gateways had of their own.
- * @deprecated Write the conditions in `when`: `upstream` is `server` there, `args` is `arguments`; `by` is `approver`.
- */
-export interface GatewayRule extends Omit<CallSettings, 'approver'> {
-  readonly name: string
-  readonly upstream?: Patterns
-  readonly tool?: Patterns
-  readonly resource?: Patterns
-  readonly prompt?: Patterns
-  readonly client?: Patterns
-  readonly principal?: Patterns
-  readonly args?: Readonly<Record<string, Patterns>>
-  readonly hours?: Hours
-  readonly above?: Omit<RuleRate, 'by'> & { readonly by?: 'client' | 'all' }
-  readonly until?: string
-  readonly do?: 'allow' | 'deny' | 'ask'
-  readonly by?: CallSettings['approver']
-  readonly message?: string
-  readonly fix?: string
-}
-
-/** How calls are written down. */
-interface GatewayAudit {
-  /** How long lines are kept. Default 90 days. */
-  readonly keep?: Duration
-  /** How many at most, roughly. Default 1,000,000. */
-  readonly lines?: number
-  /** Arguments too, as far as a line holds them and without what looks like a secret. Default false: a digest of them. */
-  readonly arguments?: boolean
-  /** A call is made only when it is written that it begins: while nothing can be written, calls are refused. Default false. */
-  readonly must?: boolean
-}
-
 export interface TrustSettings {
   readonly auth?: AuthSettings
   readonly clients?: Readonly<Record<string, GatewayClientSettings>>
   /** Their order never matters: a `deny` beats all, else the narrower rule counts, else the more careful one. */
-  readonly rules?: readonly (Rule | GatewayRule)[]
+  readonly rules?: readonly WrittenRule[]
   /** What happens where no rule says anything. Default `allow`. */
   readonly otherwise?: Otherwise
   /**

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { clientOf, gatewayBefore, type Upstream, upstreamOf } from '../../../test/gateway/world.ts'
+import type { GatewayRule } from '../../policy/rules/call-policy.ts'
 import { memoryStore, type Store } from '../../stores/index.ts'
-import type { GatewayOptions } from '../options.ts'
-import type { GatewayRule } from './settings.ts'
+import type { GatewayOptions } from '../gateway.ts'
 
 /** Two gateways on one store before one server, and a client of each. */
 async function two(bank: Upstream, options: GatewayOptions, store: string | Store = memoryStore()) {

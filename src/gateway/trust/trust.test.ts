@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { clientOf, gatewayBefore, toolNames, upstreamOf } from '../../../test/gateway/world.ts'
-import type { GatewayOptions } from '../options.ts'
-import type { GatewayRule } from './settings.ts'
+import type { GatewayRule } from '../../policy/rules/call-policy.ts'
+import type { GatewayOptions } from '../gateway.ts'
 
 describe('rules', () => {
   const noEtc: GatewayRule = {

@@ -2,7 +2,6 @@
  * What a gateway adds to servers that know nothing of it: rules, approvals, budgets, pins, an audit log, who sees what. Most of it is
  * said by the options that an author would write of a tool; this is where it hangs together.
  */
-
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { handedOutTokens, oauth, type ResourceAuthorization, type VerifiedToken } from '../../auth/resource/options.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -19,31 +18,24 @@ import { provenanceExtension } from '../../features/reliability/provenance/messa
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
+import { type AuditControl, Notes } from '../../policy/audit/call-notes.ts'
 import { Denials } from '../../policy/audit/denials.ts'
 import { changedText, type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
 import { heldText, idOf, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
-import { Counts, type RateCounts } from '../../policy/rules/counts.ts'
-import { SharedCounts } from '../../policy/rules/shared-counts.ts'
+import { type DecidedCalls, GatewayPolicy, oldRulesText, type ToolPolicy } from '../../policy/rules/call-policy.ts'
+import { Counts, type RateCounts, SharedCounts } from '../../policy/rules/counts.ts'
 import type { Server } from '../../server/api.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
-import type { TellNotice } from '../ops/notices.ts'
-import { type Approval, approvalsOf } from './approvals.ts'
-import { type CallWrapper, callWrapper, type KnownTool } from './call-wrapper.ts'
+import { type Approval, approvalsOf, type TellNotice } from './approvals.ts'
+import { answeredLayer, type CallWrapper, callWrapper, failedCall, type KnownTool, refusedNotes } from './call-wrapper.ts'
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
 import { type UpstreamNews, upstreamNews } from './events.ts'
-import { type ExplainedCall, type Explaining, explain } from './explain.ts'
-import { callDenied, decideLayer } from './gate.ts'
-import { type AuditControl, Notes } from './notes.ts'
+import { callDenied, decideLayer, type ExplainedCall, type Explaining, explain, readingLayer } from './gate.ts'
 import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
-import { readingLayer } from './reading.ts'
-import { answeredLayer, failedCall, refusedNotes } from './refusals.ts'
-import { oldRulesText } from './rules.ts'
 import type { AuthSettings, TrustSettings } from './settings.ts'
-import { type DecidedCalls, GatewayPolicy, type ToolPolicy } from './tool-policy.ts'
-import { Views } from './views.ts'
-import { Visibility } from './visibility.ts'
+import { Views, Visibility } from './visibility.ts'
 import {
   readingOf,
   type Shown,

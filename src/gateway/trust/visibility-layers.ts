@@ -1,5 +1,4 @@
 /** What a client does not see is in none of its lists and cannot be called, read, watched or heard of, as if it were not there. */
-
 import { type Problem, problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ListPage } from '../../engine/paging.ts'
@@ -9,11 +8,10 @@ import type { Caller } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { GatewayPolicy, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { TargetKind } from '../../policy/rules/rule.ts'
 import type { Clients } from './clients.ts'
-import type { GatewayPolicy, ToolPolicy } from './tool-policy.ts'
-import type { Views } from './views.ts'
-import type { Visibility } from './visibility.ts'
+import type { Views, Visibility } from './visibility.ts'
 
 /** Which of the events that are made of what servers say a caller hears of. */
 const listKinds: ReadonlyMap<unknown, TargetKind> = new Map([

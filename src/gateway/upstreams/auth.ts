@@ -1,6 +1,23 @@
 /** How a gateway shows at a server behind it who it is: by credentials of its own. Plain data, as it lies in a file. */
+
+import { readFile } from 'node:fs/promises'
 import { carriesCredentials } from '../../auth/client/addresses.ts'
-import type { SigningAlgorithm } from '../../auth/client/index.ts'
+import type { Binding } from '../../auth/client/binding.ts'
+import {
+  type AuthorizationContext,
+  AuthorizationError,
+  type AuthorizationRule,
+  type Browser,
+  bindingOf,
+  boundCredentials,
+  type ClientAuthorization,
+  oauth,
+  type SigningAlgorithm,
+  type TokenStorage,
+} from '../../auth/client/index.ts'
+import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 
@@ -115,4 +132,194 @@ function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
   if (!signIn && clientMetadataUrl !== undefined)
     return [{ member: 'clientMetadataUrl', message: 'clientMetadataUrl is for a sign-in', fix: 'Add signIn: true' }]
   return []
+}
+
+// Credentials of the gateway's own for the servers behind it. Nobody is there to be asked: where a person has to sign in, that is said,
+// with the way to do it. What a caller shows to the gateway is not known here at all.
+
+export interface CredentialsParts {
+  /** Where the tokens of those who signed in are. */
+  tokens(): TokenStorage
+  /** What somebody has to do to sign in at a server. */
+  signInBy(upstream: string, server: URL): string
+  /** To whom the secret of an entry belongs: remembered however often its server is connected to, and whatever else in the entry changes. */
+  binding(auth: UpstreamAuth, server: URL): Binding
+}
+
+/** By what makes an entry another one to an authorization server. */
+export function bindings(): CredentialsParts['binding'] {
+  const known = new Map<string, Binding>()
+  return (auth, { href }) => {
+    const { clientId, issuer, tokenEndpoint } = auth
+    const key = JSON.stringify([href, clientId, issuer, tokenEndpoint])
+    const binding = known.get(key) ?? bindingOf(auth, clientId, true)
+    known.set(key, binding)
+    return binding
+  }
+}
+
+/** The server will not have the gateway as it is now. */
+export class CredentialsNeeded extends Error {
+  override readonly name = 'CredentialsNeeded'
+  readonly why: Why
+
+  constructor(said: Why, cause: unknown) {
+    super(said.message, { cause })
+    this.why = said
+  }
+}
+
+class SignInNeeded extends AuthorizationError {
+  constructor() {
+    super('browser', 'it asks for a sign-in, and here is nobody who could')
+  }
+}
+
+const unseen = (): Promise<never> => Promise.reject(new SignInNeeded())
+/** So no client is registered for a sign-in that cannot be. Tokens that are kept are used and renewed. */
+const nobody: Browser = { redirectUri: unseen, authorize: unseen }
+
+export function credentialsFor(
+  upstream: string,
+  auth: UpstreamAuth | ClientAuthorization,
+  parts: CredentialsParts,
+): ClientAuthorization {
+  const told = (error: unknown, { server }: AuthorizationContext): unknown => {
+    if (!(error instanceof AuthorizationError)) return error
+    const signIn = error instanceof SignInNeeded ? parts.signInBy(upstream, server) : undefined
+    return new CredentialsNeeded(signIn === undefined ? refused(upstream, error) : unsigned(upstream, signIn), error)
+  }
+  return {
+    authorizer: context => {
+      const made = 'authorizer' in auth ? auth.authorizer(context) : undefined
+      const load = async (): Promise<Credentials> =>
+        made ?? (await authorizationOf(auth as UpstreamAuth, context.server, parts)).authorizer(context)
+      return new UpstreamCredentials(made, load, error => told(error, context))
+    },
+  }
+}
+
+/** The way that the settings stand for. Files are read now, so that what was put in their place since counts. */
+async function authorizationOf(auth: UpstreamAuth, server: URL, parts: CredentialsParts): Promise<ClientAuthorization> {
+  if (auth.signIn === true) return signInWith(auth, parts.tokens(), nobody)
+  const { clientId = '', privateKeyFile, algorithm, keyId } = auth
+  const privateKey = auth.privateKey ?? (await contentOf(privateKeyFile))
+  const options = {
+    ...(await commonOf(auth)),
+    clientId,
+    ...(privateKey !== undefined && { privateKey }),
+    ...(algorithm !== undefined && { algorithm }),
+    ...(keyId !== undefined && { keyId }),
+  }
+  return boundCredentials(options, parts.binding(auth, server))
+}
+
+/** Where somebody signs in, or has. */
+export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, browser: Browser): Promise<ClientAuthorization> {
+  const { clientId, clientMetadataUrl } = auth
+  return oauth({
+    ...(await commonOf(auth)),
+    ...(clientId !== undefined && { clientId }),
+    ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
+    storage,
+    browser,
+  })
+}
+
+async function commonOf({ scopes, issuer, tokenEndpoint, allow, dpop, ...auth }: UpstreamAuth) {
+  const clientSecret = auth.clientSecret ?? (await contentOf(auth.clientSecretFile))
+  return {
+    ...(scopes !== undefined && { scopes }),
+    ...(issuer !== undefined && { issuer }),
+    ...(tokenEndpoint !== undefined && { tokenEndpoint }),
+    ...(allow !== undefined && { allow }),
+    ...(dpop !== undefined && { dpop }),
+    ...(clientSecret !== undefined && { clientSecret }),
+  }
+}
+
+/** Why a server is not up, where that is a matter of credentials. */
+export function credentialsWhy(upstream: string, reason: unknown): Why | undefined {
+  if (!(reason instanceof ConnectionError)) return undefined
+  if (reason.cause instanceof CredentialsNeeded) return reason.cause.why
+  if (reason.status !== 401) return undefined
+  const fix = 'Give its entry auth: sign-in, auth: { clientId, clientSecret } or headers'
+  return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} wants to know who calls (HTTP 401)`, fix)
+}
+
+/** Codes of those whys. */
+export const credentialCodes: ReadonlySet<string> = new Set(['SIGN_IN_NEEDED', 'CREDENTIALS_REFUSED'])
+
+async function contentOf(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined
+  try {
+    return (await readFile(file, 'utf8')).trim()
+  } catch {
+    throw new AuthorizationError('options', `the file ${quoted(file)} cannot be read`)
+  }
+}
+
+function unsigned(upstream: string, by: string): Why {
+  return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} needs a sign-in`, by)
+}
+
+/** What is wrong with the settings, and not with what they lead to. */
+const ownRules: ReadonlySet<AuthorizationRule> = new Set(['options', 'address', 'registration', 'token-type'])
+
+function refused(upstream: string, { rule, code, message }: AuthorizationError): Why {
+  const said = clip(message, 400)
+  if (rule === 'scope')
+    return why(
+      'SCOPE_MISSING',
+      'upstream.auth',
+      `The server ${quoted(upstream)} does not let the gateway do this: ${said}`,
+      'Give scopes in auth of its entry, or let the gateway have them at the authorization server',
+    )
+  if (rule === 'issuer-mismatch')
+    return why(
+      'CREDENTIALS_REFUSED',
+      'upstream.auth',
+      `The server ${quoted(upstream)} asks for credentials that belong elsewhere: ${said}`,
+      'Ask its operator. If the change is right, set issuer, or tokenEndpoint, in auth of its entry',
+    )
+  const fix = 'orrect auth in its entry'
+  return why(
+    'CREDENTIALS_REFUSED',
+    'upstream.auth',
+    `The server ${quoted(upstream)} cannot be shown who the gateway is: ${said}`,
+    code !== undefined || ownRules.has(rule) ? `C${fix}` : `It is tried again by itself; c${fix} if that does not help`,
+  )
+}
+
+/** Credentials that are got ready when the server first asks for them, and whose failures say what to do. */
+class UpstreamCredentials implements Credentials {
+  readonly #load: () => Promise<Credentials>
+  readonly #told: (error: unknown) => unknown
+  #loading: Promise<Credentials> | undefined = undefined
+  #inner: Credentials | undefined
+
+  constructor(inner: Credentials | undefined, load: () => Promise<Credentials>, told: (error: unknown) => unknown) {
+    this.#inner = inner
+    this.#load = load
+    this.#told = told
+  }
+
+  headers(method: string, url: URL): CredentialHeaders | undefined | Promise<CredentialHeaders | undefined> {
+    return this.#inner?.headers(method, url)
+  }
+
+  async refused(refusal: CredentialRefusal): Promise<void> {
+    try {
+      this.#loading ??= this.#load()
+      this.#inner = await this.#loading
+      await this.#inner.refused(refusal)
+    } catch (error) {
+      if (this.#inner === undefined) this.#loading = undefined
+      throw this.#told(error)
+    }
+  }
+
+  answered(header: (name: string) => string | undefined): void {
+    this.#inner?.answered?.(header)
+  }
 }

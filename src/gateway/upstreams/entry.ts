@@ -1,11 +1,15 @@
 /** A server behind a gateway, as a program or a file says it. */
 import type { ClientAuthorization } from '../../auth/client/index.ts'
 import { userStorage } from '../../auth/client/user-storage.ts'
+import { createBuckets } from '../../core/bucket.ts'
+import type { Clock } from '../../core/clock.ts'
+import { isSecretName, redact, secretValues } from '../../core/redact.ts'
 import { quoted } from '../../core/why.ts'
 import { type KnownServer, knownServer, type Opening, type ServerOption } from '../../host/servers/entry.ts'
-import type { GatewayOptions } from '../options.ts'
-import { authFaults, authOf, type UpstreamAuthOption } from './auth.ts'
-import { bindings, type CredentialsParts, credentialsFor } from './credentials.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { GatewayOptions } from '../gateway.ts'
+import { authFaults, authOf, bindings, type CredentialsParts, credentialsFor, type UpstreamAuthOption } from './auth.ts'
 
 type Detailed = Exclude<ServerOption, Opening>
 
@@ -84,5 +88,91 @@ export function credentialsParts({ config, tokens }: GatewayOptions): Credential
       if (tokens === undefined) return `Sign in: vivarium list ${search === '' ? word(href) : `${origin}${pathname}?…`}`
       return 'Sign in with oauth() of vivarium/client and the storage that is the option tokens'
     },
+  }
+}
+
+// What a server that is a command writes on standard error, as whoever runs the gateway gets it: so many lines a second, of bounded
+// length, without the secrets of its own entry. What is left out is counted.
+
+/** Lines and characters a second, and at once. */
+const lineRate = { perSecond: 20, burst: 200 } as const
+const charRate = { perSecond: 4_000, burst: 100_000 } as const
+const mostChars = 1_000
+/** Once something is left out, nothing comes for so long, and then how much it was. */
+const silentMs = 1_000
+
+/** Gives a function that takes the lines of one server. */
+export function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string) => void): (line: string) => void {
+  const lines = createBuckets({ ...lineRate, clock })
+  const chars = createBuckets({ ...charRate, clock })
+  const secrets = secretsOf(option)
+  let left = 0
+  const count = (): void => {
+    tell(`… ${left} lines left out`)
+    left = 0
+  }
+  return line => {
+    if (left > 0 || lines.take('lines') > 0 || chars.take('chars', Math.min(line.length, mostChars)) > 0) {
+      if (left++ === 0) clock.setTimeout(count, silentMs, true)
+      return
+    }
+    tell(clip(redact(line, secrets), mostChars))
+  }
+}
+
+/** All that its entry gives to a server and that may be secret. */
+function secretsOf(option: GatewayServer): readonly string[] {
+  const entry: unknown = option
+  if (!isRecord(entry)) return []
+  const { target = entry, headers, auth } = entry
+  const named = isRecord(auth) ? Object.entries(auth) : []
+  return [
+    ...(isRecord(target) ? valuesOf(target['env']) : []),
+    ...valuesOf(headers),
+    ...named.flatMap(([name, value]) => (typeof value === 'string' && isSecretName(name) ? [value] : [])),
+  ]
+}
+
+function valuesOf(named: unknown): readonly string[] {
+  return isRecord(named) ? secretValues(named as Readonly<Record<string, string>>, true) : []
+}
+
+/** Whether two entries say the same. What is no plain data (a function, a connection) is the same only as itself. */
+export function same(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true
+  if (one instanceof URL && other instanceof URL) return one.href === other.href
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((item, at) => same(item, other[at]))
+  if (!isPlain(one) || !isPlain(other)) return false
+  const names = Object.keys(one)
+  return (
+    names.length === Object.keys(other).length && names.every(name => Object.hasOwn(other, name) && same(one[name], other[name]))
+  )
+}
+
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value))
+}
+
+/** Lets so many through at a time: hundreds of servers that come up together need not all be in memory half open. */
+export class Gate {
+  readonly #most: number
+  readonly #inside = new Set<string>()
+  #waiting: { readonly name: string; readonly enter: () => void }[] = []
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  async enter(name: string): Promise<void> {
+    while (this.#inside.size >= this.#most && !this.#inside.has(name))
+      await new Promise<void>(enter => this.#waiting.push({ name, enter }))
+    this.#inside.add(name)
+  }
+
+  /** Also of one that has given up waiting. */
+  leave(name: string): void {
+    this.#waiting = this.#waiting.filter(each => each.name !== name)
+    if (this.#inside.delete(name)) this.#waiting.shift()?.enter()
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { same } from './same.ts'
+import { same } from './entry.ts'
 
 test('entries are the same where their data is, in whatever order its members stand', () => {
   const entry = { target: { command: 'node', args: ['a'] }, headers: { a: '1', b: '2' }, timeoutMs: 5 }

@@ -1,5 +1,4 @@
 /** The servers behind a gateway: each connected by itself, listed, and looked at again when it says that something changed. */
-
 import { Client } from '../../client/client.ts'
 import type { ChangeKind } from '../../client/index.ts'
 import type { ConnectOptions } from '../../client/options.ts'
@@ -14,16 +13,13 @@ import { type Applied, Servers } from '../../host/servers/servers.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { LaunchHeld } from '../../policy/pins/launches.ts'
+import { referenceOf } from '../bridge/failures.ts'
 import type { UpstreamCall } from '../bridge/upstream-call.ts'
 import { UpstreamConnection, type UpstreamConnectionPort } from '../bridge/upstream-connection.ts'
-import type { GatewayOptions } from '../options.ts'
-import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './credentials.ts'
-import { addressOf, type GatewayServer, pinsLaunch, prefixIn, upstreamEntry } from './entry.ts'
-import { Gate } from './gate.ts'
+import type { GatewayOptions } from '../gateway.ts'
+import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './auth.ts'
+import { addressOf, Gate, type GatewayServer, pinsLaunch, prefixIn, same, upstreamEntry, voiceOf } from './entry.ts'
 import { type Offer, readOffer } from './offer.ts'
-import { referenceOf } from './reference.ts'
-import { same } from './same.ts'
-import { voiceOf } from './voice.ts'
 
 export interface UpstreamsPort extends UpstreamConnectionPort {
   readonly clock: Clock

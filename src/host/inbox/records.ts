@@ -8,7 +8,7 @@ import type { Why } from '../../core/why.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { SetAdmission } from '../../policy/feature-sets/admission.ts'
+import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
 
 /** `held`: it could not run yet, and waits. */
 type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'

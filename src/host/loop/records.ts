@@ -1,7 +1,7 @@
 /** What is written of a conversation, one record after the other. A turn is what its records say, whichever process reads them. */
 import type { Why } from '../../core/why.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
-import type { BegunBy } from '../../policy/rules/begun-by.ts'
+import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './after-hooks.ts'
 import type { HookReport } from './hooks.ts'

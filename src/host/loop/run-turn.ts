@@ -4,7 +4,7 @@
  */
 import { type Why, why } from '../../core/why.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
-import { usersTurns } from '../../policy/budgets/limits.ts'
+import { usersTurns } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
 import type { Model, ModelToolUse } from '../models/model.ts'
 import { afterHooks, holdsAnswers } from './after-hooks.ts'

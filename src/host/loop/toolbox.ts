@@ -1,12 +1,11 @@
 /** The tools of a turn: those of all servers that are up, and the host's own, each under one name. */
-
 import { digest } from '../../core/digest.ts'
 import { type Why, why } from '../../core/why.ts'
 import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import type { BegunBy } from '../../policy/rules/begun-by.ts'
+import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelTool } from '../models/model.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'

@@ -1,13 +1,17 @@
 /** What is asked of a person, and how the answer is read. */
-import type { Duration } from '../../core/duration.ts'
+
+import type { Clock } from '../../core/clock.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
+import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { type Why, why } from '../../core/why.ts'
+import { type SetUse, setUses } from '../../features/live/dialects/messages.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
-import { echo } from '../../jsonrpc/limits.ts'
+import { clip, echo } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { wordsForUses } from '../feature-sets/use-words.ts'
-import { type AskVerdict, wordsFor } from '../judge.ts'
-import { begunByText } from '../rules/begun-by.ts'
-import type { Asked, Kind } from '../rules/rule.ts'
-import type { Covers, WiderAnswer } from './binding.ts'
+import type { NoteOutcome } from '../audit/book.ts'
+import { type AskVerdict, allowFix, wordsFor } from '../judge.ts'
+import { type Asked, begunByText, type Kind } from '../rules/rule.ts'
+import type { Covers, WiderAnswer } from './approvals.ts'
 
 export interface ApprovalQuestion {
   /** One sentence. Names in it are the server's, and clipped. */
@@ -78,4 +82,162 @@ function changesIn(payload: unknown): string {
     .slice(0, changesShown)
     .map(change => `\n  ${echo(change, changeLength)}`)
     .join('')
+}
+
+// Asking a person: one question for one thing, however many wait for it, and none for ever.
+
+interface AskerOptions {
+  readonly onApproval: OnApproval | undefined
+  readonly clock: Clock
+  /** How long an answer is waited for. */
+  readonly waitMs: number
+}
+
+/** `nobody`: there is nobody to ask; `late`: no answer in time; `failed`: whoever was asked threw. */
+type ApprovalOutcome =
+  | { readonly is: 'answered'; readonly answer: Exclude<ApprovalAnswer, boolean> }
+  | { readonly is: 'nobody' | 'late' | 'failed'; readonly cause?: unknown }
+
+/** Questions that are open at once. One server has at most as many as it leaves free; what comes beyond is refused, as by nobody. */
+const most = 100
+
+export class ApprovalAsker {
+  readonly #options: AskerOptions
+  readonly #open = new Map<string, Promise<ApprovalOutcome>>()
+  /** How many of those are about each server. */
+  readonly #ofServer = new Map<string, number>()
+
+  constructor(options: AskerOptions) {
+    this.#options = options
+  }
+
+  ask(question: ApprovalQuestion): Promise<ApprovalOutcome> {
+    const { onApproval } = this.#options
+    const open = this.#open.get(question.digest)
+    // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
+    if (open !== undefined) return open.then(outcome => (isOnce(outcome) ? this.ask(question) : outcome))
+    const { server } = question.asked
+    const own = this.#ofServer.get(server) ?? 0
+    if (onApproval === undefined || own >= most - this.#open.size) return Promise.resolve({ is: 'nobody' })
+    const asked = this.#ask(question, onApproval).finally(() => this.#closed(question.digest, server))
+    this.#ofServer.set(server, own + 1)
+    this.#open.set(question.digest, asked)
+    return asked
+  }
+
+  #closed(digest: string, server: string): void {
+    this.#open.delete(digest)
+    const left = (this.#ofServer.get(server) ?? 1) - 1
+    if (left === 0) this.#ofServer.delete(server)
+    else this.#ofServer.set(server, left)
+  }
+
+  async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<ApprovalOutcome> {
+    const { clock, waitMs } = this.#options
+    const ending = new AbortController()
+    const cancel = clock.setTimeout(() => ending.abort(new Error('Nobody answered in time')), waitMs, true)
+    try {
+      const given = await unlessAborted(
+        Promise.resolve().then(() => onApproval(question, { signal: ending.signal })),
+        ending.signal,
+      )
+      return { is: 'answered', answer: typeof given === 'boolean' ? { yes: given } : given }
+    } catch (cause) {
+      return { is: ending.signal.aborted ? 'late' : 'failed', cause }
+    } finally {
+      cancel()
+    }
+  }
+}
+
+function isOnce(outcome: ApprovalOutcome): boolean {
+  if (outcome.is !== 'answered' || !outcome.answer.yes || outcome.answer.for === undefined) return false
+  return toMilliseconds(outcome.answer.for, 'for') === 0
+}
+
+// Decisions that are no verdict of a rule: what somebody answered, what was granted or revoked, which feature sets are on.
+
+/** `approval`: an answer to a question; `grant`: given or revoked by the program; `set`: a feature set went on or off; `rules`: others. */
+export interface PolicyDecision {
+  readonly kind: 'approval' | 'grant' | 'set' | 'rules'
+  /** What it was about. */
+  readonly asked: Pick<Asked, 'server' | 'featureSet' | 'begunBy' | 'conversation' | 'inferenceId' | 'eventId'>
+  readonly outcome: Extract<NoteOutcome, 'success' | 'refused' | 'timeout' | 'failure'>
+  /** What allowed it: a rule, or the approval that was kept. */
+  readonly rule?: string | undefined
+  readonly why?: Why | undefined
+  /** A few words: never arguments. */
+  readonly detail: string
+}
+
+/** How a question ended that got no yes. */
+export function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
+  if (said?.code === 'APPROVAL_TIMEOUT') return 'timeout'
+  return said?.code === 'APPROVAL_FAILED' ? 'failure' : 'refused'
+}
+
+/** Feature sets as they were last told, so that only changes are decisions. */
+export class ToldSets {
+  readonly #on = new Map<string, ReadonlyMap<string, boolean>>()
+
+  /** The sets that are on or off otherwise than before, or new; undefined for those that are no longer declared. */
+  changed(server: string, now: ReadonlyMap<string, boolean>): readonly (readonly [name: string, on: boolean | undefined])[] {
+    const before = this.#on.get(server) ?? new Map<string, boolean>()
+    this.#on.set(server, now)
+    const gone = [...before.keys()].filter(name => !now.has(name))
+    return [...[...now].filter(([name, on]) => before.get(name) !== on), ...gone.map(name => [name, undefined] as const)]
+  }
+}
+
+/** That a feature set went on or off, or is gone: that is nobody's decision, and all that rested on it is over. */
+export function ofSet(asked: Asked, rule: string, on: boolean | undefined): PolicyDecision {
+  if (on === undefined) return { kind: 'set', asked, outcome: 'success', detail: 'gone', rule: 'no longer declared' }
+  if (on) return { kind: 'set', asked, outcome: 'success', detail: 'on', rule }
+  const message = `The feature set ${clip(asked.featureSet ?? '')} of ${clip(asked.server)} is not enabled`
+  return { kind: 'set', asked, outcome: 'refused', detail: 'off', why: why('SET_NOT_ENABLED', rule, message, allowFix(asked)) }
+}
+
+/** Why there is no yes where nobody gave an answer. */
+export function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
+  const what = `${wordsFor(asked)}${begunByText(asked.begunBy)}`
+  if (how === 'nobody') return why('NO_APPROVER', rule, `${what} has to be approved, and there is nobody to ask`, allowFix(asked))
+  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${what}`, allowFix(asked))
+  return why(
+    'APPROVAL_FAILED',
+    rule,
+    `Whether to allow ${what} could not be asked`,
+    'Look at what onApproval threw, and try again',
+  )
+}
+
+// What a feature set will be able to do, in the words of whoever is asked about it. The names of the wire say nothing to a user.
+
+const words: Readonly<Record<SetUse, string>> = {
+  'contextHooks.beforeInference.observe': 'reads your messages',
+  'contextHooks.beforeInference.inject.system': 'may change the instructions that the model follows',
+  'contextHooks.beforeInference.inject.beforeUser': 'may add text to the conversation',
+  'contextHooks.beforeInference.inject.afterUser': 'may add text to the conversation',
+  'contextHooks.afterInference': 'reads your messages and the answers, and may change answers',
+  pushEvents: 'may start turns on its own',
+  'channels.incoming': 'may start turns on its own, with messages that others write',
+  'channels.publish': 'passes on to others what the agent publishes',
+  'channels.streaming': 'sees what the agent writes to its channels while it is written, drafts too',
+  channels: 'lists, opens and closes channels',
+  inferenceRequest: 'may use the model at your cost',
+  inferenceLifecycle: 'learns when turns begin and end, and what they cost',
+  tools: 'offers tools to the model',
+  state: 'keeps data of its own on this host',
+  rollback: 'takes its own changes back when you undo a turn',
+  scopes: 'asks you before it acts in places that you have not allowed',
+  modelInfo: 'learns which model runs',
+}
+
+/** The graver ones first: nobody reads to the end. */
+const order: readonly string[] = Object.keys(words)
+
+/** As a clause: "reads your messages, may use the model at your cost". */
+export function wordsForUses(uses: Iterable<string>): string {
+  const known = [...new Set(uses)].filter((use): use is SetUse => (setUses as readonly string[]).includes(use))
+  const said = known.sort((a, b) => order.indexOf(a) - order.indexOf(b)).map(use => words[use])
+  return said.length === 0 ? 'can do nothing by itself' : [...new Set(said)].join(', ')
 }

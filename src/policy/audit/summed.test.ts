@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { why } from '../../core/why.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import type { Note } from './book.ts'
-import { SummedNotes } from './summed.ts'
+import { SummedNotes } from './denials.ts'
 
 const tooMany = why('RATE_LIMITED', 'inbox.rate', 'It sends too much', 'Send less')
 const refusal = (eventId: string, server = 'loud'): Note => {

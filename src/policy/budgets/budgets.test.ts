@@ -3,8 +3,14 @@ import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/store
 import type { Why } from '../../core/why.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
-import { type BudgetReservation, createBudgets, type Estimate, type HostBudgets, isBudgetRefusal } from './budgets.ts'
-import type { BudgetLimit } from './limits.ts'
+import {
+  type BudgetLimit,
+  type BudgetReservation,
+  createBudgets,
+  type Estimate,
+  type HostBudgets,
+  isBudgetRefusal,
+} from './budgets.ts'
 
 const stores = storesUnderTest()
 const opened: Store[] = []

@@ -2,8 +2,7 @@
 import { matches } from '../../core/scope.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { begunByNames } from './begun-by.ts'
-import { type Asked, kinds, type Patterns, targets, type When } from './rule.ts'
+import { type Asked, begunByNames, kinds, type Patterns, targets, type When } from './rule.ts'
 
 /** Conditions that are lists of patterns, in the order in which mistakes name them. */
 export const listConditions = [

@@ -1,9 +1,12 @@
 /** What rules count: how often something came lately, and how much is under way. Of this process, and gone with it. */
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
-import type { Clock } from '../../core/clock.ts'
-import { canonicalJson } from '../../core/digest.ts'
+import type { Cancel, Clock } from '../../core/clock.ts'
+import { canonicalJson, digestText } from '../../core/digest.ts'
 import { toMilliseconds } from '../../core/duration.ts'
 import { Tally } from '../../core/occupancy.ts'
+import { problem } from '../../core/problem.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { put, type Store } from '../../stores/store.ts'
 import { isAbout } from './conditions.ts'
 import type { ReadRule } from './read.ts'
 import type { Asked, Counted, RuleRate } from './rule.ts'
@@ -91,4 +94,165 @@ export function countedAs(by: Counted = 'client', { server, client, featureSet =
   if (by === 'client') return `${server}\n${client}`
   if (by === 'featureSet' || origin === undefined) return `${server}\n${featureSet}`
   return `${server}\n${canonicalJson(origin)}`
+}
+
+// Rates that several gateways on one store count together. The bucket of a rate lies on the store; each gateway takes a part of what
+// is in it before it lets calls in, so that all together never let in more than the rate says. What one took and does not use goes
+// back after a moment, until when the others can let in a little less.
+
+/** One part in so many of what is there is taken at once, and never more than this. */
+const share = 8
+const mostTaken = 1_000
+/** What is not used for so long goes back; and an empty bucket is looked into so often. */
+const idleMs = 1_000
+const mostTries = 100
+
+interface Bucket {
+  readonly tokens: number
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** What this process has of one bucket. */
+interface Part {
+  readonly key: Promise<string>
+  readonly most: number
+  readonly perMs: number
+  tokens: number
+  /** There was nothing in it: when there will be, and when to look again. */
+  nextAt: number
+  lookAt: number
+  usedAt: number
+  taking: Promise<void> | undefined
+}
+
+export class SharedCounts implements RateCounts {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #failed: (error: unknown) => void
+  readonly #parts = new Map<string, Part>()
+  #timer: Cancel | undefined = undefined
+
+  constructor(store: Store, clock: Clock, failed: (error: unknown) => void) {
+    this.#store = store
+    this.#clock = clock
+    this.#failed = failed
+  }
+
+  wait({ name, rule }: ReadRule, asked: Asked): number {
+    const rate = rule.when?.above
+    const part = rate === undefined ? undefined : this.#of(name, rate, asked)
+    if (part === undefined || part.tokens >= 1) return 0
+    const waitMs = part.nextAt - this.#clock.now()
+    // Long ago: nobody knows what is there now.
+    return waitMs < -idleMs ? 0 : Math.max(1, Math.ceil(waitMs))
+  }
+
+  ready(rules: readonly ReadRule[], asked: Asked): Promise<void> | undefined {
+    const now = this.#clock.now()
+    for (const { name, rule } of rules) {
+      const rate = rule.when?.above
+      const part = rate === undefined ? undefined : this.#of(name, rate, asked)
+      if (part !== undefined && part.tokens < 1 && now >= part.lookAt) {
+        part.taking ??= this.#take(part).finally(() => {
+          part.taking = undefined
+        })
+        return part.taking
+      }
+    }
+    return undefined
+  }
+
+  took(rules: readonly ReadRule[], asked: Asked): void {
+    for (const { name, rule } of rules) {
+      const rate = rule.when?.above
+      const part = rate === undefined ? undefined : this.#of(name, rate, asked)
+      if (part === undefined || part.tokens < 1) continue
+      part.tokens--
+      part.usedAt = this.#clock.now()
+    }
+  }
+
+  /** Gives back what was not used. */
+  async close(): Promise<void> {
+    this.#timer?.()
+    await Promise.all([...this.#parts.values()].map(part => this.#give(part).catch(this.#failed)))
+  }
+
+  #of(name: string, rate: RuleRate, asked: Asked): Part {
+    const id = `${name}\n${JSON.stringify(rate)}\n${countedAs(rate.by, asked)}`
+    const known = this.#parts.get(id)
+    if (known !== undefined) return known
+    const key = digestText(id).then(hash => `gateway/rate/${hash}`)
+    const perMs = rate.count / toMilliseconds(rate.per)
+    const none = { tokens: 0, nextAt: Number.NEGATIVE_INFINITY, lookAt: 0, usedAt: 0, taking: undefined }
+    const made: Part = { key, most: rate.count, perMs, ...none }
+    this.#parts.set(id, made)
+    return made
+  }
+
+  #take(part: Part): Promise<void> {
+    return this.#change(part, bucket => {
+      const now = this.#clock.now()
+      if (bucket.tokens + 1e-9 < 1) {
+        part.nextAt = now + (1 - bucket.tokens) / part.perMs
+        part.lookAt = Math.min(part.nextAt, now + idleMs)
+        return undefined
+      }
+      const taken = Math.max(1, Math.min(Math.floor(bucket.tokens / share), mostTaken))
+      const got = (): void => {
+        part.tokens += taken
+        part.usedAt = now
+        this.#plan()
+      }
+      return [{ tokens: Math.max(0, bucket.tokens - taken), at: bucket.at }, got]
+    })
+  }
+
+  async #give(part: Part): Promise<void> {
+    const given = Math.floor(part.tokens)
+    if (given < 1) return
+    // Nobody uses it from here on, whatever becomes of the write.
+    part.tokens -= given
+    await this.#change(part, ({ tokens, at }) => [{ tokens: Math.min(part.most, tokens + given), at }, () => {}])
+  }
+
+  /** `next`: what becomes of the bucket as it is now, and what to do once that is so; undefined: it stays. */
+  async #change(part: Part, next: (bucket: Bucket) => readonly [Bucket, () => void] | undefined): Promise<void> {
+    const key = await part.key
+    for (let tries = 0; tries < mostTries; tries++) {
+      const entry = await this.#store.get(key)
+      const made = next(this.#read(part, entry?.value))
+      if (made === undefined) return
+      const [bucket, done] = made
+      const condition = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
+      const ttl = Math.ceil(2 * (part.most / part.perMs)) + idleMs
+      if ((await this.#store.commit([put(key, JSON.stringify(bucket), { ...condition, ttl })])).ok) return done()
+    }
+    throw problem('SERVER_UNAVAILABLE', 'Too many gateways count this call at once', { retryAfter: 100 })
+  }
+
+  /** As full as it is by now. What cannot be read is full, as one that nobody has used. */
+  #read({ most, perMs }: Part, text: string | undefined): Bucket {
+    const now = this.#clock.now()
+    const said: unknown = text === undefined ? undefined : JSON.parse(text)
+    const { tokens, at } = isRecord(said) ? said : {}
+    if (typeof tokens !== 'number' || typeof at !== 'number') return { tokens: most, at: now }
+    // Clocks of processes differ: time that another one has counted is not counted again.
+    return { tokens: Math.min(most, tokens + Math.max(0, now - at) * perMs), at: Math.max(at, now) }
+  }
+
+  #plan(): void {
+    this.#timer ??= this.#clock.setTimeout(() => this.#giveIdle(), idleMs, true)
+  }
+
+  #giveIdle(): void {
+    this.#timer = undefined
+    const now = this.#clock.now()
+    for (const part of this.#parts.values()) {
+      if (part.tokens < 1) continue
+      if (now - part.usedAt < idleMs) this.#plan()
+      else void this.#give(part).catch(this.#failed)
+    }
+  }
 }

@@ -4,7 +4,18 @@ import { isRisk, risks } from '../../features/reliability/confirmation/messages.
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Conditions, conditionsOf, listConditions } from './conditions.ts'
-import { type Counted, counted, type Effect, effects, type Rule, type When } from './rule.ts'
+import {
+  type Counted,
+  counted,
+  type DefaultEffect,
+  type Effect,
+  effects,
+  type Kind,
+  kinds,
+  type Otherwise,
+  type Rule,
+  type When,
+} from './rule.ts'
 
 /** One rule, ready to be asked. */
 export interface ReadRule {
@@ -232,4 +243,52 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   } catch (cause) {
     throw new TypeError(`${clip(String(zone))} is no time zone: write Europe/Berlin or UTC`, { cause })
   }
+}
+
+// What happens where no rule says anything.
+
+/** By kind, for every kind. */
+export type Defaults = Readonly<Record<Kind, DefaultEffect>>
+
+/** New feature sets and what leads out of them are asked about; the rest lies within what was enabled. */
+const usual: Defaults = {
+  push: 'allow',
+  infer: 'allow',
+  inject: 'allow',
+  tool: 'allow',
+  resource: 'allow',
+  prompt: 'allow',
+  elicit: 'allow',
+  sample: 'ask',
+  roots: 'ask',
+  scope: 'ask',
+  set: 'ask',
+  definition: 'ask',
+}
+
+const careful: readonly unknown[] = ['allow', 'ask', 'deny'] satisfies DefaultEffect[]
+
+/** Throws where it is none. */
+export function readOtherwise(otherwise: Otherwise = {}): Defaults {
+  if (typeof otherwise === 'string') return forAll(otherwise)
+  for (const [kind, effect] of Object.entries(otherwise)) {
+    if (!kinds.some(known => known === kind)) throw new TypeError(`otherwise: ${clip(kind)} is not among ${kinds.join(', ')}`)
+    if (!careful.includes(effect)) throw new TypeError(`otherwise.${kind} is ${clip(String(effect))}: give allow, ask or deny`)
+    if (effect === 'ask' && isRead(kind)) throw new TypeError(`otherwise.${kind} is ask: give allow or deny`)
+  }
+  return { ...usual, ...otherwise }
+}
+
+/** Nobody is asked about what is only read; and one word for all opens nothing that is closed unless it is named. */
+function forAll(effect: DefaultEffect): Defaults {
+  if (!careful.includes(effect)) throw new TypeError(`otherwise is ${clip(String(effect))}: give allow, ask or deny`)
+  const of = (kind: Kind): DefaultEffect => {
+    if (isRead(kind)) return effect === 'deny' ? 'deny' : 'allow'
+    return kind === 'tool' || effects.indexOf(effect) < effects.indexOf(usual[kind]) ? effect : usual[kind]
+  }
+  return Object.fromEntries(kinds.map(kind => [kind, of(kind)])) as Defaults
+}
+
+function isRead(kind: string): boolean {
+  return kind === 'resource' || kind === 'prompt'
 }

@@ -1,7 +1,47 @@
-/** The host's answer to `scope/elevate` (MCP Live 0.2 §7.5): decided, asked about where it has to be, and given back with its payload. */
+/**
+ * What a tool call will act on, read from its arguments by the host. A label that a server supplies is only its word for it; where
+ * the host can read the arguments, they count.
+ */
+import { matches } from '../../core/scope.ts'
 import { type Why, whyText } from '../../core/why.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Policy } from '../policy.ts'
+
+type Arguments = Readonly<Record<string, unknown>>
+
+/** The names of the arguments that say it, or a function that reads them. */
+export type Extractor = string | readonly string[] | ((args: Arguments) => Scope | readonly Scope[] | undefined)
+
+/** By `server/tool`; stars stand for any characters. */
+export type Extractors = Readonly<Record<string, Extractor>>
+
+/** Undefined where no extractor is for this tool. An empty list: there is one, and it found nothing. */
+export function extracted(extractors: Extractors, server: string, tool: string, args: unknown): readonly Scope[] | undefined {
+  const found = Object.entries(extractors).filter(([pattern]) => matches(pattern, `${server}/${tool}`))
+  if (found.length === 0) return undefined
+  const values = typeof args === 'object' && args !== null && !Array.isArray(args) ? (args as Arguments) : {}
+  const scopes = found.map(([, extractor]) => read(extractor, values))
+  // One that finds nothing leaves open what the call acts on, whatever the others found.
+  return scopes.some(each => each.length === 0) ? [] : scopes.flat()
+}
+
+function read(extractor: Extractor, args: Arguments): readonly Scope[] {
+  if (typeof extractor === 'function') {
+    const scopes = extractor(args)
+    return scopes === undefined ? [] : 'label' in scopes ? [scopes] : scopes
+  }
+  const names = typeof extractor === 'string' ? [extractor] : extractor
+  const named = names.map(name => (Object.hasOwn(args, name) ? scopesOf(name, args[name]) : []))
+  return named.some(each => each.length === 0) ? [] : named.flat()
+}
+
+function scopesOf(name: string, value: unknown): readonly Scope[] {
+  if (typeof value === 'string') return [{ label: value, payload: { [name]: value } }]
+  if (!Array.isArray(value) || !value.every(item => typeof item === 'string')) return []
+  return value.map(item => ({ label: item, payload: { [name]: item } }))
+}
+
+// The host's answer to `scope/elevate` (MCP Live 0.2 §7.5): decided, asked about where it has to be, and given back with its payload.
 
 type Elevated =
   | { readonly approved: true; readonly payload?: Record<string, unknown> }

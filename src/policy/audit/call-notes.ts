@@ -7,23 +7,42 @@ import { Audit, type AuditReadOptions, type AuditVerdict } from '../../core/audi
 import type { AuditFacts, AuditLine } from '../../core/audit/line.ts'
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { digestSoon } from '../../core/digest.ts'
-import { toMilliseconds } from '../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { cleanFields, knownOf } from '../../core/log.ts'
 import { problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ownerOf } from '../../engine/owner.ts'
+import type { Caller } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../jsonrpc/message.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import type { TellNotice } from '../ops/notices.ts'
-import { subjectOf } from './clients.ts'
-import type { TrustSettings } from './settings.ts'
+
+// What is written down of calls: one line each on the hash-chained audit log, gathered into few commits. While the store cannot be
+// written they are kept, so many, and written later; what is lost is told. A crash loses at most the lines of the last moment; what was
+// decided (approvals, keys, grants) is written in the commit of the decision.
+
+/** How calls are written down. */
+export interface GatewayAudit {
+  /** How long lines are kept. Default 90 days. */
+  readonly keep?: Duration
+  /** How many at most, roughly. Default 1,000,000. */
+  readonly lines?: number
+  /** Arguments too, as far as a line holds them and without what looks like a secret. Default false: a digest of them. */
+  readonly arguments?: boolean
+  /** A call is made only when it is written that it begins: while nothing can be written, calls are refused. Default false. */
+  readonly must?: boolean
+}
 
 interface NotesParts {
   readonly store: Store
   readonly clock: Clock
-  readonly audit: TrustSettings['audit']
-  readonly notice: TellNotice
+  readonly audit: boolean | GatewayAudit | undefined
+  /** Tells whoever runs the gateway. */
+  notice(said: {
+    readonly kind: 'audit-behind' | 'audit-lost' | 'audit-caught-up'
+    readonly message: string
+    readonly fix: string
+  }): void
   failed(error: unknown): void
 }
 
@@ -72,7 +91,12 @@ const mostWaiting = 20_000
 const againMs = 1_000
 
 /** An audit log as settings say. */
-export function auditIn(store: Store, clock: Clock, said: TrustSettings['audit'], failed: (error: unknown) => void): Audit {
+export function auditIn(
+  store: Store,
+  clock: Clock,
+  said: boolean | GatewayAudit | undefined,
+  failed: (error: unknown) => void,
+): Audit {
   const { keep, lines } = typeof said === 'object' ? said : {}
   return new Audit({
     store,
@@ -279,4 +303,9 @@ function said(text: string): string | undefined {
 
 function shownOf({ caller }: Exchange, args: Readonly<Record<string, unknown>>): string {
   return JSON.stringify(cleanFields(args, knownOf(caller)))
+}
+
+/** Whom a caller's token is about; undefined where it has none. */
+export function subjectOf({ principal }: Pick<Caller, 'principal'>): string | undefined {
+  return principal?.subject ?? principal?.id
 }
