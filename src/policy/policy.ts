@@ -86,45 +86,9 @@ interface Approved {
   readonly rule?: string
 }
 
-export interface Policy {
-  decide(asked: Asked): Promise<Verdict>
-  /** Asks, and keeps the answer. A yes comes with the approval that it rests on, a no with its reason. */
-  approve(asked: Asked, verdict: Verdict & { readonly do: 'ask' }): Promise<Approved>
-  /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
-  select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection
-  /** Asks about those that no rule speaks of; gives the names of those that are now on. */
-  review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]>
-  /** Asks whether an enabled set may do what it does not declare. A yes is kept, and counts for exactly this declaration. */
-  widen(server: string, featureSet: string, use: SetUse): Promise<Approved>
-  /** Why a set that is known may no longer do any of these, where nobody agrees to it any more. */
-  withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined
-  /** The rule or the approval by which a set that is known is on, or off. */
-  ruleOfSet(server: string, featureSet: string): string
-  /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
-  admission(server: string, featureSet: string, subscription?: string): SetAdmission
-  /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
-  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined>
-  update(rules: PolicyRules): Promise<PolicyDiff>
-  /** What such an update would change, without it. */
-  preview(rules: PolicyRules, examples?: readonly Asked[]): PolicyDiff
-  /** What would be decided, and by what; counts nothing and asks nobody. */
-  explain(asked: Asked): Explained
-  /** Rules that never count. */
-  shadowed(): readonly Shadow[]
-  /** Allows for a time what would be asked about. What is refused stays refused. */
-  grant(what: GrantFor, duration: Duration): Promise<Kept>
-  grants(server: string): Promise<readonly Kept[]>
-  revoke(server: string, id: string): Promise<boolean>
-  /** Says that it begins, for rules about what is under way; what is returned says that it ended. */
-  enter(asked: Asked): () => void
-  /** What a tool call acts on, read from its arguments; undefined where nobody said how to. */
-  scopesOf(server: string, tool: string, args: unknown): readonly Scope[] | undefined
-  close(): void
-}
-
 /** Reads what was answered earlier, then decides. */
 export async function createPolicy(options: PolicyOptions = {}): Promise<Policy> {
-  const policy = new HostPolicy(options)
+  const policy = new Policy(options)
   await policy.open()
   return policy
 }
@@ -134,7 +98,8 @@ const yearMs = 366 * 86_400_000
 /** Timers take no longer times. */
 const longestMs = 2_000_000_000
 
-class HostPolicy implements Policy {
+/** Decides what servers may do, asks where nobody has decided, and keeps the answers. Made by `createPolicy`. */
+export class Policy {
   readonly #options: PolicyOptions
   readonly #clock: Clock
   readonly #counts: Counts
@@ -220,8 +185,9 @@ class HostPolicy implements Policy {
     return { do: 'allow', rule }
   }
 
-  /** Looks again first: rules may have changed since the verdict, and others may have answered. */
-  async approve(asked: Asked): Promise<Approved> {
+  /** Asks, and keeps the answer. A yes comes with the approval that it rests on, a no with its reason. */
+  async approve(asked: Asked, _verdict?: Verdict): Promise<Approved> {
+    // Rules may have changed since the verdict, and others may have answered.
     const found = await this.#look(asked)
     if (!('asking' in found)) {
       return found.do === 'deny' || found.do === 'hold' ? { yes: false, why: found.why } : { yes: true, rule: found.rule }
@@ -262,6 +228,7 @@ class HostPolicy implements Policy {
     return kind === 'set' || kind === 'definition' ? yearMs : this.#rememberMs
   }
 
+  /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
   select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection {
     this.#declared.set(server, declared)
     this.#admissions.declared(server)
@@ -287,6 +254,7 @@ class HostPolicy implements Policy {
     return this.#consent.verdict(this.#consent.asked(server, name, declared.get(name)))
   }
 
+  /** Asks about those that no rule speaks of; gives the names of those that are now on. */
   async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
     await this.#approvals.load()
     const open = [...declared.keys()].filter(name => this.#judgeSet(server, name, declared) === 'ask')
@@ -300,24 +268,29 @@ class HostPolicy implements Policy {
     return this.select(server, this.#declared.get(server) ?? declared).enabled
   }
 
+  /** Asks whether an enabled set may do what it does not declare. A yes is kept, and counts for exactly this declaration. */
   async widen(server: string, featureSet: string, use: SetUse): Promise<Approved> {
     const facts = this.#declared.get(server)?.get(featureSet)
     if (facts === undefined) return { yes: false }
     return this.approve(this.#consent.asked(server, featureSet, facts, use))
   }
 
+  /** Why a set that is known may no longer do any of these, where nobody agrees to it any more. */
   withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined {
     return this.#admissions.withdrawn(server, featureSet, uses)
   }
 
+  /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
   admission(server: string, featureSet: string, subscription?: string): SetAdmission {
     return this.#admissions.now(server, featureSet, subscription)
   }
 
+  /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
   refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined> {
     return this.#admissions.refusal(server, featureSet, uses, admitted)
   }
 
+  /** The rule or the approval by which a set that is known is on, or off. */
   ruleOfSet(server: string, featureSet: string): string {
     return this.#consent.decision(this.#consent.asked(server, featureSet, this.#declared.get(server)?.get(featureSet))).rule
   }
@@ -334,10 +307,12 @@ class HostPolicy implements Policy {
     return diff
   }
 
+  /** What such an update would change, without it. */
   preview(rules: PolicyRules, examples: readonly Asked[] = this.#lately): PolicyDiff {
     return compare(this.#world(), this.#world(compile(rules)), this.#declared, examples)
   }
 
+  /** What would be decided, and by what; counts nothing and asks nobody. */
   explain(asked: Asked): Explained {
     const world = this.#world()
     const verdict = judge(world, asked)
@@ -346,10 +321,12 @@ class HostPolicy implements Policy {
     return { verdict, rules }
   }
 
+  /** Rules that never count. */
   shadowed(): readonly Shadow[] {
     return this.#compiled.shadowed
   }
 
+  /** Allows for a time what would be asked about. What is refused stays refused. */
   async grant(what: GrantFor, duration: Duration): Promise<Kept> {
     const kept = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
     const detail = `granted for a time: ${kept.kind} ${kept.tool ?? kept.featureSet ?? ''}`
@@ -371,10 +348,12 @@ class HostPolicy implements Policy {
     return true
   }
 
+  /** Says that it begins, for rules about what is under way; what is returned says that it ended. */
   enter(asked: Asked): () => void {
     return this.#counts.enter(this.#compiled.rules, asked)
   }
 
+  /** What a tool call acts on, read from its arguments; undefined where nobody said how to. */
   scopesOf(server: string, tool: string, args: unknown): readonly Scope[] | undefined {
     return extracted(this.#options.extract ?? {}, server, tool, args)
   }
