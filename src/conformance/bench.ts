@@ -1,10 +1,12 @@
 /** The bench of one scenario: opens connections, judges, and puts everything away afterwards. */
-import type { AuthTrial } from './auth/trial.ts'
+
+import { isRecord } from '../jsonrpc/message.ts'
+import type { AuthTrial } from './auth/issuer.ts'
 import { type Advertised, type Bench, Failed, type Frame, type OpenOptions, type Scenario, Skipped } from './scenario.ts'
 import type { Connector } from './wire/connector.ts'
-import { Guarded, NotSpoken } from './wire/hello.ts'
-import { promised } from './wire/let-go.ts'
-import type { WirePeer } from './wire/peer.ts'
+import { Guarded, NotSpoken } from './wire/envelope.ts'
+import type { SendGuard, WirePeer } from './wire/peer.ts'
+import { promised } from './wire/raw-peer.ts'
 
 export interface BenchParts {
   readonly peer: Advertised
@@ -149,4 +151,36 @@ function verdictOf(error: unknown, frames: readonly Frame[]): Verdict {
   const message = error instanceof Error ? error.message : String(error)
   const status = error instanceof NotSpoken || error instanceof Guarded ? 'failed' : 'error'
   return { status, message, frames: frames.slice(-shownFrames) }
+}
+
+// ── The last thing before the wire: a call of a tool that may write does not leave the kit unless that was allowed.
+
+export interface WriteGuard {
+  readonly check: SendGuard
+  /** From here on it is known which tools there are. */
+  learn(peer: Advertised): void
+}
+
+export function writeGuard(allowWrites: boolean): WriteGuard {
+  let known: Advertised | undefined
+  function check(message: unknown): void {
+    if (allowWrites) return
+    if (Array.isArray(message)) return message.forEach(check)
+    const name = calledTool(message)
+    if (name === undefined || known?.tool(name) === undefined || known.mayCall(name)) return
+    throw new Error(`The kit would call the tool ${name}, which may write; that was not allowed`)
+  }
+  return {
+    check,
+    learn(peer) {
+      known = peer
+    },
+  }
+}
+
+function calledTool(message: unknown): string | undefined {
+  if (!isRecord(message) || !isRecord(message['params'])) return undefined
+  const isCall = message['method'] === 'tools/call' || message['method'] === 'tools/invoke'
+  const name = message['params']['name']
+  return isCall && typeof name === 'string' ? name : undefined
 }

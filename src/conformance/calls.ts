@@ -3,8 +3,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { type Expectation, fitsPattern, isWord, type JsonPattern, objectIn } from './expectations.ts'
 import type { Bench, Carrier, Frame, Json, OpenOptions } from './scenario.ts'
 import { extensionId, type FoundTool } from './tools.ts'
-import { letGo } from './wire/let-go.ts'
-import type { Answer, RawPeer, RequestOptions } from './wire/raw-peer.ts'
+import { type Answer, letGo, type RawPeer, type RequestOptions } from './wire/raw-peer.ts'
 
 /** An answer, taken apart. */
 export interface PeerAnswer {

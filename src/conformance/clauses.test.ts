@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { addressOf } from './clauses.ts'
-import { clientScenarios } from './clients/index.ts'
-import { hostScenarios } from './hosts/index.ts'
+import { clientScenarios, hostScenarios } from './clients/judge.ts'
 import { scenarios } from './registry.ts'
+import { addressOf } from './table.ts'
 
 describe('where a clause stands', () => {
   it('a clause of the protocol is read at its own revision, or at the one that was judged', () => {

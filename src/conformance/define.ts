@@ -24,8 +24,16 @@
  */
 import { isRecord } from '../jsonrpc/message.ts'
 import { knowing } from './calls.ts'
-import { allRevisions } from './plan.ts'
-import type { Advertised, Bench, Carrier, Json, OpenOptions, RevisionId, Scenario } from './scenario.ts'
+import {
+  type Advertised,
+  allRevisions,
+  type Bench,
+  type Carrier,
+  type Json,
+  type OpenOptions,
+  type RevisionId,
+  type Scenario,
+} from './scenario.ts'
 import { attempted, openScene, type Scene, type TableStep } from './steps.ts'
 import { extensionId, type Finder, missingTool } from './tools.ts'
 import type { Answer } from './wire/raw-peer.ts'

@@ -1,22 +1,20 @@
 /** `vivarium/conformance`: judges servers, clients and hosts. */
 import '../core/required-node.ts'
 
+export type { AuthTrial, TokenFlaw } from './auth/issuer.ts'
 export { type Issuer, type IssuerOptions, startIssuer, type TrialOptions } from './auth/issuer.ts'
-export type { AuthTrial, TokenFlaw } from './auth/trial.ts'
-export { type Badge, badgeOf } from './badge.ts'
 export type { ClientScenario } from './clients/define.ts'
 export type { ClientCommand, ClientFunction, ClientUnderTest, Told } from './clients/drive.ts'
-export { clientScenarios, judgeClient } from './clients/index.ts'
 export type { JudgeClientOptions } from './clients/judge.ts'
-export type { Reported as StepReport } from './clients/observation.ts'
+export { clientScenarios, hostScenarios, judgeClient, judgeHost } from './clients/judge.ts'
+export type { Reported as StepReport } from './clients/log.ts'
 export type { Answers as ClientAnswers, LiveWishes, Play, SignInWay, Step as ClientStep } from './clients/play.ts'
 export type { ClientTarget } from './clients/server.ts'
-export { hostScenarios, judgeHost } from './hosts/index.ts'
 export { type JudgeOptions, judge } from './judge.ts'
-export { junitOf } from './junit.ts'
-export { allRevisions, type Cell, cellsOf } from './plan.ts'
 export { scenarios } from './registry.ts'
 export {
+  type Badge,
+  badgeOf,
   type CellFault,
   conforms,
   exitCodeOf,
@@ -33,8 +31,11 @@ export {
 } from './report.ts'
 export {
   type Advertised,
+  allRevisions,
   type Bench,
   type Carrier,
+  type Cell,
+  cellsOf,
   Failed,
   type Frame,
   type Json,
@@ -45,7 +46,6 @@ export {
   Skipped,
   type Subject,
 } from './scenario.ts'
-export { type TableOptions, tableOf } from './table.ts'
-export type { FrameOrigin } from './wire/connector.ts'
-export type { JudgeTarget, Places } from './wire/places.ts'
+export { junitOf, type TableOptions, tableOf } from './table.ts'
+export type { FrameOrigin, JudgeTarget, Places } from './wire/connector.ts'
 export type { Answer, AnswerError, Begun, ChildFace, HttpFace, Match, RawPeer, RequestOptions, Sent } from './wire/raw-peer.ts'

@@ -1,16 +1,25 @@
 /** Judges a server: cell by cell it asks what the server offers, plans, runs, and writes down how it went. */
-import type { AuthTrial } from './auth/trial.ts'
-import { runOnBench, stoppedWhy, type Verdict } from './bench.ts'
-import { allRevisions, type Cell, cellsOf, type Planned, planFor, scenariosFor } from './plan.ts'
+import type { AuthTrial } from './auth/issuer.ts'
+import { runOnBench, stoppedWhy, type Verdict, writeGuard } from './bench.ts'
 import { scenarios as allScenarios } from './registry.ts'
 import { type Report, type Result, resultOf, suiteVersion, summaryOf } from './report.ts'
-import type { Advertised, Carrier, Frame, RevisionId, Scenario } from './scenario.ts'
+import {
+  type Advertised,
+  allRevisions,
+  type Carrier,
+  type Cell,
+  cellsOf,
+  type Frame,
+  type Planned,
+  planFor,
+  type RevisionId,
+  type Scenario,
+  scenariosFor,
+} from './scenario.ts'
 import { advertisedBy, surveyServer } from './survey.ts'
-import { Connector, type FrameOrigin } from './wire/connector.ts'
-import { Guarded, NotSpoken } from './wire/hello.ts'
-import { letGo } from './wire/let-go.ts'
-import { carriersOf, type JudgeTarget, type Places, placesOf } from './wire/places.ts'
-import { writeGuard } from './write-guard.ts'
+import { Connector, carriersOf, type FrameOrigin, type JudgeTarget, type Places, placesOf } from './wire/connector.ts'
+import { Guarded, NotSpoken } from './wire/envelope.ts'
+import { letGo } from './wire/raw-peer.ts'
 
 export interface JudgeOptions {
   /** Default: all seven. */

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { expectFits } from '../../test/extension-schemas.ts'
-import { badgeOf } from './badge.ts'
 import { scenario, stateless } from './define.ts'
-import { junitOf } from './junit.ts'
-import { conforms, exitCodeOf, faultOf, type Report, type Result, readReport, suiteOf, summaryOf } from './report.ts'
-import { tableOf } from './table.ts'
+import { badgeOf, conforms, exitCodeOf, faultOf, type Report, type Result, readReport, suiteOf, summaryOf } from './report.ts'
+import { junitOf, tableOf } from './table.ts'
 
 function result(status: Result['status'], more: Partial<Result> = {}): Result {
   return {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { extensionScenarios } from './extensions/index.ts'
-import { liveScenarios } from './live/index.ts'
+import { extensionScenarios, liveScenarios } from './registry.ts'
 import { hiddenParts, serverStatements } from './statements.ts'
 
 const all = [...extensionScenarios, ...liveScenarios]

@@ -1,6 +1,5 @@
 /** Reads a server's own advertisement: who it is, what it declares, and all that it lists. The plan is made of this. */
 import { isRecord } from '../jsonrpc/message.ts'
-import { isFixture } from './fixtures.ts'
 import { type Advertised, type Carrier, Failed, type Json, type RevisionId } from './scenario.ts'
 import { isStateless, keys } from './wire/envelope.ts'
 import type { RawPeer } from './wire/raw-peer.ts'
@@ -105,4 +104,24 @@ async function pageOf(peer: RawPeer, method: string, cursor: unknown): Promise<u
     if (error instanceof Failed) return undefined
     throw error
   }
+}
+
+// ── Tools that exist to be called by conformance suites: they have no effects that matter to anybody.
+
+/** Fixtures whose names could belong to a real tool: they count only beside those that could not. */
+const ordinary = new Set([
+  'greet',
+  'slow_compute',
+  'failing_job',
+  'protocol_error_job',
+  'confirm_delete',
+  'multi_input',
+  'json_schema_2020_12_tool',
+])
+
+const marks = ['test_simple_text', 'test_tool_with_task', 'test_error_handling']
+
+export function isFixture(name: string, tools: readonly Json[]): boolean {
+  if (name.startsWith('test_')) return true
+  return ordinary.has(name) && tools.some(tool => marks.includes(String(tool['name'])))
 }

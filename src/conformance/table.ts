@@ -1,7 +1,7 @@
 /** The report for people: one line per revision and carrier, then every failure with its clause, its frames and how to see it alone. */
 import { clip } from '../jsonrpc/limits.ts'
-import { addressOf } from './clauses.ts'
 import { type Report, type Result, summaryOf } from './report.ts'
+import type { RevisionId } from './scenario.ts'
 
 export interface TableOptions {
   /** Also what was skipped, and why. Default false. */
@@ -113,4 +113,77 @@ function reasons(results: readonly Result[]): string[] {
   const skipped = results.filter(({ status }) => status === 'skipped')
   const groups = Map.groupBy(skipped, ({ message }) => message)
   return [...groups].map(([why, group]) => `skipped ${String(group.length).padStart(4)}  ${clip(why, 160)}`)
+}
+
+// ── The report as JUnit XML, for programs that show test results: one suite per revision and carrier.
+
+export function junitOf(report: Report): string {
+  const groups = Map.groupBy(report.results, ({ revision, carrier }) => `${revision} over ${carrier}`)
+  const suites = [...groups].map(([name, results]) => suite(`${report.server_name} ${name}`, results))
+  const { passed, failed, skipped, error } = report.summary
+  const tests = passed + failed + skipped + error
+  const counts = `tests="${tests}" failures="${failed}" errors="${error}" skipped="${skipped}"`
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="${text(report.server_name)}" ${counts}>\n${suites.join('')}</testsuites>\n`
+}
+
+function suite(name: string, results: readonly Result[]): string {
+  const count = (status: Result['status']): number => results.filter(result => result.status === status).length
+  const counts = `tests="${results.length}" failures="${count('failed')}" errors="${count('error')}" skipped="${count('skipped')}"`
+  return `  <testsuite name="${text(name)}" ${counts}>\n${results.map(testcase).join('')}  </testsuite>\n`
+}
+
+function testcase(result: Result): string {
+  const { test_id, title, revision, carrier, duration_ms } = result
+  const place = `classname="${text(`${revision}.${carrier}.${test_id}`)}" name="${text(title)}" time="${duration_ms / 1000}"`
+  const inside = outcome(result)
+  return inside === '' ? `    <testcase ${place}/>\n` : `    <testcase ${place}>\n${inside}    </testcase>\n`
+}
+
+function outcome({ status, message, proves, frames, revision }: Result): string {
+  if (status === 'passed') return ''
+  if (status === 'skipped') return `      <skipped message="${text(message)}"/>\n`
+  const lines = frames.map(frame => `${frame.way === 'out' ? '→' : '←'} ${frame.text}`)
+  const kind = status === 'failed' ? 'failure' : 'error'
+  const addresses = proves.flatMap(statement => addressOf(statement, revision) ?? [])
+  const said = [`Statements: ${proves.join(', ')}`, ...addresses, ...lines].map(text).join('\n')
+  return `      <${kind} message="${text(message)}">${said}</${kind}>\n`
+}
+
+/** XML has no way to write most control characters, so that they are left out. */
+function text(value: string): string {
+  return value
+    .replace(
+      /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+      '',
+    )
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+}
+
+// ── Where a statement stands, for those who want to read it: an address for each kind of clause that has a public one.
+
+const rpc: Readonly<Record<string, string>> = {
+  '4': 'request_object',
+  '4.1': 'notification',
+  '5': 'response_object',
+  '5.1': 'error_object',
+  '6': 'batch',
+}
+
+/** Undefined where there is none. A clause that names no revision is meant of the one it was broken at. */
+export function addressOf(statement: string, revision: RevisionId): string | undefined {
+  const [, named, page] = /^MCP (?:(\d{4}-\d\d-\d\d) )?(\S+)$/.exec(statement) ?? []
+  if (page !== undefined) return `https://modelcontextprotocol.io/specification/${named ?? published(revision)}/${page}`
+  const [, rfc, section] = /^RFC (\d+)(?: §([\d.]+))?$/.exec(statement) ?? []
+  if (rfc !== undefined) return `https://www.rfc-editor.org/rfc/rfc${rfc}${section === undefined ? '' : `#section-${section}`}`
+  const [, part] = /^JSON-RPC ([\d.]+)$/.exec(statement) ?? []
+  return part === undefined ? undefined : `https://www.jsonrpc.org/specification${rpc[part] === undefined ? '' : `#${rpc[part]}`}`
+}
+
+/** What is no release is read at the release that it became, or came of. */
+function published(revision: RevisionId): string {
+  if (revision === 'draft-2026-v1') return '2026-07-28'
+  return revision === 's3' ? '2025-06-18' : revision
 }

@@ -4,10 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Started, startReference } from '../../examples/reference/start.ts'
-import { extensionScenarios } from '../../src/conformance/extensions/index.ts'
-import { principals } from '../../src/conformance/extensions/principals.ts'
+import { principals } from '../../src/conformance/extensions/permissions.ts'
 import { type Carrier, judge, type Places, tableOf } from '../../src/conformance/index.ts'
-import { liveScenarios } from '../../src/conformance/live/index.ts'
+import { extensionScenarios, liveScenarios } from '../../src/conformance/registry.ts'
 
 const scenarios = [...extensionScenarios, ...liveScenarios]
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Started, startReference } from '../../examples/reference/start.ts'
 import { type JudgeOptions, type JudgeTarget, judge, type Report, type Scenario, scenarios } from '../../src/conformance/index.ts'
-import { scenariosFor } from '../../src/conformance/plan.ts'
+import { scenariosFor } from '../../src/conformance/scenario.ts'
 import { seeded } from '../../src/core/clock.ts'
 import { unrulyDoor, unrulyProgram, unrulyProxy } from './unruly.ts'
 

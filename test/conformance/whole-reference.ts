@@ -1,8 +1,7 @@
 /** What the tests of the reference server share that are files of their own, so that they run side by side. */
 import { expect } from 'vitest'
-import { extensionScenarios } from '../../src/conformance/extensions/index.ts'
 import { judge, type Places, tableOf } from '../../src/conformance/index.ts'
-import { liveScenarios } from '../../src/conformance/live/index.ts'
+import { extensionScenarios, liveScenarios } from '../../src/conformance/registry.ts'
 
 /** Long enough for the busiest machine. */
 export const patience = { timeout: 600_000 }

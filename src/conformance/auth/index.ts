@@ -2,8 +2,8 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { scenario } from '../define.ts'
 import type { Bench, RevisionId, Scenario } from '../scenario.ts'
+import type { AuthTrial, TokenFlaw } from './issuer.ts'
 import { challengeIn, door, type Knock, metadataPlaces } from './knocking.ts'
-import type { AuthTrial, TokenFlaw } from './trial.ts'
 
 const GUARDED: readonly RevisionId[] = ['2025-06-18', '2025-11-25', '2026-07-28']
 

@@ -5,7 +5,6 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AuthTrial, TokenFlaw } from './trial.ts'
 
 export interface IssuerOptions {
   /** Default: one that is free. */
@@ -106,4 +105,28 @@ function signed(body: Record<string, unknown>, { signature }: TokenFlaw, keys: K
 
 function encoded(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+// ── What whoever judges a guarded server gives to the kit, so that it can come with tokens of every kind.
+
+/** How a token differs from one that the server should take. */
+export interface TokenFlaw {
+  /** Default: the resource. `null`: none at all. */
+  readonly audience?: string | null
+  readonly issuer?: string
+  readonly subject?: string
+  /** Default: all that the server wants. */
+  readonly scope?: string
+  /** From now. Default 300; below 0 it has expired. */
+  readonly expiresInSeconds?: number
+  readonly notBeforeSeconds?: number
+  /** `none`: unsigned; `HS256`: signed with the public key as a secret; `other`: by a key that the issuer does not have. */
+  readonly signature?: 'none' | 'HS256' | 'other'
+}
+
+export interface AuthTrial {
+  /** Makes a token that the server should take, but for its flaw. */
+  token(flaw?: TokenFlaw): Promise<string>
+  /** Whether tokens without a scope must be refused. Default false. */
+  readonly scoped?: boolean
 }

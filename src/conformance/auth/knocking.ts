@@ -1,8 +1,7 @@
 /** One request to a guarded server with whatever credentials, and what its refusal says. */
 import type { Bench, Json, RevisionId } from '../scenario.ts'
 import { isStateless, kitInfo, wireVersion } from '../wire/envelope.ts'
-import type { HttpReply } from '../wire/http-messages.ts'
-import type { RawPeer } from '../wire/raw-peer.ts'
+import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
 
 export interface Knock {
   readonly token?: string

@@ -2,8 +2,7 @@
 import { official, scenario, sessions, since, tool } from '../define.ts'
 import type { Bench, Scenario } from '../scenario.ts'
 import { harmless, kitInfo } from '../wire/envelope.ts'
-import type { HttpReply } from '../wire/http-messages.ts'
-import type { RawPeer } from '../wire/raw-peer.ts'
+import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
 
 const transport = ['MCP basic/transports#streamable-http']
 const managing = ['MCP basic/transports#session-management']

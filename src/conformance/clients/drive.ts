@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Carrier } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { promised } from '../wire/let-go.ts'
+import { promised } from '../wire/raw-peer.ts'
 import type { Play } from './play.ts'
 import type { ClientTarget, ScriptedServer } from './server.ts'
 

@@ -3,13 +3,24 @@ import type { Carrier } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { RevisionId } from '../../revisions/index.ts'
 import { stoppedWhy } from '../bench.ts'
-import { allRevisions, type Cell, cellsOf, scenariosFor } from '../plan.ts'
+import { inferenceScenarios } from '../hosts/inference.ts'
+import { hello, openingScenarios } from '../hosts/opening.ts'
+import { requestScenarios } from '../hosts/requests.ts'
 import { type Report, type Result, resultOf, type Status, suiteVersion, summaryOf } from '../report.ts'
-import { Failed, type Role, Skipped } from '../scenario.ts'
-import { plainRun } from './base/run.ts'
+import { allRevisions, type Cell, cellsOf, Failed, type Role, Skipped, scenariosFor } from '../scenario.ts'
+import { authScenarios } from './auth/sign-in.ts'
+import { askingScenarios } from './base/asking.ts'
+import { callScenarios } from './base/calls.ts'
+import { httpScenarios } from './base/http.ts'
+import { listScenarios } from './base/lists.ts'
+import { roundScenarios } from './base/rounds.ts'
+import { plainRun, runScenarios } from './base/run.ts'
 import { type ClientScenario, frameOf } from './define.ts'
 import { type ClientUnderTest, drive } from './drive.ts'
-import { Observation } from './observation.ts'
+import { consentScenarios } from './extensions/consent.ts'
+import { contentScenarios } from './extensions/content.ts'
+import { ongoingScenarios } from './extensions/ongoing.ts'
+import { Observation } from './log.ts'
 import type { Play } from './play.ts'
 import { openServer } from './server.ts'
 
@@ -180,4 +191,44 @@ function words(error: unknown): string {
 function told({ onResult }: Trial, result: Result): Result {
   onResult?.(result)
   return result
+}
+
+// ── For clients: everything they are judged by, and the judge.
+
+/** What every client is judged by, as far as it declares what that is about. */
+export const clientScenarios: readonly ClientScenario[] = [
+  ...runScenarios,
+  ...listScenarios,
+  ...callScenarios,
+  ...askingScenarios,
+  ...roundScenarios,
+  ...httpScenarios,
+  ...authScenarios,
+  ...consentScenarios,
+  ...ongoingScenarios,
+  ...contentScenarios,
+]
+
+/**
+ * Judges a client: a command that gets the address of a scripted server as its last word, or a function that gets it as its
+ * argument. It is started once for each play.
+ *
+ * @example const report = await judgeClient({ command: 'node my-client.js' })
+ */
+export function judgeClient(client: ClientUnderTest, options: JudgeClientOptions = {}): Promise<Report> {
+  return judgeRole(client, { scenarios: clientScenarios, ...options, role: 'client' })
+}
+
+// ── For hosts of MCP Live: everything they are judged by, and the judge.
+
+/** What every host is judged by. */
+export const hostScenarios: readonly ClientScenario[] = [...openingScenarios, ...requestScenarios, ...inferenceScenarios]
+
+/**
+ * Judges a host of MCP Live by a live server that is written by hand: a command that gets its address, or a function.
+ *
+ * @example const report = await judgeHost({ command: 'node my-host.js' })
+ */
+export function judgeHost(host: ClientUnderTest, options: JudgeClientOptions = {}): Promise<Report> {
+  return judgeRole(host, { scenarios: hostScenarios, ...options, role: 'host', first: hello })
 }

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { readGroups } from '../../../scripts/statements.ts'
-import { hostScenarios } from '../hosts/index.ts'
 import { serverStatements } from '../statements.ts'
-import { clientScenarios } from './index.ts'
+import { clientScenarios, hostScenarios } from './judge.ts'
 import { callerStatements } from './statements.ts'
 
 const all = [...clientScenarios, ...hostScenarios]

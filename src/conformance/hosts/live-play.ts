@@ -1,6 +1,5 @@
 import { type ClientNeed, type ClientRowDefiner, calls, clientTable, requires, sent } from '../clients/define.ts'
-import type { LoggedMessage } from '../clients/log.ts'
-import type { Observation } from '../clients/observation.ts'
+import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { type LiveWishes, type Play, play, type Served, type Step, textResult } from '../clients/play.ts'
 import { type ClientRequest, noAnswer } from '../clients/script.ts'
 import type { ScriptedServer } from '../clients/server.ts'

@@ -2,8 +2,7 @@
 
 import { isRecord } from '../../jsonrpc/message.ts'
 import { none, requires, shownBy } from '../clients/define.ts'
-import type { LoggedMessage } from '../clients/log.ts'
-import type { Observation } from '../clients/observation.ts'
+import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { listIn, objectIn, orSkip } from '../expectations.ts'
 import type { Json } from '../scenario.ts'
 import { announced, answerTo, called, errorTo, hostRow, liveId, livePlay, liveRows, say, sets, wishes } from './live-play.ts'

@@ -1,7 +1,6 @@
 /** What a live server asks of its host: pushes, scopes, inference, the model (§7, §9, §11, §12). */
 import { answers, shownBy } from '../clients/define.ts'
-import type { LoggedMessage } from '../clients/log.ts'
-import type { Observation } from '../clients/observation.ts'
+import type { LoggedMessage, Observation } from '../clients/log.ts'
 import {
   fitsPattern,
   isFlag,

@@ -10,8 +10,7 @@ import { listIn } from '../expectations.ts'
 import type { Advertised, Bench, Frame, Json } from '../scenario.ts'
 import { type Scene, sceneOf } from '../steps.ts'
 import { broughtBy, type Finder, hintKey, toolThat } from '../tools.ts'
-import { letGo } from '../wire/let-go.ts'
-import type { RawPeer } from '../wire/raw-peer.ts'
+import { letGo, type RawPeer } from '../wire/raw-peer.ts'
 
 const extension = 'dev.vivarium/live'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { EventReader, type StreamEvent } from './event-reader.ts'
+import { EventReader, type StreamEvent } from './http-call.ts'
 
 function read(...pieces: readonly (string | Uint8Array)[]): StreamEvent[] {
   const events: StreamEvent[] = []

@@ -4,9 +4,20 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { Failed, type Frame, type Json, type OpenOptions, type RevisionId } from '../scenario.ts'
 import { isStateless, requestMeta } from './envelope.ts'
 import { FrameLog } from './frame-log.ts'
-import { letGo } from './let-go.ts'
-import type { Outward, Pipe } from './pipe.ts'
-import type { Answer, AnswerError, Begun, ChildFace, HttpFace, Match, RawPeer, RequestOptions, Sent } from './raw-peer.ts'
+import {
+  type Answer,
+  type AnswerError,
+  type Begun,
+  type ChildFace,
+  type HttpFace,
+  letGo,
+  type Match,
+  type Outward,
+  type Pipe,
+  type RawPeer,
+  type RequestOptions,
+  type Sent,
+} from './raw-peer.ts'
 
 interface Pending {
   readonly id: unknown

@@ -1,6 +1,6 @@
 /** A peer seen by its frames: what scenarios hold in their hands, whatever carries it. */
 import type { Carrier, Frame, Json, RevisionId } from '../scenario.ts'
-import type { HttpCall, HttpReply } from './http-messages.ts'
+import type { StreamEvent } from './http-call.ts'
 
 /** The error of an answer, as it came. */
 export interface AnswerError {
@@ -109,4 +109,74 @@ export interface RawPeer {
   /** Only over stdio. */
   readonly child: ChildFace
   close(): Promise<void>
+}
+
+// ── What one HTTP exchange sends and gets. Apart from the code that makes it, so that these types can be read without those of Node.
+
+export interface HttpCall {
+  readonly url: URL
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+  /** The longest time for the whole exchange. Default 10 s. */
+  readonly ms?: number
+  readonly signal?: AbortSignal
+  /** Each event of a stream as it comes. */
+  onEvent?(event: StreamEvent): void
+  onHead?(status: number, headers: Readonly<Record<string, string>>): void
+  /** Stops reading a stream after this event: the exchange is dropped. */
+  until?(event: StreamEvent): boolean
+}
+
+export interface HttpReply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Empty for streams of events. */
+  readonly body: string
+  readonly events: readonly StreamEvent[]
+  /** False: we let go, or the time was over, before the end. */
+  readonly whole: boolean
+}
+
+// ── What a raw peer needs of a carrier: frames out, frames in, and the end.
+
+export interface PipeSink {
+  /** `exchange` names the POST that brought it, where there was one. */
+  frame(text: string, status?: number, exchange?: number): void
+  closed(reason: string): void
+}
+
+export interface Outward {
+  /** The message in the frame, where it is one: carriers with headers look at it. */
+  readonly message?: Json | undefined
+  readonly headers?: Readonly<Record<string, string | undefined>> | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Under which number what comes back on this exchange is told. */
+  readonly exchange?: number | undefined
+  onHead?(status: number, headers: Readonly<Record<string, string>>): void
+}
+
+export interface Pipe {
+  readonly carrier: Carrier
+  start(sink: PipeSink): Promise<void>
+  /** Over HTTP it settles when the exchange is over, elsewhere when the frame is away. */
+  send(text: string, outward: Outward): Promise<Sent>
+  /** Over HTTP with sessions: the stream for what is said unasked. */
+  listen?(): Promise<void>
+  readonly http?: HttpFace
+  readonly child?: ChildFace
+  close(): Promise<void>
+}
+
+// ── Promises that nobody need wait for.
+
+/** A promise that may be left alone: a scenario that has failed meanwhile waits for it no more, and that is nobody's fault. */
+export function letGo<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
+
+/** A call whose throw is a rejection, be it asynchronous or not. */
+export async function promised<T>(fn: () => T | PromiseLike<T>): Promise<T> {
+  return fn()
 }

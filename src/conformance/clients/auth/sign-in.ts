@@ -6,11 +6,9 @@ import { createHash } from 'node:crypto'
 import { eras, since } from '../../define.ts'
 import { type CheckResult, type Expectation, should } from '../../expectations.ts'
 import { type ClientJudging, type ClientNeed, clientTable } from '../define.ts'
-import { type LoggedMessage, messageOf } from '../log.ts'
-import type { Observation } from '../observation.ts'
+import { type LoggedMessage, messageOf, type Observation } from '../log.ts'
 import { call, plainSteps } from '../play.ts'
-import type { AuthorityRequest } from './authority.ts'
-import { askedFor, guardedPlay, type SignIn, signInOf } from './guarded-server.ts'
+import { type AuthorityRequest, askedFor, guardedPlay, type SignIn, signInOf } from './authority.ts'
 
 const pages = (about: SignIn) => askedFor(about, /\/authorize$/)
 const tokenRequests = (about: SignIn) => askedFor(about, /\/token$/)

@@ -2,7 +2,7 @@
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { official } from '../../define.ts'
 import { type Expectations, objectIn, orSkip, should } from '../../expectations.ts'
-import { allRevisions } from '../../plan.ts'
+import { allRevisions } from '../../scenario.ts'
 import { isStateless, keys } from '../../wire/envelope.ts'
 import {
   type ClientJudging,
@@ -17,7 +17,7 @@ import {
   some,
   times,
 } from '../define.ts'
-import type { Observation } from '../observation.ts'
+import type { Observation } from '../log.ts'
 import { type CallWishes, call, listTools, play, stepsAgain, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer, Refusal } from '../script.ts'
 

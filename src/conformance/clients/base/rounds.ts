@@ -2,10 +2,8 @@ import { stateless } from '../../define.ts'
 import { fitsPattern, isAbsent, isString, objectIn, sameJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { type ClientJudging, calls, clientTable, declares, first, reported, sent, shownBy, times } from '../define.ts'
-import type { LoggedMessage } from '../log.ts'
-import type { Observation } from '../observation.ts'
+import type { LoggedMessage, Observation } from '../log.ts'
 import { call, play, textResult } from '../play.ts'
-
 import { elicitation } from './asking.ts'
 
 /** Odd on purpose: who parses, trims or re-encodes it gives back another one. */

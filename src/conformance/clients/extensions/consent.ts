@@ -11,17 +11,21 @@ import {
   calls,
   each,
   first,
+  isUndone,
+  knowing,
   none,
+  offering,
+  problemResult,
   reported,
   requires,
   shownBy,
   some,
   times,
+  under,
   unvisited,
 } from '../define.ts'
 import type { LoggedMessage } from '../log.ts'
 import { type Answers, call, listTools, type Play, plainSteps, play, testTool, textResult } from '../play.ts'
-import { isUndone, knowing, offering, problemResult, under } from './extension.ts'
 
 // ── failures and keys ───────────────────────────────────────────────────────────────────────────────────────────────
 

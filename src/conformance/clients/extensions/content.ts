@@ -3,10 +3,9 @@ import { createHash } from 'node:crypto'
 import { isOneOf, orSkip } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
-import { type ClientScenario, calls, first, none, reported, some, times, unvisited } from '../define.ts'
-import type { Observation } from '../observation.ts'
+import { type ClientScenario, calls, first, knowing, none, offering, reported, some, times, unvisited } from '../define.ts'
+import type { Observation } from '../log.ts'
 import { call, listTools, type Play, play, testTool } from '../play.ts'
-import { knowing, offering } from './extension.ts'
 
 const revision = `sha256:${createHash('sha256').update('one').digest('base64url')}`
 const manifest = {

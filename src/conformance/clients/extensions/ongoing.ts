@@ -4,12 +4,27 @@ import { isWord, objectIn, objectsIn, orSkip, sameJson, should } from '../../exp
 import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
 import { keys } from '../../wire/envelope.ts'
-import { type ClientScenario, calls, each, first, none, reported, requires, sent, shownBy, some, times } from '../define.ts'
-import type { LoggedMessage } from '../log.ts'
-import type { Observation } from '../observation.ts'
+import {
+  type ClientScenario,
+  calls,
+  each,
+  first,
+  isUndone,
+  knowing,
+  none,
+  offering,
+  problemResult,
+  reported,
+  requires,
+  sent,
+  shownBy,
+  some,
+  times,
+  under,
+} from '../define.ts'
+import type { LoggedMessage, Observation } from '../log.ts'
 import { call, listTools, type Play, play, type Step, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer } from '../script.ts'
-import { isUndone, knowing, offering, problemResult, under } from './extension.ts'
 
 // ── state ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,12 +1,90 @@
-/** E8: results in parts, and the same call made again after one of them. */
-import { isMade, type PeerAnswer } from '../calls.ts'
+/** E14: what a call leaves the next one finds, by a token that its client echoes. */
+import { alike, hasMeta, isMade, isRefusedBy, type PeerAnswer, shownIn, showsAs, showsOtherThan } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { listIn, objectIn } from '../expectations.ts'
+import { isTime, isWord, listIn, objectIn } from '../expectations.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene } from '../steps.ts'
-import { extensionId, type Finder, isPlain, otherArguments, saidOf, toolThat } from '../tools.ts'
+import { bringing, extensionId, type Finder, isPlain, otherArguments, saidOf, toolThat } from '../tools.ts'
 
-const row = extensionTable('streaming')
+const row = extensionTable('state')
+
+const branching = bringing('state:branch')
+const conflicting = bringing('state:conflict')
+const large = bringing('state:large')
+
+/** The token of a state that a call has left. */
+export const stateTokenIn = (called: PeerAnswer): unknown => called.member('state').session_state
+/** A call on a state. */
+export const onState = (token: unknown) => ({ say: { state: { session_state: token } } })
+/** A call on the state that an earlier answer has left. */
+const on = (at: number) => (x: Scene) => onState(stateTokenIn(x.was(at)))
+
+const unsealed = (wrong: (token: string) => string) =>
+  callTool(branching, x => onState(wrong(String(stateTokenIn(x.was(0)))))).expect({
+    'A token that is none of the server': isRefusedBy('STATE_INVALID'),
+    'STATE_INVALID has no details.recovery: "restart"': it =>
+      JSON.stringify(it.problem.details ?? {}).includes('"recovery":"restart"'),
+  })
+
+export const state: readonly Scenario[] = [
+  row('E14-2', 'A token is at most 64 KiB, however much is remembered', [
+    callTool(large).expect({
+      'A call that remembers much': isMade,
+      'A call that remembers gives no session_state': hasMeta('state', { session_state: isWord }),
+      'session_state is longer than 64 KiB': it => String(stateTokenIn(it)).length <= 65_536,
+    }),
+  ]),
+  row('E14-3', 'A token that was tampered with is refused, and the way out is to start again', [
+    callTool(branching).expect({ 'A call with state gives no session_state': hasMeta('state', { session_state: isWord }) }),
+    unsealed(() => 'eyJmb3JnZWQiOnRydWV9'),
+    unsealed(token => {
+      const middle = Math.floor(token.length / 2)
+      return `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`
+    }),
+  ]),
+  row('E14-4', 'Each call that changes the state gives another token, which leads on', [
+    callTool(branching),
+    callTool(branching, on(0)).expect({
+      'A call on the state of the first': isMade,
+      'A call that changed the state gives the old token, or does not say so': (it, { was }) =>
+        stateTokenIn(it) !== stateTokenIn(was(0)) && it.member('state').state_changed === true,
+      'A token has no expires_at': hasMeta('state', { expires_at: isTime }),
+      'The second call did not find the state of the first': showsOtherThan(0),
+    }),
+    callTool(branching).expect({ 'A call without a token found a state': showsAs(0) }),
+  ]),
+  row('E14-5', 'Two calls on one token have a state each', [
+    callTool(branching),
+    callTool(branching, on(0)),
+    callTool(branching, on(0)).expect({
+      'The first call on a token': (_, x, says) => isMade(x.was(1), x, says),
+      'The second call on the same token': isMade,
+      'Two calls on one token share their state': (it, { was }) => stateTokenIn(was(1)) !== stateTokenIn(it) && alike(was(1), it),
+    }),
+    callTool(branching, on(1)).expect({
+      'A call on the first branch': isMade,
+      'A branch lost its state': showsOtherThan(1),
+    }),
+  ]),
+  row('E14-5c E14-5', 'Where a tool wants one after the other, the later of two calls on one token is refused', [
+    callTool(conflicting),
+    callTool(conflicting, on(0)).expect({ 'The first call on a token': isMade }),
+    callTool(conflicting, on(0)).expect({ 'The second call on the same token': isRefusedBy('STATE_CONFLICT') }),
+  ]),
+  row('E14-6', 'Two conversations on one connection do not mix', [
+    callTool(branching),
+    callTool(branching),
+    callTool(branching, on(0)),
+    callTool(branching, on(1)).expect({
+      'One conversation sees the state of another': (it, { was }) =>
+        shownIn(was(2)) === shownIn(it) && shownIn(was(0)) === shownIn(was(1)),
+    }),
+  ]),
+]
+
+// ── E8: results in parts, and the same call made again after one of them.
+
+const streamRow = extensionTable('streaming')
 
 const streams = (tool: Json): boolean => isPlain(tool) && saidOf(tool, 'streaming').supports_streaming === true
 const streaming = toolThat('streams', streams)
@@ -65,13 +143,13 @@ const rises = (numbers: readonly number[]): boolean => numbers.every((number, at
 const streamingTool = { tools: [streaming] }
 
 export const streamings: readonly Scenario[] = [
-  row('E8-1', 'Who gives no progressToken gets no progress', streamingTool, async x => {
+  streamRow('E8-1', 'Who gives no progressToken gets no progress', streamingTool, async x => {
     x.made(await x.call(streaming), 'A call without a progressToken')
     await x.peer.settled()
     const heard = x.peer.heard('notifications/progress')
     x.expect(heard.length === 0, 'Progress came without a progressToken', heard)
   }),
-  row('E8-2', 'Progress rises with every notification', [
+  streamRow('E8-2', 'Progress rises with every notification', [
     callTool(progressing, x => ({ say: { progressToken: x.key() } })).expect({
       'A call that tells of its progress': isMade,
       'No progress came': (_, { peer, key }) => progressFrames(peer.frames, key()).length > 0,
@@ -79,7 +157,7 @@ export const streamings: readonly Scenario[] = [
         rises(progressFrames(peer.frames, key()).map(({ value }) => Number(objectIn(value, 'params').progress))),
     }),
   ]),
-  row('E8-3 E8-2', 'Chunks are numbered 0, 1, 2 … without a gap, and exactly one is the last', streamingTool, async x => {
+  streamRow('E8-3 E8-2', 'Chunks are numbered 0, 1, 2 … without a gap, and exactly one is the last', streamingTool, async x => {
     const { called, chunks } = await streamed(x, streaming)
     x.made(called, 'A call that streams')
     x.expect(chunks.length > 1, 'A tool that streams gave no chunks', called.frames)
@@ -95,20 +173,20 @@ export const streamings: readonly Scenario[] = [
       all(chunks),
     )
   }),
-  row('E8-4', 'The chunks together are the result, and the result is whole by itself', streamingTool, async x => {
+  streamRow('E8-4', 'The chunks together are the result, and the result is whole by itself', streamingTool, async x => {
     const { called, chunks } = await streamed(x, streaming)
     x.made(called, 'A call that streams')
     const whole = called.text !== '' && textOf(chunks) === called.text
     x.expect(whole, 'The chunks together are not the result', [...all(chunks), called.answer.frame])
   }),
-  row('E8-5', 'After the answer nothing of the call comes any more', streamingTool, async x => {
+  streamRow('E8-5', 'After the answer nothing of the call comes any more', streamingTool, async x => {
     const { called, token } = await streamed(x, streaming)
     await x.peer.hears('nothing', 150)
     const frames = x.peer.frames
     const after = progressFrames(frames.slice(frames.indexOf(called.answer.frame as Frame) + 1), token)
     x.expect(after.length === 0, 'Progress came after the answer', after)
   }),
-  row(
+  streamRow(
     'E8-6 E8-10',
     'A call that was cut off goes on after the last chunk that came: same operation, next number, nothing done twice',
     { ...streamingTool, carriers: ['http'] },
@@ -129,17 +207,22 @@ export const streamings: readonly Scenario[] = [
       x.expect(whole, 'What came before and after does not make the result', [...all(chunks), called.answer.frame])
     },
   ),
-  row('E8-7', 'A checkpoint is good for the same arguments alone, and what is none is refused', { tools: [argued] }, async x => {
-    const { chunks } = await streamed(x, argued)
-    const position = positionOf(chunks[0])
-    const other = await streamed(x, argued, position, otherArguments(x.tool(argued).args))
-    x.refused(other.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint of other arguments')
-    x.expect(other.called.problem.category === 'permanent', 'CHECKPOINT_NOT_FOUND is not permanent')
-    const forged = await streamed(x, argued, { ...position, checkpoint_token: 'checkpoint-1' })
-    x.refused(forged.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint that is none')
-    x.expect(forged.chunks.length === 0, 'A refused call gave chunks: it began anew', all(forged.chunks))
-  }),
-  row('E8-8', 'A call that had ended gives what follows a checkpoint, and its result, again', streamingTool, async x => {
+  streamRow(
+    'E8-7',
+    'A checkpoint is good for the same arguments alone, and what is none is refused',
+    { tools: [argued] },
+    async x => {
+      const { chunks } = await streamed(x, argued)
+      const position = positionOf(chunks[0])
+      const other = await streamed(x, argued, position, otherArguments(x.tool(argued).args))
+      x.refused(other.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint of other arguments')
+      x.expect(other.called.problem.category === 'permanent', 'CHECKPOINT_NOT_FOUND is not permanent')
+      const forged = await streamed(x, argued, { ...position, checkpoint_token: 'checkpoint-1' })
+      x.refused(forged.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint that is none')
+      x.expect(forged.chunks.length === 0, 'A refused call gave chunks: it began anew', all(forged.chunks))
+    },
+  ),
+  streamRow('E8-8', 'A call that had ended gives what follows a checkpoint, and its result, again', streamingTool, async x => {
     const first = await streamed(x, streaming)
     const again = await streamed(x, streaming, positionOf(first.chunks[0]))
     x.made(again.called, 'The call made again after its first chunk')

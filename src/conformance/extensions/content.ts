@@ -1,14 +1,27 @@
 /** E9: contents that go from server to server, by signed addresses. */
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { isMade, type PeerAnswer } from '../calls.ts'
+import { isMade, isRefusedBy, isReplay, type PeerAnswer } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { type Expectations, fitsPattern, isString, objectIn, objectsIn, orSkip } from '../expectations.ts'
+import {
+  type Expectations,
+  firstFault,
+  fitsPattern,
+  ifThere,
+  isOneOf,
+  isString,
+  isTime,
+  isWord,
+  listIn,
+  objectIn,
+  objectsIn,
+  orSkip,
+} from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { keyed, type Scene, step, type TableStep } from '../steps.ts'
-import { bringing, extensionId, type Finder, isPlain, saidOf, toolThat } from '../tools.ts'
+import { callTool, keyed, type Scene, step, type TableStep } from '../steps.ts'
+import { bringing, brings, extensionId, type Finder, isPlain, saidOf, toolThat } from '../tools.ts'
 import { httpCall } from '../wire/http-call.ts'
-import { beginning, ending, within } from './transactions.ts'
+import { beginning, ending, within } from './idempotency.ts'
 
 const row = extensionTable('data-references')
 
@@ -182,4 +195,140 @@ export const references: readonly Scenario[] = [
     const replayed = again.called.member('idempotency').was_replay === true
     x.expect(first.status === 'imported' && again.status === 'imported' && replayed, 'A repeated import is no replay')
   }),
+]
+
+// ── E10: media that are looked at before they are taken.
+
+const mediaRow = extensionTable('media')
+
+/** A picture of one pixel, and a page that says that it is one. */
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const html = 'PCFkb2N0eXBlIGh0bWw+PHNjcmlwdD48L3NjcmlwdD4='
+
+const takesPictures = (tool: Json): boolean => {
+  const types = saidOf(tool, 'media').input_types
+  const named = Array.isArray(types) && types.some(type => type === 'image/*' || type === 'image/png')
+  return isPlain(tool) && named && slotOf(tool) !== undefined
+}
+const mostOf = (tool: Json) => Number(saidOf(tool, 'media').max_input_size_bytes)
+const pictures = toolThat('takes pictures', tool => takesPictures(tool) && !brings(tool, 'media:unannounced'))
+const strict = toolThat('takes pictures and is strict', tool => takesPictures(tool) && saidOf(tool, 'media').strict === true)
+const sized = toolThat('takes pictures of at most 64 KiB', tool => takesPictures(tool) && mostOf(tool) <= 65_536)
+const unannounced = bringing('media:unannounced')
+
+/** The argument that is an object with `mimeType` and `data`. */
+function slotOf(tool: Json): string | undefined {
+  const properties = objectIn(tool, 'inputSchema', 'properties')
+  return Object.keys(properties).find(name => {
+    const inner = objectIn(properties[name], 'properties')
+    return inner.mimeType !== undefined && inner.data !== undefined
+  })
+}
+
+/** Calls a tool with a picture, or what is said to be one. */
+const sending = (finder: Finder, mimeType: string, data: string | ((tool: Json) => string)) =>
+  callTool(finder, ({ tool }: Scene) => {
+    const { args, listed } = tool(finder)
+    const bytes = typeof data === 'string' ? data : data(listed)
+    return { args: { ...args, [String(slotOf(listed))]: { mimeType, data: bytes } } }
+  })
+// No base64 at all, so that whoever decodes it first fails in another way.
+const tooLarge = (tool: Json) => '!'.repeat(Math.ceil(((mostOf(tool) + 64) * 4) / 3))
+
+export const media: readonly Scenario[] = [
+  mediaRow('E10-1', 'More than a tool takes is refused, by its length alone', [
+    sending(sized, 'image/png', tooLarge).expect({ 'A picture that is too large': isRefusedBy('PAYLOAD_TOO_LARGE') }),
+  ]),
+  mediaRow('E10-3', 'A strict tool refuses a type that it does not announce', [
+    sending(strict, 'application/pdf', 'JVBERi0xLjQK').expect({ 'A type that is not announced': isRefusedBy('INVALID_INPUT') }),
+  ]),
+  mediaRow('E10-4', 'A page that says it is a picture is refused', [
+    sending(pictures, 'image/png', html).expect({ 'A type that the first bytes contradict': isRefusedBy('INVALID_INPUT') }),
+  ]),
+  mediaRow(
+    'E10-5',
+    'Types match without regard to case and parameters, and wildcards match',
+    ['image/png', 'IMAGE/PNG', 'image/png; charset=binary'].map(type =>
+      sending(pictures, type, png).expect({ [`A picture of the type ${type}`]: isMade }),
+    ),
+  ),
+  mediaRow('E10-6', 'A result of a type that is not announced is given, with a warning', [
+    sending(unannounced, 'image/png', png).expect({
+      'A call whose result is of another type': isMade,
+      'The result was not given': ({ result }) => objectsIn(result, 'content').length > 0,
+      'There is no warning of a type that is not announced': it => objectsIn(it.member('media'), 'warnings').length > 0,
+    }),
+  ]),
+]
+
+// ── E7: where a result comes from.
+
+const sourceRow = extensionTable('provenance')
+
+const many = bringing('provenance:many')
+const large = bringing('provenance:large')
+const confidences = ['exact', 'derived', 'estimated', 'uncertain']
+
+/** The records of a result, in their order. */
+function records(called: PeerAnswer): readonly Json[] {
+  const said = called.said('provenance')
+  return objectsIn(isRecord(said) ? [said] : said)
+}
+
+function faultOfSource({ source, location, retrieved_at: retrieved, confidence }: Json): string | undefined {
+  if (!isWord(source)) return 'source is missing'
+  if (!ifThere(isRecord)(location)) return 'location is no object'
+  if (!ifThere(isTime)(retrieved)) return 'retrieved_at is no time'
+  return ifThere(isOneOf(...confidences))(confidence) ? undefined : `confidence is none of ${confidences.join(', ')}`
+}
+
+const stampOf = (called: PeerAnswer): Json =>
+  objectIn(
+    records(called).findLast(record => isRecord(record.stamp)),
+    'stamp',
+  )
+const timesOf = (called: PeerAnswer) => JSON.stringify(records(called).map(record => record.retrieved_at ?? null))
+
+export const provenance: readonly Scenario[] = [
+  sourceRow('E7-1 E7-2', 'Sources fit their schema, on the result and on single blocks, in order', [
+    callTool(many).expect({
+      'A call that names its sources': isMade,
+      'The result is wrapped: it has no content': ({ result }) => listIn(result, 'content').length > 0,
+      'Several sources are no list': it => records(it).length >= 2,
+      'A source does not fit its schema': it => {
+        const blocks = objectsIn(it.result, 'content').map(block => objectIn(block, '_meta')[extensionId('provenance')])
+        const all = [...records(it), ...blocks.filter(isRecord)]
+        return firstFault(
+          all,
+          record => faultOfSource(record) !== undefined && `A source does not fit its schema: ${faultOfSource(record)}`,
+        )
+      },
+    }),
+  ]),
+  sourceRow('E7-3', 'A repeated call keeps the time at which its sources were read', { wants: ['idempotency'] }, [
+    callTool(many, keyed),
+    callTool(many, keyed).expect({
+      'The repetition is no replay': isReplay,
+      'A replay has another retrieved_at': (it, { was }) =>
+        timesOf(was(0)) === timesOf(it) && records(was(0)).some(record => isTime(record.retrieved_at)),
+    }),
+  ]),
+  sourceRow('E7-4', 'The runtime says itself which tool of which server made a result, in which operation', [
+    callTool(many),
+    callTool(many).expect({
+      'The stamp does not name server, tool and operation': (it, { was, bench, tool }) =>
+        [was(0), it].every(called =>
+          fitsPattern({ server: bench.peer.name, tool: tool(many).name, operation_id: isString }, stampOf(called)),
+        ),
+      'Two calls have one operation_id': (it, { was }) => stampOf(was(0)).operation_id !== stampOf(it).operation_id,
+    }),
+  ]),
+  sourceRow('E7-7', 'Sources take at most 16 KiB of a result; what is left out is counted', [
+    callTool(large).expect({
+      'The sources of a result take more than 16 KiB': it =>
+        it.said('provenance') !== undefined && Buffer.byteLength(JSON.stringify(it.said('provenance'))) <= 16 * 1024,
+      'Nothing says that sources were left out': ({ result }) =>
+        /dropped|omitted|left_out|truncated/.test(JSON.stringify(result._meta)),
+    }),
+  ]),
 ]

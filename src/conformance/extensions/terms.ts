@@ -1,0 +1,324 @@
+/** E2: what a call is for, and what would serve that better. */
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { hasMeta, hasProblem, hasResult, isFirst, isMade, isRefusedBy, isReplay, type PeerAnswer, shownIn } from '../calls.ts'
+import { extensionTable } from '../define.ts'
+import {
+  type Expectation,
+  firstFault,
+  ifThere,
+  isAbsent,
+  isFlag,
+  isOneOf,
+  isString,
+  isWord,
+  listIn,
+  objectIn,
+  objectsIn,
+  sameJson,
+} from '../expectations.ts'
+import type { Json, Scenario } from '../scenario.ts'
+import { callPlain, callTool, inWords, keyed, look, type Scene, step } from '../steps.ts'
+import { bringing, callable, costOf, counting, extensionId, isPlain, saidOf, toolThat } from '../tools.ts'
+import { agreed } from './confirmation.ts'
+
+const intentRow = extensionTable('intent')
+
+const words = ['greet somebody', 'welcome a guest', 'find what else there is', 'see whether all is well', 'clean up']
+const meant = (intent: string, more: Json = {}) => ({ say: { intent: { intent, ...more } } })
+const membersOf = (result: Json) =>
+  Object.keys(result)
+    .filter(name => name !== '_meta')
+    .sort()
+
+export const intent: readonly Scenario[] = [
+  intentRow('E2-1', 'A call that says what it is for is made as it is', [
+    callTool(counting),
+    callTool(counting, meant('greet somebody')).expect({
+      'A call with an intent': isMade,
+      'A call with an intent was not made': (it, { was }) => it.result.content !== undefined && shownIn(it) !== shownIn(was(0)),
+      'A call with an intent has a result of another form': (it, { was }) =>
+        sameJson(membersOf(it.result), membersOf(was(0).result)),
+    }),
+  ]),
+  intentRow('E2-2', 'A suggestion names a tool that is listed, and why', { tools: [callable] }, async x => {
+    let seen = 0
+    for (const intent of words) {
+      const { suggestion } = (await x.call(callable, meant(intent))).member('intent')
+      if (suggestion === undefined) continue
+      seen++
+      const { reason, recommended_tool: name } = objectIn(suggestion)
+      x.expect(isString(reason), 'A suggestion has no reason')
+      const listed = isString(name) && x.bench.peer.tool(name) !== undefined
+      x.expect(listed, `A suggestion names ${JSON.stringify(name)}, which is not listed`)
+    }
+    if (seen === 0) x.leave('The server suggested nothing to the intents that the kit knows')
+  }),
+  intentRow('E2-3', 'Where only a suggestion is asked for, nothing runs, and the answer says so', { wants: ['idempotency'] }, [
+    callTool(counting, x => keyed(x, meant('greet somebody', { mode: 'suggest_only' }).say)).expect({
+      'A call for a suggestion only has no words': it => it.code === undefined && !it.isError && it.text.length > 0,
+      'A call for a suggestion only has a result: it ran': hasResult({ structuredContent: isAbsent }),
+    }),
+    callTool(counting, keyed).expect({
+      'The real call under the same key': isMade,
+      'A call for a suggestion only left an entry under its key': isFirst,
+    }),
+  ]),
+  intentRow('E2-5', 'An intent of more than 2048 bytes is refused', [
+    callTool(callable, meant('ä'.repeat(1_100))).expect({ 'An intent of 2200 bytes': isRefusedBy('INVALID_INPUT') }),
+    callTool(callable, meant('a'.repeat(2_048))).expect({ 'An intent of 2048 bytes': isMade }),
+  ]),
+  intentRow('E2-6', 'A repeated call with another intent is the same call', { wants: ['idempotency'] }, [
+    callTool(counting, x => keyed(x, meant('one reason').say)).expect({ 'A call with an intent': isMade }),
+    callTool(counting, x => keyed(x, meant('another reason').say)).expect({
+      'The same with another intent': isMade,
+      'Another intent made another call': isReplay,
+    }),
+  ]),
+]
+
+// ── E3: what a call may cost, what it did cost, and what is left.
+
+const costRow = extensionTable('operational')
+
+const metered = toolThat(
+  'is metered and says its estimated_units',
+  tool => isPlain(tool) && costOf(tool).category === 'metered' && Number(costOf(tool).estimated_units) > 0,
+)
+const approved = toolThat('has the cost category requires_approval', tool => costOf(tool).category === 'requires_approval')
+const scarce = bringing('limit:quota')
+const hurried = bringing('limit:rate')
+const categories = ['free', 'metered', 'requires_approval']
+const latencies = ['instant', 'seconds', 'minutes']
+const isAmount = (value: unknown): boolean => typeof value === 'number' && value >= 0
+const allowing = (factor: number) => (x: Scene) => ({
+  say: { operational: { max_units: Number(costOf(x.tool(metered).listed).estimated_units) * factor } },
+})
+
+/** Calls until nothing is left; what was wrong on the way. */
+async function usedUp(x: Scene): Promise<{ says: string; frames: PeerAnswer['frames'] } | undefined> {
+  let left: number | undefined
+  for (let round = 0; round < 60; round++) {
+    const called = await x.call(scarce)
+    const { code, category, retry_after_seconds: seconds } = called.problem
+    const { frames } = called
+    if (code === undefined) {
+      const remaining = Number(objectIn(called.member('operational'), 'quota').remaining)
+      if (!(Number.isInteger(remaining) && remaining >= 0))
+        return { says: 'A call under a quota does not say what remains of it', frames }
+      if (left !== undefined && remaining !== left - 1)
+        return { says: `The quota went from ${left} to ${remaining} with one call`, frames }
+      left = remaining
+      continue
+    }
+    if (code !== 'QUOTA_EXHAUSTED' || category !== 'rate_limited')
+      return { says: 'A call beyond the quota is not refused by QUOTA_EXHAUSTED, rate_limited', frames }
+    if (!(Number.isInteger(seconds) && Number(seconds) >= 0))
+      return { says: 'QUOTA_EXHAUSTED has no whole retry_after_seconds', frames }
+    if (left !== undefined) return left === 0 ? undefined : { says: `A call was refused when ${left} remained`, frames }
+    if (Number(seconds) > 8) return undefined
+    await wait(Number(seconds) * 1000 + 50)
+  }
+  return undefined
+}
+
+export const cost: readonly Scenario[] = [
+  costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters', { writes: false }, [
+    look(x => x.bench.peer.tools).expect({
+      'Every tool says of its cost what can be said': tools =>
+        firstFault(tools, tool => {
+          const { cost, latency, quota, units_used: used } = saidOf(tool, 'operational')
+          const name = String(tool.name)
+          if (cost !== undefined && !(isRecord(cost) && categories.includes(String(cost.category))))
+            return `The cost of ${name} has no category`
+          if (latency !== undefined && !latencies.includes(String(latency)))
+            return `The latency of ${name} is none of ${latencies.join(', ')}`
+          return (quota !== undefined || used !== undefined) && `${name} lists counters: a list that is kept would lie`
+        }),
+    }),
+  ]),
+  costRow(
+    'E3-7',
+    'What says nothing of its cost is nowhere said to be free',
+    { tries: 3, wants: ['manifest'], writes: false },
+    async x => {
+      const called = await x.ask('manifest/get')
+      x.made(called, 'manifest/get')
+      const { result } = await x.ask('tools/list')
+      const shown = new Map(objectsIn(called.result, 'manifest', 'tools').map(tool => [tool.name, tool]))
+      for (const tool of objectsIn(result, 'tools')) {
+        const entry = shown.get(tool.name)
+        if (entry === undefined) continue
+        const [listed, told] = [costOf(tool).category, objectIn(entry, 'cost').category]
+        const says = `The list says ${String(listed ?? 'nothing')} of the cost of ${String(tool.name)}, the manifest ${String(told ?? 'nothing')}`
+        x.expect(listed === told, says, called.frames)
+      }
+    },
+  ),
+  costRow('E3-1', 'What needs approval of its price does not run before that', [
+    callTool(approved).expect({ 'A call whose price nobody agreed to': isRefusedBy('CONFIRMATION_REQUIRED') }),
+    callTool(approved, x => ({ say: agreed(x.was(0)) })).expect({ 'The call whose price was agreed to': isMade }),
+  ]),
+  costRow('E3-2 E3-8', 'A call that may cost more than its caller allows is refused before it runs', [
+    callTool(metered, allowing(0.001)).expect({
+      'A call over its max_units': isRefusedBy('BUDGET_EXCEEDED'),
+      'A refused call used units': it => !(Number(it.member('operational').units_used) > 0),
+    }),
+    callTool(metered, allowing(1_000)).expect({ 'A call within its max_units': isMade }),
+  ]),
+  costRow(
+    'E3-3',
+    'A call that was made says what it cost, under the label that the list names; a repetition cost 0',
+    { tools: [metered] },
+    async x => {
+      x.hold(await x.call(metered, keyed(x)), {
+        'A metered call': isMade,
+        'A metered call does not say its units_used': hasMeta('operational', { units_used: isAmount }),
+        'units_used are of another unit_label than the list names': it =>
+          it.member('operational').unit_label === costOf(x.tool(metered).listed).unit_label,
+      })
+      if (x.bench.peer.extension('dev.vivarium/idempotency') === undefined) return
+      const repetition = hasMeta('operational', { units_used: 0 })
+      x.hold(await x.call(metered, keyed(x)), { 'A repetition does not say units_used: 0': repetition })
+    },
+  ),
+  costRow(
+    'E3-4 E3-5 E3-8',
+    'A quota falls by one with each call, down to 0; then calls are refused, with the time to wait',
+    { tools: [scarce] },
+    async x => {
+      // Other scenarios, or other users, may spend of the same quota meanwhile: it has to be right once in three times.
+      for (let round = 0; round < 3; round++) {
+        const fault = await usedUp(x)
+        if (fault === undefined) return
+        if (round === 2) x.fail(fault.says, fault.frames)
+      }
+    },
+  ),
+  costRow(
+    'X1l X1 E5-10',
+    'A replay is given also when nothing is left of the quota',
+    { wants: ['idempotency'], tries: 3, tools: [scarce] },
+    async x => {
+      let first = await x.call(scarce, keyed(x))
+      // Other users spend of the same quota.
+      for (let round = 0; round < 8 && first.problem.code === 'QUOTA_EXHAUSTED'; round++) {
+        const seconds = Number(first.problem.retry_after_seconds)
+        if (!(seconds <= 8)) break
+        await wait(seconds * 1000 + Math.random() * 300)
+        first = await x.call(scarce, keyed(x))
+      }
+      if (first.problem.code !== undefined) return x.leave('Nothing is left of the quota')
+      for (let round = 0; round < 60; round++) if ((await x.call(scarce)).problem.code === 'QUOTA_EXHAUSTED') break
+      const again = await x.call(scarce, keyed(x))
+      const replayed = again.member('idempotency').was_replay === true && again.text === first.text
+      x.expect(replayed, 'The stored result was not given again: limits came before the replay')
+    },
+  ),
+  costRow('E3-5', 'Who calls too often is told how long to wait, over HTTP also in a header', { tools: [hurried] }, async x => {
+    for (let round = 0; round < 100; round++) {
+      const called = await x.call(hurried)
+      if (called.problem.code === undefined) continue
+      x.refused(called, 'RATE_LIMIT_EXCEEDED', 'A call beyond the rate')
+      const { category, retry_after_seconds: seconds } = called.problem
+      const told = category === 'rate_limited' && Number.isInteger(seconds) && Number(seconds) >= 1
+      x.expect(told, 'RATE_LIMIT_EXCEEDED is not rate_limited with retry_after_seconds')
+      const { headers } = called.answer
+      const isStream = String(headers?.['content-type']).startsWith('text/event-stream')
+      if (x.carrier !== 'http' || isStream) return
+      x.expect(Number(headers?.['retry-after']) >= 1, 'The answer has no header Retry-After')
+      const both = headers?.ratelimit !== undefined && headers['ratelimit-policy'] !== undefined
+      return x.expect(both, 'The answer has no headers RateLimit and RateLimit-Policy')
+    }
+    x.leave('The rate is higher than the kit calls')
+  }),
+]
+
+// ── E11: failures that say what they are, to programs and to readers.
+
+const row = extensionTable('problem')
+
+const failureCategories = ['transient', 'permanent', 'auth_required', 'invalid_input', 'rate_limited']
+const checked = toolThat('needs an argument', tool => isPlain(tool) && listIn(tool, 'inputSchema', 'required').length > 0)
+const transient = bringing('failure:transient')
+const permanent = bringing('failure:permanent')
+const unexpected = bringing('failure:unexpected')
+const isHttps = ifThere(url => isString(url) && url.startsWith('https://'))
+const isWhole = (value: unknown) => Number.isInteger(value) && Number(value) >= 0
+
+/** What each member of a problem must be, and what is told where it is not. */
+const members: readonly (readonly [string, (value: unknown) => boolean, string])[] = [
+  ['code', code => isString(code) && /^[A-Z][A-Z0-9_]*$/.test(code), 'code is not in upper case with underscores'],
+  ['message', isWord, 'message is missing'],
+  ['category', isOneOf(...categories), `category is none of ${failureCategories.join(', ')}`],
+  ['retry_after_seconds', ifThere(isWhole), 'retry_after_seconds is no whole number'],
+  ['user_actionable', ifThere(isFlag), 'user_actionable is no boolean'],
+  ['suggestion', ifThere(isString), 'suggestion is no text'],
+  ['details', ifThere(isRecord), 'details are no object'],
+  ['documentation_url', isHttps, 'documentation_url is not https'],
+]
+
+const isProblem: Expectation<PeerAnswer> = ({ problem }) => {
+  const wrong = members.find(([name, test]) => !test(problem[name]))
+  return wrong === undefined || `The problem does not fit its schema: ${wrong[2]}`
+}
+const schema = { 'The problem does not fit its schema': isProblem }
+
+export const problems: readonly Scenario[] = [
+  row('E11-1', 'Wrong arguments are a failed result with a problem of the category invalid_input', [
+    callTool(checked, { args: {} }).expect({
+      ...schema,
+      'Wrong arguments are not a failed result with INVALID_INPUT': ({ isError, problem }) =>
+        isError && problem.code === 'INVALID_INPUT' && problem.category === 'invalid_input',
+    }),
+  ]),
+  row('E11-1t E11-1', 'A failure for now says so, and how long to wait', { tools: [transient] }, async x => {
+    for (let round = 0; round < 4; round++) {
+      const called = await x.call(transient)
+      if (!called.isError) continue
+      const waits = hasProblem({ category: 'transient', retry_after_seconds: Number.isInteger })
+      return x.hold(called, { ...schema, 'A failure for now is not transient with retry_after_seconds': waits })
+    }
+    x.leave('The tool did not fail')
+  }),
+  row('E11-2', 'The words of a failed result are enough for those who see no problem', [
+    callTool(permanent).expect({ 'A failed result has no words': it => it.isError && it.text.length > 3, ...schema }),
+    callPlain(permanent).expect({
+      'A plain client gets no failed result with words': hasResult(inWords),
+      'A client that did not declare it gets a problem object': ({ result }) =>
+        !JSON.stringify(result._meta ?? {}).includes(extensionId('problem')),
+    }),
+  ]),
+  row('E11-7', 'A mistake in a tool is SERVER_ERROR, without a stack or paths of the machine', [
+    callTool(unexpected).expect({
+      'A tool with a mistake in it': isRefusedBy('SERVER_ERROR'),
+      ...schema,
+      'The answer shows a stack or a path': ({ result }) =>
+        !/\bat .+:\d+:\d+|node_modules|file:\/\/|\.(ts|js|py):\d+/.test(JSON.stringify(result)),
+    }),
+  ]),
+  row('E11-8', 'A link to documentation is https, or is not there', [
+    callTool(permanent).expect({ 'documentation_url is not https': hasProblem({ documentation_url: isHttps }) }),
+  ]),
+  row('E11-9', 'Details are at most 8 KiB', [
+    callTool(permanent).expect({
+      'details are longer than 8 KiB': ({ problem }) => Buffer.byteLength(JSON.stringify(problem.details ?? {})) <= 8 * 1024,
+    }),
+  ]),
+  row('E11-10', 'A tool that is not there is an error of the protocol, with the problem beside it', { writes: false }, [
+    step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
+      'A call of an unknown tool is not answered with -32602': it => it.code === -32602 && it.answer.result === undefined,
+      'The problem does not fit its schema': (it, x, says) => Object.keys(it.problem).length === 0 || isProblem(it, x, says),
+    }),
+  ]),
+  row('X8', 'A mistake in a tool can be found again by its correlation id', [
+    callTool(unexpected),
+    callTool(unexpected).expect({
+      'Two failures do not have a correlation_id each': (it, { was }) => {
+        const [one, other] = [was(0), it].map(({ problem }) => problem.correlation_id)
+        return isWord(one) && isWord(other) && one !== other
+      },
+    }),
+  ]),
+]
