@@ -1,6 +1,5 @@
 /** Writing results: JSON as one value, and for people lines whose foreign words cannot command a terminal. */
-
-import { durationText } from '../core/duration.ts'
+import { durationText } from '../core/clock.ts'
 import type { Io } from './io.ts'
 import { Screen } from './terminal/screen.ts'
 import {

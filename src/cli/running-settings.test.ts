@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { Why } from '../core/why.ts'
+import type { Why } from '../core/suggestion.ts'
 import { readConfig } from '../host/config/read.ts'
 import { createHost } from '../host/create.ts'
 import { scripted } from '../host/models/scripted.ts'

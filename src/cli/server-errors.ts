@@ -1,5 +1,5 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
-import { AuthorizationError } from '../auth/client/failure.ts'
+import { AuthorizationError } from '../auth/client/addresses.ts'
 import { Problem } from '../core/problem.ts'
 import { nearest } from '../core/suggestion.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'

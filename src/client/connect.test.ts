@@ -11,8 +11,8 @@ import {
   silence,
 } from '../../test/client/scripted-server.ts'
 import { afterTest, cleanUp, json, serve } from '../../test/transports/http-test-server.ts'
-import { version } from '../core/version.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
+import { version } from '../revisions/revision.ts'
 import { createServer } from '../server/index.ts'
 import { fakeClock } from '../testing/clock.ts'
 import { connect } from './connect.ts'

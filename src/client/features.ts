@@ -4,7 +4,7 @@
  */
 import type { ClientFeature } from '../engine/client-feature.ts'
 import { cachingClient } from '../features/mcp/caching/client.ts'
-import { cancellationClient } from '../features/mcp/cancellation/client.ts'
+import { cancellationClient } from '../features/mcp/cancellation/receiver.ts'
 import { completionClient } from '../features/mcp/completion/client.ts'
 import { elicitationClient } from '../features/mcp/elicitation/client.ts'
 import { inputRequiredClient } from '../features/mcp/input-required/client.ts'

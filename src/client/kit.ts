@@ -1,7 +1,6 @@
 /** What a client gives its features, and how a list of them becomes one. */
 import { createBuckets } from '../core/bucket.ts'
-import type { Clock } from '../core/clock.ts'
-import { toMilliseconds } from '../core/duration.ts'
+import { type Clock, toMilliseconds } from '../core/clock.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type {
   ClientKit,

@@ -1,5 +1,5 @@
 /** MCP Live on one connection, as its host sees it: what a server may ask of it, and what it may do with the server. */
-import type { Why } from '../core/why.ts'
+import type { Why } from '../core/suggestion.ts'
 import type { Acknowledged, WireChannel } from '../features/live/channels/messages.ts'
 import type { ChannelStream } from '../features/live/channels/outgoing.ts'
 import type { StateReport } from '../features/live/checkpoints/messages.ts'

@@ -1,6 +1,5 @@
 /** Telling a server what was selected, and reading its manifest anew when it says that it is another one. */
-
-import { quoted, type Why, why } from '../core/why.ts'
+import { quoted, type Why, why } from '../core/suggestion.ts'
 import { pause } from '../engine/backoff.ts'
 import type { ClientSession } from '../engine/client-feature.ts'
 import { type Announced, announcedBy, hasTools } from '../features/live/dialects/messages.ts'

@@ -1,5 +1,5 @@
 /** Messages of a live server that are refused before the host's handlers see them: what was refused, and by which rule. */
-import { quoted, type Why, why } from '../core/why.ts'
+import { quoted, type Why, why } from '../core/suggestion.ts'
 import { hookInProgress } from '../features/live/inference/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'

@@ -3,7 +3,7 @@
  * server sends by itself. Loaded only where `connect` is given `live`.
  */
 import { unlessAborted } from '../core/deadlines.ts'
-import { quoted, type Why, why } from '../core/why.ts'
+import { quoted, type Why, why } from '../core/suggestion.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { ClientSession } from '../engine/client-feature.ts'
 import { declared } from '../engine/extensions.ts'

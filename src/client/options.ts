@@ -1,7 +1,6 @@
 /** What a host may say when connecting. Every option has a default. */
 import type { ClientAuthorization } from '../auth/client/index.ts'
-import type { Clock } from '../core/clock.ts'
-import type { Duration } from '../core/duration.ts'
+import type { Clock, Duration } from '../core/clock.ts'
 import type { LogOption } from '../core/log.ts'
 import type { RequestRate } from '../engine/client-feature.ts'
 import type { Limits } from '../engine/limits.ts'

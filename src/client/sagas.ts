@@ -1,6 +1,5 @@
 /** The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back. */
-import { type Clock, realClock } from '../core/clock.ts'
-import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { type Clock, type Duration, realClock, toMilliseconds } from '../core/clock.ts'
 import { abandon, isIdle, listedUnits, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
 import {
@@ -18,8 +17,7 @@ import { type Problem, problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/classify.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import type { Store } from '../stores/store.ts'
-import { storeWithin } from '../stores/within.ts'
+import { type Store, storeWithin } from '../stores/store.ts'
 import type { Client } from './client.ts'
 
 export interface SagasOptions {

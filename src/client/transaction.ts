@@ -1,5 +1,5 @@
 /** A transaction on one server: its calls have one fate. Left without a commit, it is rolled back. */
-import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Duration, toMilliseconds } from './duration.ts'
+import { type Duration, toMilliseconds } from './clock.ts'
 
 it.each<[Duration, number]>([
   [250, 250],

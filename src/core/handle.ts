@@ -3,6 +3,8 @@
  * what a handle is for (kind, principal, audience, bound digest) is authenticated with it, and its expiry is inside.
  * Every failure to open is one and the same, so that a forger learns nothing.
  */
+
+import { add, type Op, type Store } from '../stores/store.ts'
 import { fromBase64Url, joinBytes, toBase64Url } from './base64.ts'
 import { type Clock, realClock } from './clock.ts'
 import { problem } from './problem.ts'
@@ -178,4 +180,46 @@ function tooLarge(length: number): Error {
     suggestion: 'Keep less in it: store the rest and keep only its id',
     actor: 'operator',
   })
+}
+
+// Handles that are good for a number of uses, counted on a store: whoever comes with one that is used up is told so, in every
+// process. What is remembered of a handle outlives it a little and is then forgotten, so it never grows beyond what is valid.
+
+/** Clocks of processes and stores differ; a mark that ended before its handle would let the handle be used again. */
+const graceMs = 60_000
+
+interface SpendingOptions {
+  readonly store: Store
+  readonly clock: Clock
+}
+
+export class Spending {
+  readonly #store: Store
+  readonly #clock: Clock
+
+  constructor(options: SpendingOptions) {
+    this.#store = options.store
+    this.#clock = options.clock
+  }
+
+  /** Counts one use. False where it was used up already, or has ended. `also` is written with it, or nothing is. */
+  async spend(handle: Opened, uses = 1, also: readonly Op[] = []): Promise<boolean> {
+    if (handle.expiresAt <= this.#clock.now()) return false
+    return (await this.#store.commit([this.spending(handle, uses), ...also])).ok
+  }
+
+  /** The step that counts one use, for a commit of other things; the commit fails where none is left. */
+  spending(handle: Opened, uses = 1): Op {
+    const ttl = Math.max(0, handle.expiresAt - this.#clock.now()) + graceMs
+    return add(spentKey(handle), 1, { max: uses, ttl })
+  }
+
+  async isSpent(handle: Opened, uses = 1): Promise<boolean> {
+    const entry = await this.#store.get(spentKey(handle))
+    return entry !== undefined && Number(entry.value) >= uses
+  }
+}
+
+function spentKey(handle: Opened): string {
+  return `spent/${handle.id}`
 }

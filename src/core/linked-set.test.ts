@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Linked, LinkedSet } from './linked-set.ts'
+import { type Linked, LinkedSet } from './deadlines.ts'
 
 class Thing implements Linked {
   place = -1

@@ -6,6 +6,9 @@
  * nothing, because it is this machine's own or a proxy's on it, has no share of its own: those who come by it have all three quarters.
  */
 import type { Caller, Principal } from '../jsonrpc/connection.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import { digestText } from './digest.ts'
+import { type Problem, problem } from './problem.ts'
 
 /** Nothing is known of where it comes from. */
 const unknown = '@'
@@ -201,4 +204,151 @@ export class Tally<K> {
   get size(): number {
     return this.#counts.size
   }
+}
+
+// Shares of a bounded table. An account (a user, the owner of the process, or a network from which nobody signed in) may hold as much
+// as is still free of three quarters of the table: one alone gets three eighths of it. The last quarter is for those who hold little,
+// so that the next one still finds room when several have taken all they could. Nobody takes away what another holds.
+
+/** Of a table, or of what one account holds in it. `length` is whatever the table counts: characters, or bytes. */
+interface Amount {
+  readonly records: number
+  readonly length: number
+}
+
+/** What is little: this part of a table. */
+const littlePart = 1 / 256
+
+/** What of `limit` an account may still take that holds `mine` of the `held` of all accounts. */
+export function leftOf(limit: number, held: number, mine: number): number {
+  const shared = Math.ceil(limit * 0.75) - held - mine
+  const reserved = Math.min(Math.ceil(limit * littlePart) - mine, limit - held)
+  return Math.max(0, shared, reserved)
+}
+
+export class Shares {
+  readonly limit: Amount
+  #accounts = new Map<string, Amount>()
+  #records = 0
+  #length = 0
+
+  constructor(limit: Amount) {
+    this.limit = limit
+  }
+
+  /** What all accounts hold. */
+  get held(): Amount {
+    return { records: this.#records, length: this.#length }
+  }
+
+  of(account: string): Amount {
+    return this.#accounts.get(account) ?? nothing
+  }
+
+  /** What an account may still take. */
+  left(account: string): Amount {
+    const mine = this.of(account)
+    return {
+      records: leftOf(this.limit.records, this.#records, mine.records),
+      length: leftOf(this.limit.length, this.#length, mine.length),
+    }
+  }
+
+  fits(account: string, { records, length }: Amount): boolean {
+    const left = this.left(account)
+    return records <= left.records && length <= left.length
+  }
+
+  /** Counts; by less than nothing where something is gone. */
+  add(account: string, records: number, length: number): void {
+    const mine = this.of(account)
+    // Never below nothing: what another process freed may be subtracted here although it was never added.
+    const next = { records: Math.max(0, mine.records + records), length: Math.max(0, mine.length + length) }
+    this.#records += next.records - mine.records
+    this.#length += next.length - mine.length
+    if (next.records === 0 && next.length === 0) this.#accounts.delete(account)
+    else this.#accounts.set(account, next)
+  }
+
+  entries(): readonly (readonly [string, Amount])[] {
+    return [...this.#accounts]
+  }
+}
+
+const nothing: Amount = { records: 0, length: 0 }
+
+/** The refusal of something new whose account has no share left. Nothing that is kept gives way to it. */
+export function quotaExhausted(what: string, waitMs: number | undefined, suggestion: string): Problem {
+  return problem('QUOTA_EXHAUSTED', `Your share of ${what} is used up. Nothing was executed`, {
+    // Without a known time: soon enough for whoever waits, seldom enough for whoever is asked.
+    retryAfter: Math.max(1_000, waitMs ?? 5_000),
+    suggestion,
+  })
+}
+
+// Whose something is, as keys for stores: short, of a fixed alphabet, and nothing of the identity to be read in them. The owner may
+// see and change it; the account is whose share of a bounded table it counts against. A user has one account and, with each program
+// that acts for it, one owner; callers who did not sign in own nothing by what they are, and have one account for each address of IPv4 or site of IPv6: what is kept for
+// long gives way to nobody, so that whoever has many networks must not have many shares.
+
+/** Half of the digest: 128 bits, in characters. */
+const length = 22
+
+/** Who started this process speaks on its pipe. No digest has such a name. */
+const processOwner = '~process'
+
+/** Keys remembered; the longest unused are computed anew. */
+const remembered = 10_000
+
+let young = new Map<string, string>()
+let old = new Map<string, string>()
+
+/**
+ * The key of a caller's principal; on a pipe without one that of the process owner. Undefined where nobody is known: then only
+ * a handle can say what belongs to whom. Never contains `/`.
+ */
+export function ownerKey(caller: Pick<Caller, 'carrier' | 'principal'>): Awaitable<string> | undefined {
+  const id = caller.principal?.id
+  if (id === undefined) return caller.carrier === 'stdio' || caller.carrier === 'memory' ? processOwner : undefined
+  return keyOf(id, `id ${id}`)
+}
+
+/** Whose share it counts against. Always somebody's: callers who are not known share that of their network. Never contains `/`. */
+export function accountKey({ carrier, principal, connection }: AccountCaller): Awaitable<string> {
+  if (principal !== undefined) {
+    const { id, issuer, subject } = principal
+    // Whoever registers one program after the other has no more for it.
+    if (issuer === undefined || subject === undefined) return keyOf(id, `id ${id}`)
+    return keyOf({ issuer, subject }, `user ${JSON.stringify([issuer, subject])}`)
+  }
+  if (carrier === 'stdio' || carrier === 'memory') return processOwner
+  const { remoteAddress } = connection as { readonly remoteAddress?: unknown }
+  if (typeof remoteAddress !== 'string') return everywhere
+  const address = networkOf(remoteAddress)
+  const network = siteOf(address) ?? address
+  return keyOf({ network }, `network ${network}`)
+}
+
+type AccountCaller = Pick<Caller, 'carrier' | 'principal' | 'connection'>
+
+/** Where not even an address is known. */
+const everywhere = '~anonymous'
+
+function keyOf(identity: unknown, name: string): Awaitable<string> {
+  return young.get(name) ?? (old.has(name) ? remember(name, old.get(name) as string) : compute(identity, name))
+}
+
+async function compute(identity: unknown, name: string): Promise<string> {
+  // As JSON, because half surrogate pairs would all become one character in UTF-8.
+  return remember(name, (await digestText(JSON.stringify(identity))).slice(0, length))
+}
+
+/** Two generations: a hit in the young one, the usual case, moves nothing. */
+function remember(id: string, key: string): string {
+  if (young.size >= remembered / 2) {
+    old = young
+    young = new Map()
+  }
+  young.set(id, key)
+  return key
 }

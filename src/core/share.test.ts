@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { leftOf, quotaExhausted, Shares } from './share.ts'
+import { leftOf, quotaExhausted, Shares } from './occupancy.ts'
 
 /** Takes one after the other until nothing is left; gives how many. */
 function fill(shares: Shares, account: string): number {

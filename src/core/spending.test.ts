@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../test/stores-under-test.ts'
 import { put, type Store } from '../stores/store.ts'
-import { createSeal, type Opened } from './handle.ts'
-import { Spending } from './spending.ts'
+import { createSeal, type Opened, Spending } from './handle.ts'
 
 const stores = storesUnderTest()
 const opened: Store[] = []

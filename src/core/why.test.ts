@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { quoted, why, whyText } from './why.ts'
+import { quoted, why, whyText } from './suggestion.ts'
 
 test('a why reads as one line: what happened, its code, the rule that fired and the fix', () => {
   const said = why('SET_DISABLED', 'policy.enable', 'The feature set "memory" is off', 'Enable memory for the server')

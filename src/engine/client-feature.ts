@@ -2,8 +2,7 @@
  * What a feature is on a client: it is set up once for each connection and returns what it answers, what it adds to the `Client` that
  * an application holds, and what other features may use of it. `src/client` lists the features and folds them; it knows none by name.
  */
-import type { Clock } from '../core/clock.ts'
-import type { Duration } from '../core/duration.ts'
+import type { Clock, Duration } from '../core/clock.ts'
 import type { KindsOf } from '../core/options.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../jsonrpc/message.ts'

@@ -4,7 +4,7 @@
  * guess says what belongs to whom (a handle that we minted, or one that the caller chose as long), and nothing else is found again.
  */
 import { digestText } from '../core/digest.ts'
-import { accountKey, ownerKey } from '../core/owner.ts'
+import { accountKey, ownerKey } from '../core/occupancy.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Conversation, Memory } from './conversation.ts'
 import type { Exchange } from './exchange.ts'

@@ -3,8 +3,9 @@
  * whole turn makes room and goes to a map. A map alone would do, but with so much coming and going its outgrown tables keep
  * answered calls alive until the next full collection.
  */
+
+import { durationText } from '../core/clock.ts'
 import type { Deadline } from '../core/deadlines.ts'
-import { durationText } from '../core/duration.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'

@@ -3,7 +3,7 @@
  * that clients hear of a change only where there is one.
  */
 import type { Cancel, Clock } from '../core/clock.ts'
-import { quoted, type Why, why } from '../core/why.ts'
+import { quoted, type Why, why } from '../core/suggestion.ts'
 import type { Prompt } from '../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../features/mcp/resources/messages.ts'
 import type { Tool } from '../features/mcp/tools/messages.ts'

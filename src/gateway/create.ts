@@ -1,7 +1,6 @@
 /** `createGateway`: one server for clients, made of what many servers offer. */
 import type { ResourceAuthorization } from '../auth/resource/options.ts'
-import { type Clock, realClock } from '../core/clock.ts'
-import { toMilliseconds } from '../core/duration.ts'
+import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Auth } from '../server/auth.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
 import type { Server } from '../server/server.ts'

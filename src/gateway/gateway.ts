@@ -1,10 +1,9 @@
 /** A running gateway. */
 
 import type { TokenStorage } from '../auth/client/index.ts'
-import type { Clock } from '../core/clock.ts'
-import type { Duration } from '../core/duration.ts'
+import type { Clock, Duration } from '../core/clock.ts'
 import type { LogOption } from '../core/log.ts'
-import type { Why } from '../core/why.ts'
+import type { Why } from '../core/suggestion.ts'
 import type { ServerStatus } from '../host/servers/server.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { HeldLaunch } from '../policy/pins/launches.ts'

@@ -4,7 +4,7 @@
  */
 import { callerAccount, Tally } from '../core/occupancy.ts'
 import { problem } from '../core/problem.ts'
-import { quoted } from '../core/why.ts'
+import { quoted } from '../core/suggestion.ts'
 import type { Conversation } from '../engine/conversation.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'

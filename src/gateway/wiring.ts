@@ -1,11 +1,10 @@
 /** The parts of a gateway and who knows whom. None of them is asked for anything before all of them are there. */
 
 import type { Client } from '../client/client.ts'
-import { type Clock, realClock } from '../core/clock.ts'
-import { toMilliseconds } from '../core/duration.ts'
+import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import { createSeal } from '../core/handle.ts'
 import { logFrom, type Trace } from '../core/log.ts'
-import { version } from '../core/version.ts'
+import { version } from '../revisions/revision.ts'
 import { declaration } from '../engine/extensions.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'

@@ -1,7 +1,7 @@
 /** What a connection to one server is made with: who answers it when it pushes, thinks, wants more, reports, or asks. */
 import type { LiveHandlers } from '../client/live-handlers.ts'
 import type { ConnectOptions } from '../client/options.ts'
-import { type Why, why } from '../core/why.ts'
+import { type Why, why } from '../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -1,6 +1,6 @@
 /** What a host may be told. Every option has a default; without any it is a host without servers. */
-import type { Duration } from '../core/duration.ts'
-import type { Why } from '../core/why.ts'
+import type { Duration } from '../core/clock.ts'
+import type { Why } from '../core/suggestion.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import type { OnApproval } from '../policy/approvals/question.ts'
 import type { BudgetLimit, Spender } from '../policy/budgets/budgets.ts'

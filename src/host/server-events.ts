@@ -5,7 +5,7 @@
  */
 import type { Client } from '../client/client.ts'
 import { type Clock, pauseFor } from '../core/clock.ts'
-import { type Why, why } from '../core/why.ts'
+import { type Why, why } from '../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import type { ServerEvent } from '../features/reliability/events/client.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -1,6 +1,6 @@
 /** The decision itself: from the rules, what they count, and the lists of scopes. Asks nobody, changes nothing, waits for nothing. */
-import { durationText } from '../core/duration.ts'
-import { quoted, type Why, why } from '../core/why.ts'
+import { durationText } from '../core/clock.ts'
+import { quoted, type Why, why } from '../core/suggestion.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -3,10 +3,9 @@
  * names its rule; every refusal says what would change it.
  */
 import { randomUUID } from 'node:crypto'
-import { type Cancel, type Clock, realClock } from '../core/clock.ts'
-import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { type Cancel, type Clock, type Duration, realClock, toMilliseconds } from '../core/clock.ts'
 import { Problem } from '../core/problem.ts'
-import { type Why, why } from '../core/why.ts'
+import { type Why, why } from '../core/suggestion.ts'
 import type { SetUse } from '../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'

@@ -2,8 +2,7 @@
  * A server out of a recording: what it was asked then it answers as it did then, under the id of now. What was never asked is refused, so
  * that it shows.
  */
-import { type Clock, realClock, seeded } from '../core/clock.ts'
-import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { type Clock, type Duration, realClock, seeded, toMilliseconds } from '../core/clock.ts'
 import type { Connection, Sink } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { failureFrame, type Id, isId, isRecord, successFrame } from '../jsonrpc/message.ts'

@@ -4,7 +4,6 @@
  * `{"tape":1, …}`, and the recordings of a host, which began with `{"kind":"begin","version":1, …}`.
  */
 import { readFile, stat } from 'node:fs/promises'
-import { readJsonLines } from '../core/json-lines.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import {
@@ -15,6 +14,7 @@ import {
   isLine,
   type RecordingHeader,
   type RecordingLine,
+  readJsonLines,
   recordingVersion,
 } from './format.ts'
 

@@ -5,9 +5,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { type Clock, realClock } from '../core/clock.ts'
 import { isSecretName, redacted } from '../core/redact.ts'
-import { version } from '../core/version.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { version } from '../revisions/revision.ts'
 import {
   type ConnectionLine,
   type FrameLine,

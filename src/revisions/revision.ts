@@ -4,6 +4,9 @@ import type { Params } from '../jsonrpc/message.ts'
 
 export type RevisionId = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28' | 'draft-2026-v1' | 's3'
 
+/** The version of this package, as its peers are told it beside its name. */
+export const version = '0.1.0'
+
 export interface Implementation {
   readonly name: string
   readonly version: string

@@ -8,8 +8,7 @@ export {
   type VerifiedToken,
 } from '../auth/resource/options.ts'
 export type { Provenance } from '../core/artifact.ts'
-export type { AuditVerdict } from '../core/audit/audit.ts'
-export type { AuditLine } from '../core/audit/line.ts'
+export type { AuditLine, AuditVerdict } from '../core/audit/audit.ts'
 export { type Clock, realClock } from '../core/clock.ts'
 export { createLog, type Log, type LogOptions } from '../core/log.ts'
 export { type Category, Problem, problem } from '../core/problem.ts'
@@ -25,7 +24,6 @@ export type { Pushed } from '../features/live/push-events/server.ts'
 export type { LiveOptions } from '../features/live/server.ts'
 export type { Channel, FeatureSetOptions } from '../features/live/sets.ts'
 export type { CacheOptions } from '../features/mcp/caching/messages.ts'
-export { audio, image, link, resource, text } from '../features/mcp/content/blocks.ts'
 export type {
   AudioContent,
   ContentBlock,
@@ -35,6 +33,7 @@ export type {
   ResourceLink,
   TextContent,
 } from '../features/mcp/content/messages.ts'
+export { audio, image, link, resource, text } from '../features/mcp/content/messages.ts'
 export type { Elicited, FormQuestion, UrlQuestion } from '../features/mcp/elicitation/server.ts'
 export type { LogLevel } from '../features/mcp/logging/messages.ts'
 export type { PromptOutput } from '../features/mcp/prompts/server.ts'

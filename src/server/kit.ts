@@ -1,9 +1,6 @@
 /** What a server gives its features, and how a list of them becomes one. */
-
-import type { Audit, AuditReadOptions, AuditVerdict } from '../core/audit/audit.ts'
-import type { AuditLine } from '../core/audit/line.ts'
-import { type Clock, realClock } from '../core/clock.ts'
-import { toMilliseconds } from '../core/duration.ts'
+import type { Audit, AuditLine, AuditReadOptions, AuditVerdict } from '../core/audit/audit.ts'
+import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import { createSeal } from '../core/handle.ts'
 import type { Journal } from '../core/journal/journal.ts'

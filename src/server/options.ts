@@ -1,6 +1,5 @@
 /** What an author may say when making a server. Every option has a default. */
-import type { Clock } from '../core/clock.ts'
-import type { Duration } from '../core/duration.ts'
+import type { Clock, Duration } from '../core/clock.ts'
 import { checkLogOption, type LogOption } from '../core/log.ts'
 import { checkOptions, type KindsOf, type OptionKind } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'

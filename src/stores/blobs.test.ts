@@ -2,9 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { Blobs } from './blobs.ts'
+import { type Blobs, memoryBlobs } from './blobs.ts'
 import { directoryBlobs } from './directory-blobs.ts'
-import { memoryBlobs } from './memory-blobs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-blobs-'))
 let folders = 0

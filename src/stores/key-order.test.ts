@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { compareKeys, prefixEnd, scanBounds } from './key-order.ts'
+import { compareKeys, prefixEnd, scanBounds } from './checks.ts'
 
 const text = fc.string({ unit: 'binary' }).map(value => value.toWellFormed())
 const bytes = (value: string): Uint8Array => new TextEncoder().encode(value)

@@ -1,6 +1,16 @@
 /** The store of one process, gone with it: the default where nothing needs to last, and the model for the other drivers. */
-import { checkKey, checkOps, checkSteps, obstacle, pageSize, sumOf } from './checks.ts'
-import { compareKeys, lowerBound, prefixEnd } from './key-order.ts'
+import {
+  checkKey,
+  checkOps,
+  checkSteps,
+  compareKeys,
+  lowerBound,
+  obstacle,
+  pageSize,
+  prefixEnd,
+  sumOf,
+  Watchers,
+} from './checks.ts'
 import {
   type Committed,
   type Conflict,
@@ -14,7 +24,6 @@ import {
   type Store,
   StoreError,
 } from './store.ts'
-import { Watchers } from './watchers.ts'
 
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. */

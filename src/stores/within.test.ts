@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { memoryStore } from './memory.ts'
-import { add, append, check, put, remove, trim } from './store.ts'
-import { storeWithin } from './within.ts'
+import { add, append, check, put, remove, storeWithin, trim } from './store.ts'
 
 test('two parts of one store do not see each other, and closing a part closes nothing', async () => {
   const whole = memoryStore()

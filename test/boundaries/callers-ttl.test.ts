@@ -1,6 +1,6 @@
 /** How long the server keeps something for a caller is the server's to say: whoever asks for more gets the longest there is. */
 import { afterEach, describe, expect, it } from 'vitest'
-import { endOfLife, lifetimeMs, lifetimeOfSeconds } from '../../src/core/duration.ts'
+import { endOfLife, lifetimeMs, lifetimeOfSeconds } from '../../src/core/clock.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'

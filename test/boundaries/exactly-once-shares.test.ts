@@ -1,7 +1,7 @@
 /** What one caller keeps on the server never pushes out what guards another's effects, on any store. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { JournalCapacity } from '../../src/core/journal/capacity.ts'
+import { JournalCapacity } from '../../src/core/journal/journal.ts'
 import { Runners } from '../../src/core/journal/runners.ts'
 import { Units } from '../../src/core/journal/units.ts'
 import { LargeStates, storeKeeper } from '../../src/features/reliability/session-state/keepers.ts'

@@ -4,8 +4,7 @@ import { createInbox } from '../../src/host/inbox/inbox.ts'
 import { conversationKey, listConversations } from '../../src/host/loop/conversation-log.ts'
 import type { LogRecord } from '../../src/host/loop/records.ts'
 import { openStore } from '../../src/stores/open.ts'
-import type { Entry, Store } from '../../src/stores/store.ts'
-import { storeWithin } from '../../src/stores/within.ts'
+import { type Entry, type Store, storeWithin } from '../../src/stores/store.ts'
 
 const patienceMs = 60_000
 

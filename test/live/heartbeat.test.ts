@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { connect } from '../../src/client/connect.ts'
 import type { LiveHandlers } from '../../src/client/live-handlers.ts'
-import type { Why } from '../../src/core/why.ts'
+import type { Why } from '../../src/core/suggestion.ts'
 import type { PushEvent } from '../../src/features/live/push-events/messages.ts'
 import { model } from './raw/host.ts'
 

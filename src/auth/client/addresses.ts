@@ -1,6 +1,5 @@
 /** Which addresses a peer may name. What DNS says of them is the outbound guard's matter. */
 import { clip } from '../../jsonrpc/limits.ts'
-import { AuthorizationError } from './failure.ts'
 
 /** Names and literals that lead to this machine. */
 export function isLoopbackUrl({ hostname }: URL): boolean {
@@ -36,4 +35,37 @@ export function checkEndpoint(value: unknown, name: string, server: URL): URL {
     throw new AuthorizationError('address', `The ${name} ${clip(url.origin)} holds a user name, password or fragment`)
   }
   return url
+}
+
+// Why credentials could not be had. Says which rule refused and what would help; never holds a token.
+
+export type AuthorizationRule =
+  | 'address'
+  | 'challenge'
+  | 'resource-metadata'
+  | 'resource-mismatch'
+  | 'server-metadata'
+  | 'issuer-mismatch'
+  | 'pkce'
+  | 'registration'
+  | 'browser'
+  | 'authorization-response'
+  | 'token-request'
+  | 'token-type'
+  | 'refused-again'
+  | 'scope'
+  | 'options'
+
+export class AuthorizationError extends Error {
+  override readonly name = 'AuthorizationError'
+  /** The rule that stopped it. */
+  readonly rule: AuthorizationRule
+  /** The error code of the authorization server (`access_denied`, `invalid_grant`, …), where it gave one. */
+  readonly code: string | undefined
+
+  constructor(rule: AuthorizationRule, message: string, code?: string) {
+    super(message)
+    this.rule = rule
+    this.code = code
+  }
 }

@@ -6,9 +6,16 @@ import type { Clock } from '../../core/clock.ts'
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type AuthorizationBinding, type Binding, partyName } from './binding.ts'
+import { AuthorizationError } from './addresses.ts'
+import {
+  type AuthorizationBinding,
+  AuthorizationRecords,
+  type Binding,
+  type OAuthTokens,
+  type PrivateJwk,
+  partyName,
+} from './binding.ts'
 import { chooseScopes, type DiscoveredAuthorization, discoverAuthorization, type OAuthScopes, scopesIn } from './discovery.ts'
-import { AuthorizationError } from './failure.ts'
 import type { OAuthGrant } from './grants.ts'
 import type { OutboundContext } from './options.ts'
 import {
@@ -22,7 +29,6 @@ import {
   refresh,
   type TokenAnswer,
 } from './protocol.ts'
-import { AuthorizationRecords, type OAuthTokens, type PrivateJwk } from './records.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */

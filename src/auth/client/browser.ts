@@ -2,9 +2,8 @@
  * The step that needs a person: the authorization server is shown, and sends the person back with an answer. `cli()` uses the
  * system's browser.
  */
-import type { Duration } from '../../core/duration.ts'
-import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
-import { AuthorizationError } from './failure.ts'
+import type { Duration } from '../../core/clock.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl } from './addresses.ts'
 
 /** Shows an address to the user and waits for the way back. Make your own, or use `cli()`. */
 export interface Browser {

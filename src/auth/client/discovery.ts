@@ -4,9 +4,8 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl } from './addresses.ts'
 import { movedTo } from './binding.ts'
-import { AuthorizationError } from './failure.ts'
 import { type OutboundContext, speaksWith } from './options.ts'
 import { type AuthorizationServer, readServerMetadata } from './protocol.ts'
 

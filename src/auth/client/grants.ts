@@ -1,10 +1,9 @@
 /** The ways to come by tokens, each as one small object; what is common to all is in `authorizer.ts`. */
 import { clip } from '../../jsonrpc/limits.ts'
-import { checkEndpoint, isLoopbackUrl } from './addresses.ts'
-import { partyName } from './binding.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl } from './addresses.ts'
+import { type AuthorizationRecords, type ClientRegistration, partyName } from './binding.ts'
 import { type Browser, redirectUriOf, visit } from './browser.ts'
 import type { DiscoveredAuthorization, OAuthScopes } from './discovery.ts'
-import { AuthorizationError } from './failure.ts'
 import { type OutboundContext, speaksWith } from './options.ts'
 import {
   type AuthorizationServer,
@@ -23,7 +22,6 @@ import {
   secretInHeader,
   type TokenAnswer,
 } from './protocol.ts'
-import type { AuthorizationRecords, ClientRegistration } from './records.ts'
 
 /** Everything that a grant may need to know. */
 interface Asking {

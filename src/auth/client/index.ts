@@ -2,9 +2,8 @@
  * Authorizing a client, by plain functions that `connect` takes. Nothing of OAuth is loaded before a server asks for it.
  */
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
-import { checkServer } from './addresses.ts'
+import { AuthorizationError, checkServer } from './addresses.ts'
 import { Binding } from './binding.ts'
-import { AuthorizationError } from './failure.ts'
 import type {
   AuthorizationContext,
   ClientAuthorization,
@@ -16,9 +15,8 @@ import type {
 } from './options.ts'
 import { memoryStorage } from './storage.ts'
 
+export { AuthorizationError, type AuthorizationRule } from './addresses.ts'
 export { type Browser, type CliOptions, cli } from './browser.ts'
-export { AuthorizationError, type AuthorizationRule } from './failure.ts'
-export type { SigningAlgorithm } from './keys.ts'
 export type {
   AuthorizationContext,
   ClientAuthorization,
@@ -27,6 +25,7 @@ export type {
   CommonOptions,
   EnterpriseOptions,
   OAuthClientOptions,
+  SigningAlgorithm,
   WorkloadOptions,
 } from './options.ts'
 export { type FileStorageOptions, fileStorage, memoryStorage, type TokenStorage } from './storage.ts'

@@ -2,13 +2,12 @@
  * The way back from the browser: a small server on 127.0.0.1 that lives only while somebody signs in. It takes each answer
  * once, and only one whose state it is waiting for; everything else is told so and changes nothing.
  */
-
 import { spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { toMilliseconds } from '../../core/duration.ts'
+import { toMilliseconds } from '../../core/clock.ts'
+import { AuthorizationError } from './addresses.ts'
 import type { CliOptions } from './browser.ts'
-import { AuthorizationError } from './failure.ts'
 
 interface Waiting {
   resolve(back: URLSearchParams): void

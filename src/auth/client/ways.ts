@@ -1,6 +1,7 @@
 /** The ways to authorize with OAuth, built when the first refusal asks for one. */
+
+import { toMilliseconds } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
-import { toMilliseconds } from '../../core/duration.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
 import type { Binding } from './binding.ts'
 import { cli } from './browser.ts'
@@ -14,15 +15,15 @@ import {
   type OAuthGrant,
   secretMethod,
 } from './grants.ts'
-import { signingKey } from './keys.ts'
-import type {
-  AuthorizationContext,
-  ClientCredentialsOptions,
-  ClientKey,
-  CommonOptions,
-  EnterpriseOptions,
-  OAuthClientOptions,
-  WorkloadOptions,
+import {
+  type AuthorizationContext,
+  type ClientCredentialsOptions,
+  type ClientKey,
+  type CommonOptions,
+  type EnterpriseOptions,
+  type OAuthClientOptions,
+  signingKey,
+  type WorkloadOptions,
 } from './options.ts'
 import { type Identity, noSecret, signedAssertion } from './protocol.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'

@@ -4,13 +4,19 @@
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Authorizer, CredentialDenial, Entrance, HeaderReader } from '../../core/credentials.ts'
-import { covers, isScope } from '../../core/scope.ts'
+import { covers, isScope } from '../../core/grant/grant.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './jwt.ts'
 import { checkResource, type MatchesPrincipal, type ResourceAuthorization, type Settings } from './options.ts'
-import type { TokenAsker } from './verifier.ts'
-import { createRemembered, createVerifier, tokenFingerprint, type VerifiedTokenCache, type Verifier } from './verifier.ts'
+import {
+  createRemembered,
+  createVerifier,
+  type TokenAsker,
+  tokenFingerprint,
+  type VerifiedTokenCache,
+  type Verifier,
+} from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */
 type Brought = { readonly token: string } | { readonly fault: string } | undefined

@@ -1,6 +1,6 @@
 /** `vivarium call`: calls a tool with arguments as they are typed, and prints what came of it. */
 import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import { nearest } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { givenArguments, missingArguments, readArguments } from '../arguments.ts'

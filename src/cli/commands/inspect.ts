@@ -1,5 +1,5 @@
 /** `vivarium inspect`: what a server is: what it speaks, what it offers, what its tools need and cost. */
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import type { Io } from '../io.ts'

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { trial } from '../../../test/cli/trial.ts'
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { patienceMs } from '../connecting.ts'
 import type { Resolved } from '../target.ts'
 

@@ -1,6 +1,6 @@
 /** `vivarium serve`: a file that exports a server, over stdio or HTTP; with `--watch` every change is served at once. */
 import cluster from 'node:cluster'
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'

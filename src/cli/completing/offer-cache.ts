@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { userFolder } from '../../auth/client/user-storage.ts'
+import { userFolder } from '../../auth/client/storage.ts'
 import type { Prompt, Resource, Tool } from '../../client/index.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Word } from '../shell-words.ts'

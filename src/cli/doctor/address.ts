@@ -1,5 +1,5 @@
 /** Why an address does not serve: nobody there, another path, a web page, an old endpoint, a certificate, a sign-in. */
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { brief } from '../terminal/text.ts'

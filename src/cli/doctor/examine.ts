@@ -1,8 +1,8 @@
 /** One server, looked at from the outside in: can it be started or reached, does it open, is what it offers sound. */
 import { type Client, connect } from '../../client/index.ts'
 import type { Command } from '../../client/target.ts'
+import { durationText } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
-import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { tapConnection } from '../../recording/tap.ts'
 import { officialRevisions } from '../../revisions/index.ts'

@@ -1,6 +1,5 @@
 /** What was found out about a server: fine, odd or wrong, and what to do about it. */
-
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import type { Exit } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { aside } from '../print.ts'

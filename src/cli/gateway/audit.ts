@@ -1,6 +1,5 @@
 /** `vivarium gateway audit`: who did what, and whether anybody changed what was written down of it. */
-import type { AuditFilter } from '../../core/audit/audit.ts'
-import type { AuditLine } from '../../core/audit/line.ts'
+import type { AuditFilter, AuditLine } from '../../core/audit/audit.ts'
 import { realClock } from '../../core/clock.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'

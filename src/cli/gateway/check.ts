@@ -1,6 +1,6 @@
 /** What the file of a gateway comes to: which servers are there, under which names they are seen, what rules say, what is wrong. */
 import type { Command } from '../../client/target.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { optionsOf } from '../../gateway/config/load.ts'
 import { openGateway } from '../../gateway/create.ts'
 import type { Gateway, GatewayConfig, OfferedName, UpstreamStatus } from '../../gateway/index.ts'

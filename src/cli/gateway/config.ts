@@ -1,6 +1,6 @@
 /** The store of a gateway's file, for a second process beside the gateway. */
 import { existsSync } from 'node:fs'
-import { why } from '../../core/why.ts'
+import { why } from '../../core/suggestion.ts'
 import { servingFault } from '../../gateway/config/frame.ts'
 import type { FoundServer, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'

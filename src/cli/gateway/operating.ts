@@ -1,5 +1,5 @@
 /** The words behind `vivarium gateway` for whoever runs one: what waits, what changed, what was done. Each works beside the gateway, on its store. */
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { CliError } from '../errors.ts'

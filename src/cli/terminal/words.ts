@@ -1,5 +1,5 @@
 /** Sentences that several commands say. */
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import type { Noted } from '../../policy/audit/book.ts'
 import { brief, type Paint, say, type TerminalText } from './text.ts'

@@ -2,8 +2,7 @@
  * Finding servers for a capability: first in what is at hand, then with those whom the host lets be asked. It finds, it never
  * connects and never installs: that is a decision of the host, for which every candidate says who told of it.
  */
-import type { Clock } from '../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
 import { readManifest } from '../../features/reliability/manifest/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'

@@ -2,11 +2,13 @@
  * The audit log: decisions that matter, each written in the commit that makes it so. Beside it grows a chain of digests, each over
  * the lines since the one before and over that one: whoever changes, drops or inserts a line later breaks it from there on.
  */
+
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
 import { append, type LogEntry, type LogPosition, type Op, type Store, trim } from '../../stores/store.ts'
 import type { Cancel, Clock } from '../clock.ts'
 import { digestText } from '../digest.ts'
-import { lastPosition } from '../feed/occurrence.ts'
-import { type AuditChainLink, type AuditFacts, type AuditLine, linkOf, readLine, writeLine } from './line.ts'
+import { lastPosition } from '../feed/feed.ts'
 
 export interface AuditLogOptions {
   readonly store: Store
@@ -238,4 +240,107 @@ async function before(store: Store, log: string, time: number): Promise<LogPosit
     else low = middle
   }
   return low
+}
+
+// One line of the audit log, and one link of the chain over it.
+
+/** What is written down. */
+export type AuditEvent =
+  /** At a gateway; `call_settled` is that of a call under a key. */
+  | 'call_begun'
+  | 'call_ended'
+  | 'call_settled'
+  | 'step_ended'
+  | 'step_undone'
+  | 'transaction_ended'
+  | 'confirmation_given'
+  | 'confirmation_refused'
+  /** By whoever looks at what stands in line. */
+  | 'confirmation_answered'
+  | 'grant_given'
+  | 'grant_revoked'
+  /** Something that a host did, or would not do. */
+  | 'noted'
+
+export interface AuditFacts {
+  readonly event: AuditEvent
+  /** Joins the line with the operation, the log and the problem of the same request. */
+  readonly correlation?: string | undefined
+  /** The key of the principal. */
+  readonly owner: string
+  /** The tool, the transaction or the grant. */
+  readonly target: string
+  readonly outcome?: string | undefined
+  /** Small facts beside it; never arguments or results. */
+  readonly more?: Readonly<Record<string, string | number | undefined>> | undefined
+}
+
+export interface AuditLine extends AuditFacts {
+  readonly position: LogPosition
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** A digest over all lines up to one. */
+interface AuditChainLink {
+  readonly upto: LogPosition
+  readonly at: number
+  readonly hash: string
+}
+
+/** Of one text. */
+const longest = 512
+
+/** The JSON of texts that come again and again: names, outcomes, owners. */
+const texts = new Map<string, string>()
+const mostTexts = 1_000
+const mostRepeated = 35
+
+/** One is written for each call of a gateway: put together of what was written before. */
+export function writeLine({ event, correlation, owner, target, outcome, more }: AuditFacts, at: number): string {
+  let line = `{"at":${at},"event":"${event}"`
+  if (correlation !== undefined) line += `,"correlation":${JSON.stringify(correlation)}`
+  line += `,"owner":${textOf(owner)},"target":${textOf(clip(target, longest))}`
+  if (outcome !== undefined) line += `,"outcome":${textOf(outcome)}`
+  return more === undefined ? `${line}}` : `${line},"more":{${membersOf(more)}}}`
+}
+
+function membersOf(more: NonNullable<AuditFacts['more']>): string {
+  let members = ''
+  for (const name in more) {
+    const value = more[name]
+    if (value === undefined) continue
+    const text = typeof value === 'string' ? textOf(clip(value, longest)) : JSON.stringify(value)
+    members += `${members === '' ? '' : ','}${textOf(name)}:${text}`
+  }
+  return members
+}
+
+function textOf(value: string): string {
+  const known = texts.get(value)
+  if (known !== undefined) return known
+  const text = JSON.stringify(value)
+  // Ids and digests come once each: they would only push out what comes again.
+  if (value.length > mostRepeated) return text
+  if (texts.size >= mostTexts) texts.clear()
+  texts.set(value, text)
+  return text
+}
+
+export function readLine({ position, value }: LogEntry): AuditLine {
+  const line: unknown = JSON.parse(value)
+  if (isRecord(line) && typeof line['event'] === 'string' && typeof line['at'] === 'number')
+    return { ...(line as unknown as AuditLine), position }
+  throw new Error('A line of the audit log cannot be read: was it written by another program?')
+}
+
+/** Undefined where it is none. */
+export function linkOf(text: string): AuditChainLink | undefined {
+  try {
+    const link: unknown = JSON.parse(text)
+    if (!isRecord(link) || typeof link['hash'] !== 'string') return undefined
+    return [link['upto'], link['at']].every(Number.isSafeInteger) ? (link as unknown as AuditChainLink) : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type AuditFacts, linkOf, readLine, writeLine } from './line.ts'
+import { type AuditFacts, linkOf, readLine, writeLine } from './audit.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 80 }),

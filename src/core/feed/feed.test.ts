@@ -3,8 +3,7 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import { put, type Store, trim } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { Feed, type FeedOptions, type FeedPage } from './feed.ts'
-import { lastPosition } from './occurrence.ts'
+import { Feed, type FeedOptions, type FeedPage, lastPosition } from './feed.ts'
 
 type Limits = Pick<FeedOptions, 'keep' | 'keepMs' | 'bytes'>
 

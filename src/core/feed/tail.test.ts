@@ -3,8 +3,7 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { Feed } from './feed.ts'
-import { cursorText, readCursor } from './occurrence.ts'
+import { cursorText, Feed, readCursor } from './feed.ts'
 import { Tail } from './tail.ts'
 
 function world(size?: number, wrap: (store: Store) => Store = store => store) {

@@ -3,8 +3,7 @@
  * finds what he missed here, and who fell behind more reads the feed.
  */
 import type { LogPosition } from '../../stores/store.ts'
-import type { Feed } from './feed.ts'
-import { lengthOf, type Occurrence } from './occurrence.ts'
+import { type Feed, lengthOf, type Occurrence } from './feed.ts'
 
 interface TailOptions {
   readonly feed: Feed

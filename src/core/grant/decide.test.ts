@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { matches } from '../scope.ts'
-import { decide, denialProblem, type GrantRequest, type Held } from './decide.ts'
-import type { GrantTerms } from './grant.ts'
+import { decide, denialProblem, type GrantRequest, type GrantTerms, type Held, matches } from './grant.ts'
 
 const asked: GrantRequest = {
   action: 'call',

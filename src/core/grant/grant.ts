@@ -1,8 +1,7 @@
 /** A grant: who may do what, on what, how often, how long, and what must be done first. Immutable; what is counted lies beside it. */
-
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { patternLength } from '../scope.ts'
+import { type Problem, problem } from '../problem.ts'
 
 /**
  * `permit` gives an action; `forbid` takes it away, whatever permits it. `fulfil` meets an obligation of that name, e.g. a
@@ -106,4 +105,185 @@ export function readGrant(text: string): Grant {
   if (isRecord(value) && typeof value.id === 'string' && typeof value.effect === 'string' && typeof value.expires === 'number')
     return value as unknown as Grant
   throw new Error('A grant cannot be read: was it written by another program?')
+}
+
+// OAuth scopes as names (RFC 6749 §3.3): printable, without blanks, quotes and backslashes, so that they stand in headers as
+// they are. And the patterns of actions and resources by which grants and rules name several at once.
+
+const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/
+
+/** Of one tool, prompt, resource, event or negotiation. */
+export const mostScopes = 64
+
+export function isScope(scope: unknown): scope is string {
+  return typeof scope === 'string' && scopeToken.test(scope)
+}
+
+/** For what authors write: throws at the first that is none. */
+export function checkScopes(scopes: readonly string[], where: string): void {
+  const bad = Array.isArray(scopes) ? scopes.find(scope => !isScope(scope)) : scopes
+  if (bad !== undefined)
+    throw new TypeError(
+      `${where}: "${clip(String(bad))}" is no scope. Give a list of names without blanks, such as ['tickets:write']`,
+    )
+}
+
+/** And of one thing, at its registration: how many a call may need is bounded. */
+export function checkNeeds(scopes: readonly string[], where: string): void {
+  checkScopes(scopes, where)
+  if (scopes.length > mostScopes)
+    throw new TypeError(`${where}: there are ${scopes.length}, and the limit is ${mostScopes}. Let one stand for several`)
+}
+
+/** Whether everything that is needed was granted. */
+export function covers(granted: readonly string[] | undefined, needed: readonly string[]): boolean {
+  return needed.every(scope => granted?.includes(scope) === true)
+}
+
+// Patterns of actions and resources: a `*` stands for any characters, also none; everything else for itself.
+
+/** Longer ones are refused when a grant is issued: matching takes at most pattern × text steps, never more. */
+export const patternLength = 256
+
+export function matches(pattern: string, text: string): boolean {
+  let at = 0
+  let star = -1
+  let resume = 0
+  for (let i = 0; i < text.length; ) {
+    if (pattern[at] === '*') {
+      star = at++
+      resume = i
+    } else if (pattern[at] === text[i]) {
+      at++
+      i++
+    } else if (star >= 0) {
+      // The last star takes one character more. Earlier ones need no second look: what fits behind them fits still.
+      at = star + 1
+      i = ++resume
+    } else return false
+  }
+  while (pattern[at] === '*') at++
+  return at === pattern.length
+}
+
+// The one decision: allowed, denied, or allowed once something was done. Pure: from what is asked and what is held. Several
+// sources must agree (the scopes of a token, the grants presented with it), and a prohibition wins over all of them.
+
+export interface GrantRequest {
+  /** What is to be done, e.g. `call`. */
+  readonly action: string
+  /** On what, e.g. the name of a tool. */
+  readonly resource: string
+  /** The actions that this needs, all of them. */
+  readonly needs: readonly string[]
+  /** What the caller's token allows. Undefined where no token says: then grants alone decide. */
+  readonly scopes?: readonly string[] | undefined
+  /** The caller presented grants, so no more than they give is allowed, also where the token gives more. */
+  readonly narrowed: boolean
+  /** What must have been done before. */
+  readonly obligations: readonly string[]
+  /** Those that were met in the course of this very call. */
+  readonly met: readonly string[]
+  /** The digest that approvals of this call are bound to. */
+  readonly binding: string | undefined
+}
+
+/** A grant that is alive, and whether it can be used once more. */
+export interface Held {
+  readonly grant: Grant
+  /** The version of its record. */
+  readonly version: number
+  readonly left: boolean
+}
+
+/** A grant that the call uses: its use is counted when the call begins. */
+export interface GrantUse {
+  readonly grant: Grant
+  readonly version: number
+  readonly binding: string | undefined
+}
+
+export type Decision =
+  | { readonly kind: 'allow'; readonly uses: readonly GrantUse[] }
+  /** Allowed once these were done: asking the person, as a rule. `binding` is what they approve. */
+  | { readonly kind: 'ask'; readonly obligations: readonly string[]; readonly binding: string | undefined }
+  | GrantDenial
+
+export interface GrantDenial {
+  readonly kind: 'deny'
+  readonly reason: 'missing' | 'forbidden' | 'evaluation_error'
+  /** Everything that is missing, not only the first. */
+  readonly missing: readonly string[]
+  readonly why: string
+  readonly cause?: unknown
+}
+
+export function decide(asked: GrantRequest, held: readonly Held[]): Decision {
+  const here = held.filter(({ grant }) => matches(grant.resource, asked.resource))
+  const forbidden = [asked.action, ...asked.needs].find(action => here.some(one => gives(one, 'forbid', action)))
+  if (forbidden !== undefined)
+    return { kind: 'deny', reason: 'forbidden', missing: [], why: `A rule forbids ${clip(forbidden)} on ${clip(asked.resource)}` }
+  const rights = asked.needs.map(need => right(asked, here, need))
+  const missing = asked.needs.filter((_, i) => rights[i] === undefined)
+  if (missing.length > 0) return { kind: 'deny', reason: 'missing', missing, why: whyMissing(asked, missing) }
+  const used = new Set(rights.filter(one => one !== undefined && one !== 'token'))
+  const obligations = new Set([...asked.obligations, ...[...used].flatMap(one => one.grant.obligations ?? [])])
+  const open: string[] = []
+  for (const obligation of obligations) {
+    if (asked.met.includes(obligation)) continue
+    const approval = best(here.filter(one => gives(one, 'fulfil', obligation) && isFor(one, asked.binding)))
+    if (approval === undefined) open.push(obligation)
+    else used.add(approval)
+  }
+  if (open.length > 0) return { kind: 'ask', obligations: open, binding: asked.binding }
+  const { binding } = asked
+  return { kind: 'allow', uses: [...used].map(({ grant, version }) => ({ grant, version, binding })) }
+}
+
+/** A denial as it is told to whoever was denied. */
+export function denialProblem(denial: GrantDenial): Problem {
+  if (denial.reason === 'missing')
+    return problem('SCOPE_INSUFFICIENT', denial.why, {
+      details: { missing_scopes: denial.missing },
+      suggestion: `Ask for ${listed(denial.missing)}`,
+      actor: 'user',
+    })
+  const details = denial.reason === 'evaluation_error' ? { details: { reason: denial.reason } } : {}
+  return problem('PERMISSION_DENIED', denial.why, { ...details, actor: 'operator', cause: denial.cause })
+}
+
+/** What covers a need: the token alone, a grant, or nothing. */
+function right(asked: GrantRequest, here: readonly Held[], need: string): Held | 'token' | undefined {
+  if (asked.scopes !== undefined && !asked.scopes.includes(need)) return undefined
+  if (asked.scopes !== undefined && !asked.narrowed) return 'token'
+  return best(here.filter(one => gives(one, 'permit', need) && isFor(one, asked.binding)))
+}
+
+function gives({ grant }: Held, effect: Grant['effect'], action: string): boolean {
+  return grant.effect === effect && matches(grant.action, action)
+}
+
+/** Can be used once more, and for this call. */
+function isFor({ grant, left }: Held, binding: string | undefined): boolean {
+  return left && (grant.bound === undefined || (binding !== undefined && grant.bound.includes(binding)))
+}
+
+/** The one that costs the least: no obligations, nothing to count; of those that are counted the one made for this call. */
+function best(candidates: readonly Held[]): Held | undefined {
+  const cost = ({ grant }: Held): number =>
+    (grant.obligations?.length ?? 0) * 4 + (grant.bound !== undefined ? 1 : grant.uses !== undefined ? 2 : 0)
+  return candidates.reduce<Held | undefined>(
+    (one, other) => (one === undefined || cost(other) < cost(one) ? other : one),
+    undefined,
+  )
+}
+
+function whyMissing(asked: GrantRequest, missing: readonly string[]): string {
+  const source = asked.narrowed ? ', which the grant presented with it does not give, or no longer' : ''
+  return `${clip(asked.resource)} needs ${listed(missing)}${source}`
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, 10).map(name => clip(name))
+  return names.length > 10 ? `${shown.join(', ')} and ${names.length - 10} more` : shown.join(', ')
 }

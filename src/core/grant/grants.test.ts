@@ -7,8 +7,7 @@ import { memoryStore } from '../../stores/memory.ts'
 import { openStore } from '../../stores/open.ts'
 import { put, type Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import type { Decision, GrantUse } from './decide.ts'
-import type { GrantTerms } from './grant.ts'
+import type { Decision, GrantTerms, GrantUse } from './grant.ts'
 import { type GrantQuestion, Grants } from './grants.ts'
 
 const permit: GrantTerms = { effect: 'permit', action: 'write:*', resource: '*', source: 'negotiation' }

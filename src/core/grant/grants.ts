@@ -5,21 +5,24 @@
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
-import type { Clock } from '../clock.ts'
-import { lifetimeMs } from '../duration.ts'
+import { type Clock, lifetimeMs } from '../clock.ts'
+import { quotaExhausted } from '../occupancy.ts'
 import { problem } from '../problem.ts'
-import { mostScopes } from '../scope.ts'
-import { quotaExhausted } from '../share.ts'
-import { type Decision, decide, type GrantRequest, type GrantUse, type Held } from './decide.ts'
 import {
   boundKey,
   checkTerms,
+  type Decision,
+  decide,
   type Grant,
+  type GrantRequest,
   type GrantTerms,
+  type GrantUse,
   grantKey,
   grantsPrefix,
+  type Held,
   idleKey,
   isStanding,
+  mostScopes,
   readGrant,
   revokedKey,
   standingPrefix,

@@ -6,7 +6,7 @@ import { type Entry, type Op, type PutOptions, put, type Store } from '../../sto
 import type { Clock } from '../clock.ts'
 import { Tally } from '../occupancy.ts'
 import { problem } from '../problem.ts'
-import type { JournalCapacity } from './capacity.ts'
+import type { JournalCapacity } from './journal.ts'
 import { isSettled, type Operation, readOperation, Ticket, type Unsettled, writeOperation } from './operation.ts'
 import type { Runners } from './runners.ts'
 

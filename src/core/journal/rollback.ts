@@ -4,7 +4,6 @@
  */
 import { check, type Op, put, remove } from '../../stores/store.ts'
 import { problem } from '../problem.ts'
-import { auditOf } from './enrolment.ts'
 import {
   isEnded,
   leaseKey,
@@ -21,7 +20,7 @@ import {
   unitKey,
   unwind,
 } from './unit.ts'
-import { type UnitReport, type Units, unitEndedError } from './units.ts'
+import { auditOf, type UnitReport, type Units, unitEndedError } from './units.ts'
 
 export interface RollbackOptions {
   readonly units: Units

@@ -2,12 +2,10 @@
  * JSON Schema by ajv, the only file that knows it: for schemas of our own side. Formats are annotations and defaults are not applied,
  * as 2020-12 has it; references are never fetched.
  */
-
 import type { Ajv, Options, SchemaObject } from 'ajv'
 import { canonicalJson } from '../digest.ts'
 import type { Compile, Dialect } from './engine.ts'
-import { type Issue, type JsonSchema, makeIssue, maxIssues, pointerSegments } from './schema.ts'
-import { fewElements } from './walk.ts'
+import { fewElements, type Issue, type JsonSchema, makeIssue, maxIssues, pointerSegments } from './schema.ts'
 
 /** Values with more elements get only their first failure reported: one for each element would be a flood. */
 const thoroughElements = 1_000

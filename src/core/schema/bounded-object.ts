@@ -17,7 +17,7 @@ import {
   type Seen,
 } from './bounded-rule.ts'
 import type { LinearPattern } from './linear-pattern.ts'
-import type { StepMeter } from './walk.ts'
+import type { StepMeter } from './schema.ts'
 
 export function objectRules(source: RuleSource): SchemaRule[] {
   return [

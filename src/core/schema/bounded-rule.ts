@@ -2,8 +2,7 @@
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Dialect } from './engine.ts'
 import type { LinearPattern } from './linear-pattern.ts'
-import { type JsonSchema, SchemaError } from './schema.ts'
-import type { StepMeter } from './walk.ts'
+import { type JsonSchema, SchemaError, type StepMeter } from './schema.ts'
 
 export interface Fault {
   /** From the value outwards: each level adds its name on the way up, so that success costs nothing. Absent: the value itself. */

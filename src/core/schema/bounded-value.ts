@@ -1,6 +1,7 @@
 /** Rules about a value as a whole, numbers and texts (JSON Schema validation §6.1–6.3), and those that apply further schemas in place (core §10.2). */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { Choices } from './bounded-array.ts'
 import {
   type Apply,
   acceptsAll,
@@ -19,8 +20,7 @@ import {
   type SchemaRule,
   typeBits,
 } from './bounded-rule.ts'
-import { Choices } from './json-equal.ts'
-import { StepMeter } from './walk.ts'
+import { StepMeter } from './schema.ts'
 
 export function valueRules(source: RuleSource): SchemaRule[] {
   return [...typeRules(source), ...numberRules(source), ...textRules(source)]

@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { loadAjv } from './ajv.ts'
 import { compileBounded } from './peer.ts'
-import type { JsonSchema } from './schema.ts'
-import { StepMeter } from './walk.ts'
+import { type JsonSchema, StepMeter } from './schema.ts'
 
 const bounds = { depth: 100, subschemas: 10_000 }
 const compile = await loadAjv('2020-12')

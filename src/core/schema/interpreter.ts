@@ -1,8 +1,7 @@
 /** JSON Schema by @cfworker/json-schema, the only file that knows it: slower than compiled code, but needs none to be generated. */
 import type { Schema as InterpretedSchema, OutputUnit } from '@cfworker/json-schema'
 import type { Compile, Dialect } from './engine.ts'
-import { type Issue, makeIssue, maxIssues, pointerSegments } from './schema.ts'
-import { subschemas } from './walk.ts'
+import { type Issue, makeIssue, maxIssues, pointerSegments, subschemas } from './schema.ts'
 
 export async function loadInterpreter(dialect: Dialect): Promise<Compile> {
   const { Validator } = await import('@cfworker/json-schema')

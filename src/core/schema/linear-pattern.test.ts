@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { linearPattern } from './linear-pattern.ts'
-import { StepMeter } from './walk.ts'
+import { StepMeter } from './schema.ts'
 
 const atoms = fc.constantFrom(
   'a',

@@ -2,7 +2,7 @@
  * Regular expressions tested in time linear in the text, for patterns that come from others. All states of the automaton advance together,
  * so there is no going back; single characters are left to the native engine. Look-around and back-references have no such automaton.
  */
-import type { StepMeter } from './walk.ts'
+import type { StepMeter } from './schema.ts'
 
 export interface LinearPattern {
   /** Whether the pattern occurs in `text`. Each state visited is one step on the meter. */

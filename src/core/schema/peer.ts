@@ -10,8 +10,17 @@ import { type Apply, acceptsAll, fault, type RuleSource, Run, type SchemaRule } 
 import { applicatorRules, valueRules } from './bounded-value.ts'
 import { type Dialect, schemaDialectOf } from './engine.ts'
 import { type LinearPattern, linearPattern } from './linear-pattern.ts'
-import { type Issue, type JsonSchema, makeIssue, SchemaError, UnsupportedSchema, type Validation } from './schema.ts'
-import { OverBudget, StepMeter, subschemas } from './walk.ts'
+import {
+  type Issue,
+  type JsonSchema,
+  makeIssue,
+  OverBudget,
+  SchemaError,
+  StepMeter,
+  subschemas,
+  UnsupportedSchema,
+  type Validation,
+} from './schema.ts'
 
 interface PeerSchemaLimits {
   /** UTF-8 bytes of its JSON text. */

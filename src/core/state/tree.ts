@@ -214,7 +214,7 @@ function unknown(id: number): Error {
 }
 
 /** One version of a state: whole, opaque to us, or a patch on its parent. */
-export interface Version {
+interface Version {
   /** Counts up within its space and is never given twice. */
   readonly id: number
   /** 0: none, the first of its space. */

@@ -1,5 +1,5 @@
 /** The outbox of a server: opened with the first set that pushes or has a channel, and shown to plain hosts as a resource. */
-import { toMilliseconds } from '../../core/duration.ts'
+import { toMilliseconds } from '../../core/clock.ts'
 import { channelEventId } from './channels/messages.ts'
 import type { ChannelMessage, ChannelSent } from './channels/server.ts'
 import { EventStore } from './push-events/event-store.ts'

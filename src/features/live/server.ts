@@ -1,5 +1,5 @@
 /** `server.featureSet`: MCP Live for authors. Only what must be there at once is here; the rest is loaded with the first set. */
-import type { Duration } from '../../core/duration.ts'
+import type { Duration } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
 import type { CallContext } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'

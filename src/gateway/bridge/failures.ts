@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type Problem, problem } from '../../core/problem.ts'
-import { quoted, type Why } from '../../core/why.ts'
+import { quoted, type Why } from '../../core/suggestion.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'

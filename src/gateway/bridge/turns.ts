@@ -1,7 +1,7 @@
 /** Callers that take turns on a pipe on which nothing says whose a question is. Until that matters nobody waits. */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
-import { quoted } from '../../core/why.ts'
+import { quoted } from '../../core/suggestion.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { type ShareOptions, type Sharer, SlotShares, sharerOf } from '../shares.ts'
 import type { UpstreamCall } from './upstream-call.ts'

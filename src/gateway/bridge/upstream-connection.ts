@@ -7,7 +7,7 @@
 import type { Client } from '../../client/client.ts'
 import type { AskedFrom, Relaying } from '../../client/relaying.ts'
 import type { Clock } from '../../core/clock.ts'
-import { quoted } from '../../core/why.ts'
+import { quoted } from '../../core/suggestion.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Method } from '../../engine/method.ts'
 import { type LogLevel, levels } from '../../features/mcp/logging/messages.ts'

@@ -1,7 +1,7 @@
 /** What the file says of the gateway itself: its name, where it listens, what it keeps. */
 import { resolve } from 'node:path'
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
-import { quoted } from '../../core/why.ts'
+import { type Duration, toMilliseconds } from '../../core/clock.ts'
+import { quoted } from '../../core/suggestion.ts'
 import { type Limits, serverLimits } from '../../engine/limits.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import { checkListenPaths } from '../../transports/http/listen.ts'

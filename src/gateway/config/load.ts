@@ -1,7 +1,7 @@
 /** From a file to a gateway: what it says as options, and nothing at all where it says something wrong. */
 import { readFile } from 'node:fs/promises'
 import type { Target } from '../../client/target.ts'
-import { quoted } from '../../core/why.ts'
+import { quoted } from '../../core/suggestion.ts'
 import { faultText } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { GatewayOptions } from '../gateway.ts'

@@ -2,12 +2,11 @@
  * The file of a gateway: which servers stand behind it (its own, and those that the files of other programs name), where it listens,
  * what it keeps, and whom it trusts with what. Every mistake is told with its file, its line, and what would be right there.
  */
-
 import { accessSync, constants } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
-import { quoted, why } from '../../core/why.ts'
+import { quoted, why } from '../../core/suggestion.ts'
 import { type ConfigEnvironment, entryMembers, expand } from '../../host/config/entry.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import { type ConfigFault, type ConfiguredServer, type ParsedConfig, parseConfig, readParsed } from '../../host/config/read.ts'

@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../core/clock.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { put, type Store } from '../../stores/store.ts'
 import type { OpenPage, PageReader } from '../../transports/http/listening.ts'

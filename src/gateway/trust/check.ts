@@ -1,6 +1,6 @@
 /** Mistakes in what was said of trust: each names its place, what is wrong there and what would be right. */
 import { handedOutTokens, oauth } from '../../auth/resource/options.ts'
-import { toMilliseconds } from '../../core/duration.ts'
+import { toMilliseconds } from '../../core/clock.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import { clip } from '../../jsonrpc/limits.ts'

@@ -1,5 +1,5 @@
 /** The gate of a gateway: what a rule refuses is refused with the rule and the fix. A call that no rule concerns passes without a stop. */
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import { type Problem, problem, problemText } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer, Next } from '../../engine/stages.ts'

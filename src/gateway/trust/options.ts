@@ -2,7 +2,7 @@
  * What the gateway says of a tool that its server does not say, by the options that an author would write. A tool that no rule is
  * about gets none, and its calls go the short way.
  */
-import type { Duration } from '../../core/duration.ts'
+import type { Duration } from '../../core/clock.ts'
 import type { Schema } from '../../core/schema/index.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { ConfirmCaller, ConfirmFacts } from '../../features/reliability/confirmation/facts.ts'

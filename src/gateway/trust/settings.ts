@@ -1,6 +1,6 @@
 /** What a gateway may be told of trust: who may call what, what is asked, paid, pinned and written down. Plain data, as it lies in a file. */
 import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
-import type { Duration } from '../../core/duration.ts'
+import type { Duration } from '../../core/clock.ts'
 import type { GatewayAudit } from '../../policy/audit/call-notes.ts'
 import type { PinMode } from '../../policy/pins/pins.ts'
 import type { WrittenRule } from '../../policy/rules/call-policy.ts'

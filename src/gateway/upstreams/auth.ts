@@ -16,7 +16,7 @@ import {
   type TokenStorage,
 } from '../../auth/client/index.ts'
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

@@ -1,10 +1,10 @@
 /** A server behind a gateway, as a program or a file says it. */
 import type { ClientAuthorization } from '../../auth/client/index.ts'
-import { userStorage } from '../../auth/client/user-storage.ts'
+import { userStorage } from '../../auth/client/storage.ts'
 import { createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { isSecretName, redact, secretValues } from '../../core/redact.ts'
-import { quoted } from '../../core/why.ts'
+import { quoted } from '../../core/suggestion.ts'
 import { type KnownServer, knownServer, type Opening, type ServerOption } from '../../host/servers/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

@@ -1,6 +1,6 @@
 /** What one upstream offers, as it was last listed. */
 import { Client } from '../../client/client.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { declared } from '../../engine/extensions.ts'
 import { completesUnannounced } from '../../features/mcp/completion/messages.ts'
 import type { Prompt } from '../../features/mcp/prompts/messages.ts'

@@ -3,7 +3,7 @@
  * lost nor posted for a turn that does not count, and goes out when its server is there; what may not be published is noted and dropped.
  */
 import type { Clock } from '../../core/clock.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'

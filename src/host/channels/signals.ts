@@ -3,7 +3,7 @@
  * answer, and the words as they come. None of it is an answer, and nothing depends on it: that is published when the turn counts.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { ChannelStream } from '../../features/live/channels/outgoing.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'

@@ -1,7 +1,6 @@
 /** One server of a config file: what programs write for it in their various spellings, as one shape. */
 import type { Command } from '../../client/target.ts'
-import { nearest } from '../../core/suggestion.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { nearest, quoted, type Why, why } from '../../core/suggestion.ts'
 import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { Placed } from './jsonc.ts'

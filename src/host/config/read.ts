@@ -4,9 +4,8 @@ import { homedir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { digest } from '../../core/digest.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
-import type { ConfigEnvironment } from './entry.ts'
-import { readEntry, type ServerEntry } from './entry.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
+import { type ConfigEnvironment, readEntry, type ServerEntry } from './entry.ts'
 import { type Placed, readJsonc, type SyntaxFault } from './jsonc.ts'
 
 /** A mistake in a file: where it is, the rule it breaks and what to do. */

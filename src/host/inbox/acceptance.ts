@@ -3,9 +3,9 @@
  * before gets the answer that it got then.
  */
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
+import { durationText } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
-import { durationText } from '../../core/duration.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'

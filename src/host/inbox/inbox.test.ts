@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { mortal } from '../../../test/mortal-store.ts'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { append, put, type Store } from '../../stores/store.ts'
 import { createInbox } from './inbox.ts'

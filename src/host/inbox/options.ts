@@ -1,7 +1,6 @@
 /** How an inbox is set up, and what it gives to whoever runs its events. */
-import type { Clock } from '../../core/clock.ts'
-import type { Duration } from '../../core/duration.ts'
-import type { Why } from '../../core/why.ts'
+import type { Clock, Duration } from '../../core/clock.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Op, Store } from '../../stores/store.ts'

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/digest.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

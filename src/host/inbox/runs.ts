@@ -1,6 +1,6 @@
 /** Running what stands at the head of a lane: begun on the store, handed to whoever runs it, and ended there. */
 import { unlessAborted } from '../../core/deadlines.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { add, check, messageOf, type Op, put, remove } from '../../stores/store.ts'
 import { aboutOf, askedOf } from './acceptance.ts'

@@ -3,7 +3,7 @@
  * then those that only want to know are told what was said in the end.
  */
 import { problem } from '../../core/problem.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { After } from '../../features/live/context-hooks/client.ts'
 import type { AfterInference } from '../../features/live/context-hooks/messages.ts'
 import { type HookParts, type HookReport, type HookServer, missingHooks, runHook } from './hooks.ts'

@@ -3,7 +3,7 @@
  * the servers, then of the feature sets, so that the same answers always make the same prompt. Each injection is measured, and what
  * is too large or not allowed is left out and says why.
  */
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'

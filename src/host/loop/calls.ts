@@ -2,12 +2,11 @@
  * One tool call of a turn, from the model's wish to what it is told: policy, scope, state of its feature set, the client's own
  * pipeline (confirmation, cost, retries under a key), a transaction where the tool can be taken back, and a deadline.
  */
-
 import type { CallToolOptions } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'

@@ -1,6 +1,6 @@
 /** A conversation: turns one at a time, each written before it is begun, so that all of it is there again after a restart. */
 import { type Problem, problem } from '../../core/problem.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'

@@ -1,8 +1,7 @@
 /** One hook of one server: called within its time, spared when it keeps failing, and what came of it told to the audit. */
 import type { LiveConnection } from '../../client/live-handlers.ts'
-import type { Clock } from '../../core/clock.ts'
-import { type Duration, durationText, toMilliseconds } from '../../core/duration.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { DeadlineExceeded, withDeadline } from './deadline.ts'
 import type { LoopLimits } from './limits.ts'

@@ -1,9 +1,8 @@
 /** The loop of a host: its conversations, and what it answers when servers ask. */
-
 import type { Client } from '../../client/client.ts'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
-import { why } from '../../core/why.ts'
+import { why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Store } from '../../stores/store.ts'

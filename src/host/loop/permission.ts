@@ -1,7 +1,7 @@
 /** Asking the policy, and the user where it says so. */
-import { durationText } from '../../core/duration.ts'
+import { durationText } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { LoopNote, LoopParts, LoopPolicy, LoopRequest } from './ports.ts'

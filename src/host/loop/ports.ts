@@ -2,7 +2,7 @@
 import type { Client } from '../../client/client.ts'
 import type { LiveConnection } from '../../client/live-handlers.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'

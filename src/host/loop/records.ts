@@ -1,5 +1,5 @@
 /** What is written of a conversation, one record after the other. A turn is what its records say, whichever process reads them. */
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'

@@ -2,7 +2,7 @@
  * A turn, from what was said to the answer: hooks, model, tool calls, model again, hooks, and one commit that holds the answer. What
  * is about to be done is written before it is done, so that a turn that was cut off can go on.
  */
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
 import { usersTurns } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'

@@ -1,6 +1,6 @@
 /** The tools of a turn: those of all servers that are up, and the host's own, each under one name. */
 import { digest } from '../../core/digest.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'

@@ -1,7 +1,6 @@
 /** A turn of a conversation, as its owner holds it: what it shows, what it did, what it cost, and the way back. */
-
 import { type Problem, problem } from '../../core/problem.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import type { ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './after-hooks.ts'
 import type { HookReport } from './hooks.ts'

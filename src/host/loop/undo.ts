@@ -3,7 +3,7 @@
  * servers named when they were made, and what neither can do is told as what stays.
  */
 import type { Clock } from '../../core/clock.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { LoopLimits } from './limits.ts'

@@ -3,7 +3,7 @@
  * said and what came of it. The file holds all of that in the open: keep it as you would keep the conversation itself.
  */
 import type { Clock } from '../../core/clock.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { recordConnection } from '../../recording/record.ts'

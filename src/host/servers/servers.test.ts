@@ -1,15 +1,14 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Client } from '../../client/client.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { Pins } from '../../policy/pins/pins.ts'
 import { createServer } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { memoryPair } from '../../transports/memory.ts'
 import { knownServer, type ServerOption } from './entry.ts'
-import type { HostServer, ServerPort } from './server.ts'
-import { reviveDelay } from './server.ts'
+import { type HostServer, reviveDelay, type ServerPort } from './server.ts'
 import { Servers } from './servers.ts'
 
 const child = {

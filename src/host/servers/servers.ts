@@ -1,5 +1,5 @@
 /** All servers of a host. Each stands alone; a new config touches only those that it changes. */
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { HeldTool } from '../../policy/pins/pins.ts'
 import type { KnownServer } from './entry.ts'
 import { type HostServer, ServerLine, type ServerPort, type ServerStatus } from './server.ts'

@@ -1,6 +1,6 @@
 /** What is said of checkpoints that are odd, unknown, or cannot be gone back to. */
 import { type Problem, problem } from '../../core/problem.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
 export function unnamedCheckpoint(): Why {

@@ -1,9 +1,8 @@
 /** What is asked of a person, and how the answer is read. */
 
-import type { Clock } from '../../core/clock.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import { type SetUse, setUses } from '../../features/live/dialects/messages.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import { clip, echo } from '../../jsonrpc/limits.ts'

@@ -3,11 +3,10 @@
  * commits. Beside the log each note lies once more under the event and the inference that it belongs to, so that "why?" is
  * answered without reading the whole log; the log is the proof, the trails are its index.
  */
-import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
-import { type AuditFacts, type AuditLine, readLine, writeLine } from '../../core/audit/line.ts'
+import { Audit, type AuditFacts, type AuditLine, type AuditVerdict, readLine, writeLine } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/clock.ts'
-import { lastPosition } from '../../core/feed/occurrence.ts'
-import type { Why } from '../../core/why.ts'
+import { lastPosition } from '../../core/feed/feed.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { type LogEntry, type LogPosition, type Op, put, type Store } from '../../stores/store.ts'
 
 export interface AuditBookOptions {

@@ -3,11 +3,9 @@
  * written they are kept, so many, and written later; what is lost is told. A crash loses at most the lines of the last moment; what was
  * decided (approvals, keys, grants) is written in the commit of the decision.
  */
-import { Audit, type AuditReadOptions, type AuditVerdict } from '../../core/audit/audit.ts'
-import type { AuditFacts, AuditLine } from '../../core/audit/line.ts'
-import type { Cancel, Clock } from '../../core/clock.ts'
+import { Audit, type AuditReadOptions, type AuditVerdict, type AuditFacts, type AuditLine } from '../../core/audit/audit.ts'
+import { type Cancel, type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { digestSoon } from '../../core/digest.ts'
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { cleanFields, knownOf } from '../../core/log.ts'
 import { problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { why } from '../../core/why.ts'
+import { why } from '../../core/suggestion.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import type { Note } from './book.ts'
 import { SummedNotes } from './denials.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
-import type { Why } from '../../core/why.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
 import {

@@ -4,14 +4,13 @@
  */
 
 import { hash } from 'node:crypto'
-import { type Why, why } from '../../core/why.ts'
+import { type Why, why } from '../../core/suggestion.ts'
 import { declaredUses, type SetUse, setUses } from '../../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Store } from '../../stores/store.ts'
-import { storeWithin } from '../../stores/within.ts'
+import { type Store, storeWithin } from '../../stores/store.ts'
 import { type ApprovalBinding, type Approvals, bindingDigest } from '../approvals/approvals.ts'
 import { wordsForUses } from '../approvals/question.ts'
 import { type AskVerdict, allowFix, judge, type World } from '../judge.ts'

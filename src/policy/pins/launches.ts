@@ -3,11 +3,10 @@
  * it. Other programs write files that a gateway includes; none of them can so put a program of its own in the place of a known server.
  */
 import { digest, digestText } from '../../core/digest.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
-import { put, type Store } from '../../stores/store.ts'
-import { storeWithin } from '../../stores/within.ts'
+import { put, type Store, storeWithin } from '../../stores/store.ts'
 import type { PinMode } from './pins.ts'
 
 /** A server that is not started. */

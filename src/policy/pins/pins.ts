@@ -6,7 +6,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { digest, digestText } from '../../core/digest.ts'
 import { difference } from '../../core/state/patch.ts'
-import { quoted, type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

@@ -3,12 +3,11 @@
  * process of the store, or shown and told, as the settings say. Text that nobody can see is flagged in any case.
  */
 import type { Clock } from '../../core/clock.ts'
-import { quoted } from '../../core/why.ts'
+import { quoted } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Op, put, remove, type Store } from '../../stores/store.ts'
-import { storeWithin } from '../../stores/within.ts'
+import { type Op, put, remove, type Store, storeWithin } from '../../stores/store.ts'
 import { type HeldTool, type Looked, type PinMode, Pins } from './pins.ts'
 
 interface PinsParts {

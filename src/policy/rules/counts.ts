@@ -1,8 +1,7 @@
 /** What rules count: how often something came lately, and how much is under way. Of this process, and gone with it. */
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
-import type { Cancel, Clock } from '../../core/clock.ts'
+import { type Cancel, type Clock, toMilliseconds } from '../../core/clock.ts'
 import { canonicalJson, digestText } from '../../core/digest.ts'
-import { toMilliseconds } from '../../core/duration.ts'
 import { Tally } from '../../core/occupancy.ts'
 import { problem } from '../../core/problem.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

@@ -1,5 +1,5 @@
 /** Rules, read once: patterns as lists, times as numbers, mistakes told by the name of the rule. */
-import { toMilliseconds } from '../../core/duration.ts'
+import { toMilliseconds } from '../../core/clock.ts'
 import { isRisk, risks } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

@@ -2,8 +2,8 @@
  * The rule language of hosts and gateways: what rules are made of, and what a policy is asked. Rules are plain data, so that they lie in
  * a file and can be compared. Both places read every rule; a condition about something that a place does not know never holds there.
  */
-import type { Duration } from '../../core/duration.ts'
-import { quoted, type Why } from '../../core/why.ts'
+import type { Duration } from '../../core/clock.ts'
+import { quoted, type Why } from '../../core/suggestion.ts'
 import type { Scope, ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { Risk } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'

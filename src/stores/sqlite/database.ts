@@ -1,9 +1,7 @@
 /** One open file: answers what came together, all its commits in one transaction, so that they share one sync to disk. */
-
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { obstacle, sumOf } from '../checks.ts'
-import { scanBounds } from '../key-order.ts'
+import { obstacle, scanBounds, sumOf } from '../checks.ts'
 import { type Committed, type Conflict, type Entry, type LogEntry, messageOf, type Op, type OpResult } from '../store.ts'
 import type { Batch, WorkerAnswer, WorkerReply, WorkerRequest } from './protocol.ts'
 

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { checkKey, checkOps, pageSize } from '../checks.ts'
+import { checkKey, checkOps, pageSize, Watchers } from '../checks.ts'
 import {
   type Committed,
   type Conflict,
@@ -15,7 +15,6 @@ import {
   type Store,
   StoreError,
 } from '../store.ts'
-import { Watchers } from '../watchers.ts'
 import { checkSqlitePath, correctPath, unopened } from './path.ts'
 import {
   closeWord,

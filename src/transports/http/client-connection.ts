@@ -2,10 +2,8 @@
  * The client's end of Streamable HTTP over any wire: one POST per message, one stream for what the server says
  * unasked, and the session header, which is all that this carrier knows of the protocol.
  */
-
 import { type Clock, realClock } from '../../core/clock.ts'
-import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
-import { LinkedSet } from '../../core/linked-set.ts'
+import { createDeadlines, type Deadlines, LinkedSet } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type ListenUser, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clientFrameLimits, type FrameLimits } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'

@@ -2,8 +2,7 @@
  * What a client connection needs of HTTP, and no more: send one request, hear of its answer piece by piece, let go.
  * Callbacks instead of promises, because every message passes here. Two makers: `client-node.ts`, `client-fetch.ts`.
  */
-import type { Deadlines } from '../../core/deadlines.ts'
-import type { Linked, LinkedSet } from '../../core/linked-set.ts'
+import type { Deadlines, Linked, LinkedSet } from '../../core/deadlines.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import type { ClientSettings } from './client-connection.ts'

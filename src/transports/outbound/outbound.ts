@@ -1,7 +1,6 @@
 /** The outbound guard on Node: one deadline and one rule for every hop of a request to an address that a peer chose. */
-import { type Clock, realClock } from '../../core/clock.ts'
+import { type Clock, type Duration, realClock, toMilliseconds } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
-import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { type Outbound, OutboundError, type OutboundRequest } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Destination, readDestination, readRanges, refused, shown } from './destination.ts'

@@ -1,6 +1,5 @@
 /** The client's end of the old HTTP+SSE pair on Node. */
-import { createDeadlines, type Deadline, type Deadlines } from '../../core/deadlines.ts'
-import { LinkedSet } from '../../core/linked-set.ts'
+import { createDeadlines, type Deadline, type Deadlines, LinkedSet } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'

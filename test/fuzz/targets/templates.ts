@@ -1,8 +1,11 @@
 /** URI templates: any text is a template or refused with a reason, any URI matches or not, in linear time; what we expand is a URI. */
-
 import { expandTemplate, parseTemplate, type TemplateValue } from '../../../src/features/mcp/resources/template.ts'
-import { createMatcher, type MatchSteps, type TemplateMatch } from '../../../src/features/mcp/resources/template-match.ts'
-import { readParts } from '../../../src/features/mcp/resources/template-parts.ts'
+import {
+  createMatcher,
+  type MatchSteps,
+  readParts,
+  type TemplateMatch,
+} from '../../../src/features/mcp/resources/template-match.ts'
 import { object, word } from '../json.ts'
 import type { Source } from '../source.ts'
 import { attempt, demand, demandSame, target } from '../target.ts'

@@ -2,7 +2,7 @@
  * What answers a message that a server sends by itself: the same function, whether the message came as a request, without an id, or
  * inside a delivery of the listen binding. What a feature needs to know of the connection comes in through the gate.
  */
-import type { Why } from '../../../core/why.ts'
+import type { Why } from '../../../core/suggestion.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'

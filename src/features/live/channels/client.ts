@@ -2,7 +2,7 @@
  * A small inbox for channels of MCP Live 0.4 and later: chat servers deliver there, not by pushes. They wait for the answer to a
  * registration before they do anything else, so it is given at once.
  */
-import { quoted, why } from '../../../core/why.ts'
+import { quoted, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'

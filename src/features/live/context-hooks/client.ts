@@ -1,5 +1,5 @@
 /** Calling a server's hooks around an inference (MCP Live 0.2 §10), and telling it when one begins and ends. */
-import { quoted, type Why, why } from '../../../core/why.ts'
+import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'

@@ -2,7 +2,7 @@
  * The sets of one server as its host knows them: declared, selected, told. What is taken away holds at once; what is given holds when
  * the server was told of it.
  */
-import { quoted, type Why, why } from '../../../core/why.ts'
+import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { Answerer } from '../answers/messages.ts'

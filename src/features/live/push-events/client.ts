@@ -1,5 +1,5 @@
 /** Taking in pushed events (MCP Live 0.2 §9): whatever is no event of an enabled set is refused before the host sees it. */
-import { quoted, type Why, why } from '../../../core/why.ts'
+import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'

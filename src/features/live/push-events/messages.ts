@@ -1,5 +1,5 @@
 /** Events that a server pushes (MCP Live 0.2 §9). */
-import type { Why } from '../../../core/why.ts'
+import type { Why } from '../../../core/suggestion.ts'
 import { notification, request, sessionIds } from '../../../engine/method.ts'
 import { array, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import { type LiveBlock, type WireContent, wireContent } from '../content/messages.ts'

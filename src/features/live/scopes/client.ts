@@ -1,5 +1,5 @@
 /** Deciding on scopes that a server asks for (MCP Live 0.2 §7). */
-import type { Why } from '../../../core/why.ts'
+import type { Why } from '../../../core/suggestion.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
 import { type Elevation, elevateScope, type Scope } from './messages.ts'
 

@@ -2,8 +2,9 @@
  * What a request aims at, and the scopes that single tools, resources and prompts need beyond what lets a caller in. `aimOf` is the one
  * place that reads a target out of params: scopes, grants, rules and handlers all ask it, so that what is allowed is what is done.
  */
+
+import { covers } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
-import { covers } from '../../../core/scope.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
 import { port } from '../../../engine/ports.ts'
@@ -104,7 +105,7 @@ export function referredTo(ref: Reference): RequestTarget {
 }
 
 /** Undefined for a method that aims at nothing by name. */
-export function aimAt(method: string, params: Params): RequestTarget | undefined {
+function aimAt(method: string, params: Params): RequestTarget | undefined {
   return Object.hasOwn(readers, method) ? readers[method]?.(params) : undefined
 }
 

@@ -1,5 +1,5 @@
 /** How long a result may be kept, and for whom (2026-07-28 server/utilities/caching): servers stamp it, older wires lack it. */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { CacheHint } from '../../../engine/paging.ts'

@@ -1,4 +1,6 @@
 /** Both roles: a cancel reaches only calls of its own conversation; telling the other end when we give up ourselves. */
+
+import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -37,3 +39,12 @@ function cancel({ conversation, params }: Exchange): void {
 export function sendCancel(engine: Engine, conversation: Conversation, id: Id, reason: string): void {
   engine.notify(conversation, cancelled, { requestId: id, reason })
 }
+
+// The client's side of cancellation: a cancel of the server reaches what runs for it.
+
+/** Hears that the server gives a request up, and tells it when the client does. */
+export const cancellationClient = defineClientFeature({
+  name: 'cancellation',
+  options: {},
+  setup: () => ({ side: cancellation(), engine: { sendCancel } }),
+})

@@ -1,8 +1,6 @@
 /** The client's side of completion: asking what an argument could become. */
-
-import type { Cancel, Clock } from '../../../core/clock.ts'
+import { type Cancel, type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { unlessAborted } from '../../../core/deadlines.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

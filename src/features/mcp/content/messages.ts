@@ -1,4 +1,6 @@
 /** Content blocks: what tools and prompts answer with, and what older wires get instead of what they do not know. */
+
+import { toBase64 } from '../../../core/base64.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
 
 export type Role = 'user' | 'assistant'
@@ -132,4 +134,43 @@ export function changeAt(value: Wire, name: string, change: (blocks: Blocks) => 
   if (!Array.isArray(before)) return value
   const after = change(before)
   return after === before ? value : { ...value, [name]: after }
+}
+
+// Content blocks by one word each, for authors.
+
+interface More {
+  readonly annotations?: Annotations
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+export function text(value: string, more: More = {}): TextContent {
+  return { type: 'text', text: value, ...extras(more) }
+}
+
+/** Bytes, or base64 text. */
+export function image(data: Uint8Array | string, mimeType = 'image/png', more: More = {}): ImageContent {
+  return { type: 'image', data: base64(data), mimeType, ...extras(more) }
+}
+
+/** Bytes, or base64 text. */
+export function audio(data: Uint8Array | string, mimeType = 'audio/wav', more: More = {}): AudioContent {
+  return { type: 'audio', data: base64(data), mimeType, ...extras(more) }
+}
+
+/** The contents of a resource, embedded. */
+export function resource(contents: ResourceContents, more: More = {}): EmbeddedResource {
+  return { type: 'resource', resource: contents, ...extras(more) }
+}
+
+/** A resource that the client may read later. */
+export function link(uri: string, facts: Omit<ResourceLink, 'type' | 'uri'>): ResourceLink {
+  return { type: 'resource_link', uri, ...facts }
+}
+
+function base64(data: Uint8Array | string): string {
+  return typeof data === 'string' ? data : toBase64(data)
+}
+
+function extras({ annotations, meta }: More): { annotations?: Annotations; _meta?: Readonly<Record<string, unknown>> } {
+  return { ...(annotations === undefined ? {} : { annotations }), ...(meta === undefined ? {} : { _meta: meta }) }
 }

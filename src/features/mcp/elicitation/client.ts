@@ -7,8 +7,8 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { questionHandlers } from '../input-required/messages.ts'
-import { AwaitedPages, pageHost, pagesIn, secretFields } from './caution.ts'
 import {
+  AwaitedPages,
   type ElicitResult,
   earlierAnswers,
   elicit,
@@ -16,6 +16,9 @@ import {
   elicitationErrors,
   hasElicitationModes,
   isElicitResult,
+  pageHost,
+  pagesIn,
+  secretFields,
 } from './messages.ts'
 
 /** A question for the user. */

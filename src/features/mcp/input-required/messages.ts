@@ -24,7 +24,7 @@ export function isInputRequired(result: unknown): result is InputRequiredResult 
 export const askingMethods = ['tools/call', 'prompts/get', 'resources/read'] as const
 
 /** Answers a question of a server, whichever way it came. */
-export interface QuestionHandler {
+interface QuestionHandler {
   readonly method: Method
   answer(params: Params, signal: AbortSignal): Promise<unknown>
 }

@@ -2,8 +2,7 @@
  * The client's side of being there: it answers pings, sends them, and lets go of a server that stays silent. Opening itself is the
  * client room's: it decides which era to try.
  */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type ClientSession, defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

@@ -10,7 +10,7 @@ import type { Completers } from '../completion/messages.ts'
 import { type ContentBlock, type Role, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 
 /** What other features may use of the prompts of a server. */
-export interface PromptsPort {
+interface PromptsPort {
   /** What can be completed of a prompt; undefined if there is none such. */
   completers(name: string): Completers<CallContext> | undefined
   /** Whether any prompt can complete. */

@@ -1,5 +1,4 @@
 /** Offering resources: list, read, watch. A URI is looked up as it stands first, then matched by the templates in order. */
-
 import { toBase64 } from '../../../core/base64.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { Problem } from '../../../core/problem.ts'
@@ -27,9 +26,9 @@ import {
   type ResourceFacts,
   type ResourceHandler,
   type ResourcesPort,
+  readListing,
   type TemplateEntry,
 } from './entry.ts'
-import { readListing } from './listing.ts'
 import {
   listResources,
   listResourceTemplates,

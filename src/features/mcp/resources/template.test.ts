@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { expandTemplate, parseTemplate } from './template.ts'
-import { createMatcher } from './template-match.ts'
-import { readParts } from './template-parts.ts'
+import { createMatcher, readParts } from './template-match.ts'
 
 const values = {
   id: '42',

@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, it } from 'vitest'
-import type { TemplateVariables, VariableName } from './variables.ts'
+import type { TemplateVariables, VariableName } from './template.ts'
 
 describe('the variables of a template as types', () => {
   it('are text for simple and reserved expressions', () => {

@@ -12,7 +12,7 @@ import {
   without,
 } from '../content/messages.ts'
 
-export interface ToolUse {
+interface ToolUse {
   readonly type: 'tool_use'
   readonly id: string
   readonly name: string
@@ -20,7 +20,7 @@ export interface ToolUse {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-export interface ToolResult {
+interface ToolResult {
   readonly type: 'tool_result'
   readonly toolUseId: string
   readonly content: readonly ContentBlock[]

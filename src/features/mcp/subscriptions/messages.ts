@@ -25,7 +25,7 @@ export interface ListenFilter {
 }
 
 /** Comes only when the server ends the subscription in good order. */
-export interface ListenResult {
+interface ListenResult {
   readonly _meta: Params
 }
 
@@ -37,7 +37,7 @@ const filter: Shape<Readonly<Record<string, unknown>>> = object({
 })
 
 /** What other features may use of subscriptions. */
-export interface SubscriptionsPort {
+interface SubscriptionsPort {
   /** Adds a member to what a listen may ask for. */
   kind(kind: ListenKind): void
   /** The content of a resource is another one now. */
@@ -78,7 +78,7 @@ export function answersListen({ id }: Revision): boolean {
 }
 
 /** What a client hears announced: that a list changed, or that a resource was updated. */
-export type AnnouncedTopic = 'tools' | 'prompts' | 'resources' | 'updated'
+type AnnouncedTopic = 'tools' | 'prompts' | 'resources' | 'updated'
 
 /** Where the features of a client pass on what the server announced. */
 export interface ClientSubscriptions {

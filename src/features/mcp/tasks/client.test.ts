@@ -20,18 +20,9 @@ import { initialize } from '../lifecycle/messages.ts'
 import { lifecycleServer } from '../lifecycle/server.ts'
 import { callTool } from '../tools/messages.ts'
 import { toolsServer } from '../tools/server.ts'
-import {
-  createdTask,
-  type FinishOptions,
-  finishTask,
-  pageOfTasks,
-  portTo,
-  readTask,
-  stopTask,
-  takesTask,
-  tasksSide,
-} from './client.ts'
+import { tasksSide } from './client.ts'
 import { type Task, takingTasks } from './messages.ts'
+import { createdTask, type FinishOptions, finishTask, pageOfTasks, portTo, readTask, stopTask, takesTask } from './requestor.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 

@@ -1,31 +1,41 @@
 /** Using tasks: from the answer that named one to the result of the call, in both forms. The caller sees only the end. */
+
+import type { Clock } from '../../../core/clock.ts'
 import type { CallOptions, Calls, Progress, SendOptions } from '../../../engine/calls.ts'
 import { type ClientKit, defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
+import type { Method } from '../../../engine/method.ts'
+import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Id, isRecord } from '../../../jsonrpc/message.ts'
+import { elicit } from '../elicitation/messages.ts'
 import { questionsPort } from '../input-required/messages.ts'
-import { finishTask } from './finish.ts'
-import { progressFromText } from './layer.ts'
+import { createMessage } from '../sampling/messages.ts'
+import { progressFromText, runAtOnce } from './layer.ts'
 import {
   type ClientTaskProgress,
   type ClientTasks,
+  cancelCoreTask,
+  clientTaskIds,
   clientTasksPort,
   coreIds,
   type DetailedTask,
+  getCoreTask,
+  type ListTasksResult,
+  listTasks,
   type Task,
   takingTasks,
   taskChanged,
+  taskErrors,
+  taskResult,
   taskStatus,
   tasksExtension,
 } from './messages.ts'
-import { questionTasks } from './questions.ts'
-import { createdTask, isTask, stopTask, type TaskPort, takesTask } from './requests.ts'
-
-export { type FinishOptions, finishTask } from './finish.ts'
-export { createdTask, pageOfTasks, portTo, readTask, stopTask, type TaskPort, takesTask } from './requests.ts'
+import { cancelCore, detailedTask, look, result, wishedTtl } from './receiver.ts'
+import { tableLimits } from './record.ts'
+import { createdTask, finishTask, isTask, stopTask, type TaskPort, takesTask } from './requestor.ts'
+import type { Runner } from './runner.ts'
 
 interface Answering {
   readonly onSample?: unknown
@@ -181,4 +191,93 @@ class TaskProgress implements ClientTaskProgress {
     this.#last = step.progress
     this.#tell(step)
   }
+}
+
+// A client that runs what its server asks as tasks (2025-11-25): the model and the user may take their time.
+
+interface QuestionTasksOptions {
+  readonly clock: Clock
+  /** Whether there is a model to ask. */
+  readonly sampling: boolean
+  /** Whether there is a user to ask. */
+  readonly elicitation: boolean
+  readonly newId?: () => string
+}
+
+interface QuestionTasks {
+  readonly side: Side
+  /** Stops what runs: nobody can fetch it any more. */
+  close(): void
+}
+
+/** All tasks here are those of the one server at the other end. */
+const owner = 'server'
+const facts = { support: 'optional', pollInterval: 500 } as const
+
+function questionTasks({ clock, sampling, elicitation, newId = () => crypto.randomUUID() }: QuestionTasksOptions): QuestionTasks {
+  const load = lazily(clock, newId)
+  const offered = (): boolean => sampling || elicitation
+  const answer = (method: Method, does: (runner: Runner, exchange: Exchange) => unknown): [Method, GatedHandler] => {
+    return [
+      { ...method, in: clientTaskIds },
+      { offered, execute: async exchange => does(await load.runner(), exchange) },
+    ]
+  }
+  return {
+    close: load.close,
+    side: {
+      handlers: [
+        answer(getCoreTask, look),
+        answer(cancelCoreTask, cancelCore),
+        answer(taskResult, result),
+        answer(listTasks, list),
+      ],
+      layers: [
+        {
+          stage: 'execute',
+          methods: [createMessage.name, elicit.name],
+          in: clientTaskIds,
+          when: ({ params }) => params['task'] !== undefined,
+          run: async (exchange, next) => runAtOnce(exchange, facts, next, await load.runner(), wishedTtl(exchange)),
+        },
+      ],
+      capabilities: ({ id }) => (clientTaskIds.includes(id) && offered() ? { tasks: capabilityOf(sampling, elicitation) } : {}),
+      errors: taskErrors,
+    },
+  }
+}
+
+/** Most clients are never asked for a task: what runs them is loaded with the first. */
+function lazily(clock: Clock, newId: () => string): { runner(): Promise<Runner>; close(): void } {
+  let loading: Promise<Runner> | undefined
+  let loaded: Runner | undefined
+  const load = async (): Promise<Runner> => {
+    const [{ Runner, taskLimits }, { memoryTasks }] = await Promise.all([import('./runner.ts'), import('./table.ts')])
+    loaded = new Runner({ table: memoryTasks(clock), newId, limits: taskLimits, owner: () => owner, changed: () => {} })
+    return loaded
+  }
+  return {
+    runner: () => {
+      loading ??= load()
+      return loading
+    },
+    close: () => {
+      if (loaded === undefined) loading?.then(runner => runner.close())
+      else loaded.close()
+    },
+  }
+}
+
+function capabilityOf(sampling: boolean, elicitation: boolean): Readonly<Record<string, unknown>> {
+  const requests = {
+    ...(sampling ? { sampling: { createMessage: {} } } : {}),
+    ...(elicitation ? { elicitation: { create: {} } } : {}),
+  }
+  return { list: {}, cancel: {}, requests }
+}
+
+/** All on one page: no more are kept. */
+async function list({ table }: Runner, { engine, peer }: Exchange): Promise<ListTasksResult> {
+  const { records } = await table.list(owner, peer.revision.id, { limit: tableLimits.tasksPerPrincipal })
+  return { tasks: records.map(record => detailedTask(record, engine)) }
 }

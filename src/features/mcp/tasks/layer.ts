@@ -10,14 +10,11 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { progress } from '../progress/messages.ts'
-import { onceBackground } from './current.ts'
-import { declaresTasks, requireExtension } from './declared.ts'
 import { coreIds, type TaskFacts } from './messages.ts'
-import { wishedTtl } from './receiver.ts'
+import { coreCreated, declaresTasks, related, requireExtension, taskOf, wishedTtl } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
-import { hears, type RunningTask } from './running.ts'
-import { coreCreated, related, taskOf } from './view.ts'
+import { hears, onceBackground, type RunningTask } from './running.ts'
 
 /** Runs a call that is, or may become, a task. `facts` is what its tool says of that; undefined: it never is one. */
 export function runTask(exchange: Exchange, next: Next, facts: TaskFacts | undefined, runner: Runner): Awaitable<unknown> {

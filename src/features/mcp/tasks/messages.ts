@@ -3,8 +3,7 @@
  * (the caller asks for a task and fetches the result) and the extension of 2026-07-28 (the server decides, everything is in
  * `tasks/get`). The canonical task is the extension's.
  */
-
-import type { Duration } from '../../../core/duration.ts'
+import type { Duration } from '../../../core/clock.ts'
 import type { Courier } from '../../../engine/asking.ts'
 import type { Calls, Progress, SendOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -20,7 +19,7 @@ import type { InputRequest, InputRequiredResult } from '../input-required/messag
 import { type CallToolResult, callTool, type TaskSupport } from '../tools/messages.ts'
 
 /** What other features may use of tasks. */
-export interface TasksPort {
+interface TasksPort {
   /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
   detaches(exchange: Exchange): boolean
   /** How a question is asked whose answer shall be worked out as a task; undefined: as any other. */

@@ -1,5 +1,5 @@
 /** The life of tasks: begun from a call, worked on in the background, ended by result, failure, cancel or time. */
-import { lifetimeMs, toMilliseconds } from '../../../core/duration.ts'
+import { lifetimeMs, toMilliseconds } from '../../../core/clock.ts'
 import { callerAccount, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -7,10 +7,9 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
-import { becomes } from './current.ts'
 import { isTerminal, type TaskFacts } from './messages.ts'
 import type { TaskFailure, TaskRecord } from './record.ts'
-import { RunningTask } from './running.ts'
+import { becomes, RunningTask } from './running.ts'
 import type { TaskTable } from './table.ts'
 
 export interface TaskLimits extends RunningLimitOptions {

@@ -6,7 +6,6 @@ import type { Method } from '../../../engine/method.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { requireExtension } from './declared.ts'
 import { runTask } from './layer.ts'
 import {
   isTerminal,
@@ -17,13 +16,12 @@ import {
   taskChanged,
   taskStatus,
 } from './messages.ts'
-import { cancelCore, find, look, result, visible } from './receiver.ts'
+import { cancelCore, detailedTask, find, look, related, requireExtension, result, visible } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import { Runner, taskLimits } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
 import type { TasksOptions } from './server.ts'
 import { memoryTasks, storeTasks, type TaskTable } from './table.ts'
-import { detailedTask, related } from './view.ts'
 
 export interface TasksRuntime {
   /** Runs a call whose tool has something to say of tasks, or whose caller asked for one. */

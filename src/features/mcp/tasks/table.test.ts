@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../../../test/tasks/raw-peer.ts'
 import { memoryStore } from '../../../stores/memory.ts'
-import { type TableLimits, tableLimits } from './eviction.ts'
-import type { TaskRecord } from './record.ts'
+import { type TableLimits, type TaskRecord, tableLimits } from './record.ts'
 import { memoryTasks, storeTasks, type TaskTable } from './table.ts'
 
 const clock = new ManualClock()

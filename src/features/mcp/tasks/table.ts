@@ -10,23 +10,29 @@ import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { memoryObjectStore } from '../../../stores/memory.ts'
 import { put, remove, type Store, storeLimits } from '../../../stores/store.ts'
-import { type EvictionCandidate, hasRoom, roomForBytes, roomForOne, type TableLimits, tableLimits } from './eviction.ts'
+import { isTerminal } from './messages.ts'
 import {
+  accountIn,
   allPlaces,
   answersOf,
+  type EvictionCandidate,
+  hasRoom,
   isTaskId,
   objectFormat,
   placeKey,
+  roomForBytes,
+  roomForOne,
+  type TableLimits,
   type TaskFormat,
   type TaskObject,
   type TaskPlace,
+  type TaskRecord,
+  tableLimits,
   taskKey,
   taskPlacesPrefix,
   textFormat,
   timeKey,
-} from './format.ts'
-import { isTerminal } from './messages.ts'
-import { accountIn, type TaskRecord } from './record.ts'
+} from './record.ts'
 
 /** Tasks of one principal, oldest first. */
 interface TaskPage {

@@ -2,7 +2,7 @@
  * Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. What other
  * features add comes through the extension point `toolCalls`.
  */
-import { fewElements } from '../../../core/schema/walk.ts'
+import { fewElements } from '../../../core/schema/schema.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import type { ClientSession, RequestOptions } from '../../../engine/client-feature.ts'
 import { declared } from '../../../engine/extensions.ts'
@@ -13,7 +13,6 @@ import type { ClientQuestions, InputRequest } from '../input-required/messages.t
 import type { ClientTaskProgress, ClientTasks, Task } from '../tasks/messages.ts'
 import type { KnownTools } from './client.ts'
 import { mirrorHeaders } from './headers.ts'
-import { incompatibleResult } from './incompatible.ts'
 import {
   type CallManner,
   type CallToolResult,
@@ -24,7 +23,7 @@ import {
   type ToolCallExtension,
   type ToolCallOptions,
 } from './messages.ts'
-import { type AnswerMaker, contentText, type FoundFacts, readOutput } from './outcome.ts'
+import { type AnswerMaker, contentText, type FoundFacts, incompatibleResult, readOutput } from './outcome.ts'
 
 /** What calls of tools are made with, on one connection. */
 export interface ToolCaller {

@@ -1,5 +1,4 @@
 /** The client's side of tools: listing and calling them, and hearing that the list is another one now. */
-
 import { compilePeerSchema, type PeerSchema } from '../../../core/schema/peer.ts'
 import { issueText } from '../../../core/schema/schema.ts'
 import { type ClientKit, defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
@@ -13,7 +12,6 @@ import { clientSubscriptionsPort } from '../subscriptions/messages.ts'
 import { clientTasksPort } from '../tasks/messages.ts'
 import { type CallHooks, callToolOn, declaredByCalls, type ToolCaller } from './call.ts'
 import { type MirroredParam, mirroredParams } from './headers.ts'
-import { incompatibleTools, isIncompatibleTool } from './incompatible.ts'
 import {
   type CallTool,
   type CallToolResult,
@@ -27,7 +25,7 @@ import {
   toolsChanged,
   toolsChangedDialect,
 } from './messages.ts'
-import { answerMaker, readOutput } from './outcome.ts'
+import { answerMaker, incompatibleTools, isIncompatibleTool, readOutput } from './outcome.ts'
 
 /** Listing a server's tools. How they are called is said where all options of a call are known. */
 export interface ToolsClientApi {

@@ -1,7 +1,7 @@
 /** What an author says of a tool, one registered tool, and what other features add to tools. */
 import type { Buckets } from '../../../core/bucket.ts'
 import type { Catalog } from '../../../core/catalog.ts'
-import type { Duration } from '../../../core/duration.ts'
+import type { Duration } from '../../../core/clock.ts'
 import type { OptionKind } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Compiled, Schema } from '../../../core/schema/index.ts'
@@ -12,10 +12,9 @@ import type { Caller } from '../../../jsonrpc/connection.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import type { TaskFacts } from '../tasks/messages.ts'
-import type { Explain } from './failed.ts'
 import type { MirroredParam } from './headers.ts'
 import type { CallToolResult, TaskSupport, Tool, ToolAnnotations } from './messages.ts'
-import type { Reply, ReplyParts } from './result.ts'
+import type { Explain, Reply, ReplyParts } from './result.ts'
 
 export interface ToolFacts {
   /** The name that people are shown. Default: the name of the tool. */

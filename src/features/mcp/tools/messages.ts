@@ -10,7 +10,7 @@ import { array, object, optional, record, string } from '../../../jsonrpc/shape.
 import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 import type { ToolsPort } from './entry.ts'
-import { isObjectSchema, withoutHeaderMarks, wrapKey, wrapSchema } from './schemas.ts'
+import { isObjectSchema, withoutHeaderMarks, wrapKey, wrapSchema } from './headers.ts'
 
 /** What other features may use of the tools of a server. */
 export const toolsPort = port<ToolsPort>('tools')

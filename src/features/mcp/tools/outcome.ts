@@ -1,4 +1,6 @@
 /** What came of a call of a tool: what the result says, what the caller wants it to be, and what other features read from it. */
+
+import { type Problem, problem } from '../../../core/problem.ts'
 import {
   type Compiled,
   compileSchema,
@@ -9,6 +11,7 @@ import {
 } from '../../../core/schema/index.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ContentBlock } from '../content/messages.ts'
 import type { AnswerFacts, CallToolResult, ToolAnswer, ToolCallExtension } from './messages.ts'
 
@@ -125,4 +128,40 @@ function validator(schema: Schema): Compiled {
 
 function isStandard(schema: Schema): schema is Extract<Schema, { readonly '~standard': unknown }> {
   return '~standard' in schema
+}
+
+// Servers whose answers have another shape than the protocol's: what is told of them, and what would help.
+
+const suggestion = "If it follows davioe/mcp-extension-proposals, give connect the option profile: 'davioe'"
+
+/** Whoever knows no handshake is no server of the protocol, at least not whole. */
+export function incompatibleHandshake(error: unknown): unknown {
+  if (!(error instanceof McpError) || error.code !== -32601) return error
+  return problem('UNSUPPORTED', 'The server does not know initialize, so that no conversation can be opened with it', {
+    cause: error,
+    actor: 'operator',
+    suggestion,
+  })
+}
+
+/** Whether an entry of a list of tools is one of a manifest. */
+export function isIncompatibleTool(tool: unknown): boolean {
+  return isRecord(tool) && isRecord(tool['input_schema']) && !('inputSchema' in tool)
+}
+
+export function incompatibleTools(): Problem {
+  return problem('UNSUPPORTED', 'The server lists its tools with input_schema, where the protocol has inputSchema', {
+    actor: 'operator',
+    suggestion,
+  })
+}
+
+/** A result without content; undefined where it looks like nothing that we know. */
+export function incompatibleResult(result: unknown): Problem | undefined {
+  if (!isRecord(result) || !['result', 'error', 'requires_confirmation', 'session_state'].some(name => name in result))
+    return undefined
+  return problem('UNSUPPORTED', 'The server answered tools/call without content, in the shape of another implementation', {
+    actor: 'operator',
+    suggestion,
+  })
 }

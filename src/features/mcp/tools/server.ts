@@ -1,11 +1,9 @@
 /** Offering tools: register, list, call. `tools/call` is resolve → validate → execute; other features hang layers between. */
 import { createBuckets } from '../../../core/bucket.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
-import { type Clock, realClock } from '../../../core/clock.ts'
-import { toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, realClock, toMilliseconds } from '../../../core/clock.ts'
 import { checkHandler, checkOptions, type KindsOf, type OptionKind } from '../../../core/options.ts'
-import type { Problem } from '../../../core/problem.ts'
-import { refusalIn } from '../../../core/problem.ts'
+import { type Problem, refusalIn } from '../../../core/problem.ts'
 import { type Compiled, compileSchema } from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import { failedByStop } from '../../../engine/disconnect.ts'
@@ -20,8 +18,7 @@ import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/messag
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { taskFacts } from '../tasks/messages.ts'
 import type { ToolEntry, ToolExtension, ToolFacts, ToolHandler, ToolsPort } from './entry.ts'
-import { badArguments, failedResult, problemOfThrown, tookTooLong } from './failed.ts'
-import { checkMirrored, mirroredParams } from './headers.ts'
+import { checkMirrored, isObjectSchema, mirroredParams } from './headers.ts'
 import {
   type CallToolResult,
   callTool,
@@ -33,8 +30,18 @@ import {
   toolsPort,
   wraps,
 } from './messages.ts'
-import { looksSpelledOut, Misreturned, misreturned, RuntimeReply, reply, toResult } from './result.ts'
-import { isObjectSchema } from './schemas.ts'
+import {
+  badArguments,
+  failedResult,
+  looksSpelledOut,
+  Misreturned,
+  misreturned,
+  problemOfThrown,
+  RuntimeReply,
+  reply,
+  tookTooLong,
+  toResult,
+} from './result.ts'
 
 interface ToolsServer<C> {
   readonly side: Side

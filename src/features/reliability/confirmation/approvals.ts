@@ -1,6 +1,7 @@
 /** Approvals that are given outside of the call that they are for: by a page, or for many calls at once. */
-import { binding } from '../../../core/call.ts'
-import { toMilliseconds } from '../../../core/duration.ts'
+
+import { toMilliseconds } from '../../../core/clock.ts'
+import { binding } from '../../../core/digest.ts'
 import type { Opened } from '../../../core/handle.ts'
 import { problem } from '../../../core/problem.ts'
 import { isNobody } from '../../../engine/owner.ts'

@@ -1,5 +1,5 @@
 /** One call that needs a yes: what is asked, and what the yes is bound to. */
-import { binding } from '../../../core/call.ts'
+import { binding } from '../../../core/digest.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'

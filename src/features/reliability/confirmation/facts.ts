@@ -1,5 +1,5 @@
 /** What an author says of a tool that needs a yes, and what others are told of it. */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'

@@ -1,5 +1,5 @@
 /** Confirmation on the wire: what a tool says of itself, what a refusal offers, and what a repeated call brings. */
-import type { Duration } from '../../../core/duration.ts'
+import type { Duration } from '../../../core/clock.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'

@@ -2,7 +2,7 @@
  * Getting the yes: from an approval that was given before, from the token of an earlier refusal, or by asking now. Whatever it
  * comes from, it is good for this very call alone, and once.
  */
-import { denialProblem } from '../../../core/grant/decide.ts'
+import { denialProblem } from '../../../core/grant/grant.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'

@@ -3,12 +3,11 @@
  * An answer is good for exactly this call of this caller, once. What stands in line is one entry a call, however often it is made.
  */
 import type { Audit } from '../../../core/audit/audit.ts'
-import type { Clock } from '../../../core/clock.ts'
+import { type Clock, toMilliseconds } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
-import { toMilliseconds } from '../../../core/duration.ts'
+import { leftOf, quotaExhausted } from '../../../core/occupancy.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import { leftOf, quotaExhausted } from '../../../core/share.ts'
-import { quoted } from '../../../core/why.ts'
+import { quoted } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, isNobody } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'

@@ -2,9 +2,8 @@
 import type { Audit } from '../../../core/audit/audit.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
-import type { Seal } from '../../../core/handle.ts'
+import type { Seal, Spending } from '../../../core/handle.ts'
 import type { Problem } from '../../../core/problem.ts'
-import type { Spending } from '../../../core/spending.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
@@ -32,8 +31,7 @@ import {
   isForClients,
   worstRisk,
 } from './facts.ts'
-import type { ApprovedCalls } from './messages.ts'
-import { confirmationExtension, confirmationPort } from './messages.ts'
+import { type ApprovedCalls, confirmationExtension, confirmationPort } from './messages.ts'
 
 /** The options of `createServer` that it reads. */
 interface ConfirmationServerOptions {
@@ -75,7 +73,7 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
       problemMeta: (exchange, problem) => kit.port(problemPort).meta(exchange, problem),
       detaches: exchange => kit.port(tasksPort).detaches(exchange),
       spending: async () => {
-        const [{ Spending }, opened] = await Promise.all([import('../../../core/spending.ts'), store()])
+        const [{ Spending }, opened] = await Promise.all([import('../../../core/handle.ts'), store()])
         return new Spending({ store: opened, clock })
       },
       facts: tool => {

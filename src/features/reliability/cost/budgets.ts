@@ -1,5 +1,5 @@
 /** Budgets that an author gives to callers, beside what quotas allow. */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'

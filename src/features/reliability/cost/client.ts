@@ -2,7 +2,7 @@
  * A client that knows what calls cost before it makes them: what is too dear is not sent, or only when its user agrees. What a
  * tool does not say is unknown, and never free.
  */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { type ClientKit, defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'

@@ -1,5 +1,5 @@
 /** What an author says of what a tool costs, how long it takes, and how much of it there is; and what others are told of that. */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Quota } from '../../../core/grant/quota.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { clip } from '../../../jsonrpc/limits.ts'

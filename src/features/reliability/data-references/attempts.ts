@@ -5,7 +5,7 @@
 import { contentDigest } from '../../../core/artifact.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
-import { Shares } from '../../../core/share.ts'
+import { Shares } from '../../../core/occupancy.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blob, BlobDraft, Blobs } from '../../../stores/blobs.ts'
 import { type Entry, put, remove, type Store } from '../../../stores/store.ts'

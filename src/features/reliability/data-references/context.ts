@@ -1,6 +1,5 @@
 /** References on a server: where contents lie, where they are served, and the way to those of others. Without the option there are none. */
-
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { problem } from '../../../core/problem.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
+import { leftOf, quotaExhausted } from '../../../core/occupancy.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import { leftOf, quotaExhausted } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'

@@ -1,7 +1,7 @@
 /** References at work: contents in blobs, what is known of them in the store, and signed addresses that lead to them. */
 import { isMime } from '../../../core/artifact.ts'
 import { joinBytes, toBase64 } from '../../../core/base64.ts'
-import { type Duration, endOfLife, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, endOfLife, toMilliseconds } from '../../../core/clock.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'

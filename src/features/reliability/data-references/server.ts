@@ -1,6 +1,5 @@
 /** Contents by reference, for handlers and for whoever has a signed address. What keeps them is loaded when first used. */
-import type { Clock } from '../../../core/clock.ts'
-import type { Duration } from '../../../core/duration.ts'
+import type { Clock, Duration } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'

@@ -6,7 +6,7 @@ import type { ReferenceSource } from './context.ts'
 
 export async function blobsOf(blobs: string | Blobs | undefined): Promise<Blobs> {
   if (typeof blobs === 'object') return blobs
-  if (blobs === undefined) return (await import('../../../stores/memory-blobs.ts')).memoryBlobs()
+  if (blobs === undefined) return (await import('../../../stores/blobs.ts')).memoryBlobs()
   return (await import('../../../stores/directory-blobs.ts')).directoryBlobs({ path: blobs })
 }
 

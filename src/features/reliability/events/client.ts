@@ -1,5 +1,5 @@
 /** The client's side of events: all streams of events over one connection, and who among them gets what comes. */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type ClientKit, defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'

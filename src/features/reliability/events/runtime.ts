@@ -1,8 +1,7 @@
 /** The works of events: one feed, one tail of it, and the subscriptions that are open here. Loaded with the first use. */
 import type { Catalog } from '../../../core/catalog.ts'
 import type { Clock } from '../../../core/clock.ts'
-import { Feed } from '../../../core/feed/feed.ts'
-import { cursorText, type Occurrence, readCursor } from '../../../core/feed/occurrence.ts'
+import { cursorText, Feed, type Occurrence, readCursor } from '../../../core/feed/feed.ts'
 import { Tail } from '../../../core/feed/tail.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

@@ -1,9 +1,8 @@
 /** Offering events: registering and emitting them, and taking subscriptions. What that takes is loaded with the first of either. */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
-import { ownerKey } from '../../../core/owner.ts'
+import { ownerKey } from '../../../core/occupancy.ts'
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'

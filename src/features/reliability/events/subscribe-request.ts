@@ -1,6 +1,6 @@
 /** What a client asks to hear, held against what there is and what it may hear: a wish that is granted, or an answer that says why not. */
 import type { Catalog } from '../../../core/catalog.ts'
-import { endOfLife, lifetimeOfSeconds } from '../../../core/duration.ts'
+import { endOfLife, lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { accountOf, isNobody, ownerOf } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'

@@ -2,9 +2,7 @@
  * One subscription: where in the feed it stands, and what of it goes to its reader. While it keeps up it is handed what comes;
  * where its reader takes no more it stays behind and reads on later, so that nothing piles up for it but the feed itself.
  */
-
-import type { Feed } from '../../../core/feed/feed.ts'
-import { cursorText, type Occurrence } from '../../../core/feed/occurrence.ts'
+import { cursorText, type Feed, type Occurrence } from '../../../core/feed/feed.ts'
 import type { Tail } from '../../../core/feed/tail.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { LogPosition } from '../../../stores/store.ts'

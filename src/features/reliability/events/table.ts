@@ -1,7 +1,6 @@
 /** The subscriptions that are open in this process, by owner and id, and by what they wait for. */
 import { canonicalJson } from '../../../core/digest.ts'
-import { Tally } from '../../../core/occupancy.ts'
-import { leftOf } from '../../../core/share.ts'
+import { leftOf, Tally } from '../../../core/occupancy.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { EventOutlet } from './outlet.ts'
 import type { Subscription, Wish } from './subscription.ts'

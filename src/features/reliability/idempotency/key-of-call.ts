@@ -1,5 +1,5 @@
 /** The key that a call came with: in its `_meta`, in a header, or sealed in the state of a call that goes on. They must agree. */
-import { lifetimeOfSeconds } from '../../../core/duration.ts'
+import { lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'

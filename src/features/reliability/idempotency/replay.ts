@@ -3,8 +3,8 @@
  * joins what is under way, or is told that nobody knows. Loaded with the first key.
  */
 import type { Audit } from '../../../core/audit/audit.ts'
-import { fingerprint } from '../../../core/call.ts'
 import type { Clock } from '../../../core/clock.ts'
+import { fingerprint } from '../../../core/digest.ts'
 import type { Operation, Ticket } from '../../../core/journal/operation.ts'
 import { type Problem, problem, problemOf, problemText } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'

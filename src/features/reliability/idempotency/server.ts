@@ -1,6 +1,5 @@
 /** Offering idempotency: a call with a key is done once, and its outcome given again. What that takes is loaded with the first key. */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'

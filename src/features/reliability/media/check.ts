@@ -2,10 +2,9 @@
  * Whether media are what they are said to be, and no more than is taken. The cheap questions come first: sizes are reckoned from
  * lengths, types compared, then every character looked at, and of the bytes only the first are ever decoded.
  */
-import { isMime, isOfType } from '../../../core/artifact.ts'
+import { contradiction, isMime, isOfType, sniff } from '../../../core/artifact.ts'
 import { base64Head, base64Size, isBase64 } from '../../../core/base64.ts'
 import { type Problem, type ProblemCode, problem } from '../../../core/problem.ts'
-import { contradiction, sniff } from '../../../core/sniff.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { WireMedia, WireWarning } from './messages.ts'
 import type { MediaPiece } from './pieces.ts'

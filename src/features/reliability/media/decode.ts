@@ -1,8 +1,7 @@
 /** Media become artifacts. Loaded when somebody first wants bytes. */
-import { type Artifact, artifactOf } from '../../../core/artifact.ts'
+import { type Artifact, artifactOf, sniff } from '../../../core/artifact.ts'
 import { base64Head, fromBase64 } from '../../../core/base64.ts'
 import { problem } from '../../../core/problem.ts'
-import { sniff } from '../../../core/sniff.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { claimsIn } from '../provenance/messages.ts'
 import { breachOf, refusedInput } from './check.ts'

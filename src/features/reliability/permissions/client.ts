@@ -1,5 +1,5 @@
 /** Asking a server what it would allow, and for more. The token of what it granted goes with every request from then on. */
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'

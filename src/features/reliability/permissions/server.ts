@@ -1,11 +1,10 @@
 /** Holding calls to what was granted, and granting it. What that takes is loaded with the first request that needs it. */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
+import { checkScopes } from '../../../core/grant/grant.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
-import { checkScopes } from '../../../core/scope.ts'
 import type { Asker, Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'

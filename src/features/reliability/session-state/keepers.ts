@@ -1,7 +1,6 @@
 /** Keeping the state of callers who echo no token: with their conversation, or under a key of the store that any process finds. */
-
 import type { Clock } from '../../../core/clock.ts'
-import { quotaExhausted, Shares } from '../../../core/share.ts'
+import { quotaExhausted, Shares } from '../../../core/occupancy.ts'
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import { type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 import { readStateVersion, type StateVersion } from './version.ts'

@@ -1,6 +1,5 @@
 /** What keeping state needs to know: what its author said, and what it uses of the server. */
-import type { Clock } from '../../../core/clock.ts'
-import type { Duration } from '../../../core/duration.ts'
+import type { Clock, Duration } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Params } from '../../../jsonrpc/message.ts'

@@ -1,7 +1,6 @@
 /** Reading and writing the state of a call, wherever it is kept. Loaded when a handler first touches it. */
 import { digestText } from '../../../core/digest.ts'
-import { Feed } from '../../../core/feed/feed.ts'
-import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import { Feed, type Occurrence } from '../../../core/feed/feed.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { problem, problemOf } from '../../../core/problem.ts'
 import { patched } from '../../../core/state/patch.ts'

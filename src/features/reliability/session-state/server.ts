@@ -1,5 +1,5 @@
-import { toMilliseconds } from '../../../core/duration.ts'
-import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import { toMilliseconds } from '../../../core/clock.ts'
+import type { Occurrence } from '../../../core/feed/feed.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'

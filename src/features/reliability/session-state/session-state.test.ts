@@ -5,7 +5,7 @@ import { type Called, called, callParams, peer, post, remembering, revisions, se
 import { enveloped, type Frame, helloParams } from '../../../../test/spec/wire.ts'
 import { storeKinds, storesUnderTest } from '../../../../test/stores-under-test.ts'
 import { type Client, connect } from '../../../client/index.ts'
-import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import type { Occurrence } from '../../../core/feed/feed.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { Server, ServerOptions } from '../../../server/index.ts'
 import type { Store } from '../../../stores/store.ts'

@@ -3,10 +3,10 @@
  * of whoever has more than a share, what has ended first gives way, then what the streams that grow have kept. What a process left behind when it died is forgotten by others.
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
-import { lastPosition } from '../../../core/feed/occurrence.ts'
+import { lastPosition } from '../../../core/feed/feed.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log.ts'
-import { Shares } from '../../../core/share.ts'
+import { Shares } from '../../../core/occupancy.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { type Op, put, remove, trim } from '../../../stores/store.ts'
 import { logOf } from './remote-operations.ts'

@@ -2,7 +2,7 @@
  * Streaming on the wire: what a progress notification says beyond the core, in its `_meta`, for peers that know it; and the same
  * call made again with a checkpoint, to go on with an operation whose answer got lost. No methods of its own.
  */
-import type { Duration } from '../../../core/duration.ts'
+import type { Duration } from '../../../core/clock.ts'
 import type { Progress } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'

@@ -1,7 +1,8 @@
 /** Streams at work: runs generators, keeps what they say where their callers may come back, and gives it to those who do. */
-import { fingerprint } from '../../../core/call.ts'
+
 import type { Clock } from '../../../core/clock.ts'
-import { ownerKey } from '../../../core/owner.ts'
+import { fingerprint } from '../../../core/digest.ts'
+import { ownerKey } from '../../../core/occupancy.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'

@@ -2,8 +2,7 @@
  * Tools that stream: what their generators yield goes out as chunks while they work, and a call whose answer got lost can be gone
  * on with. What that takes is loaded with the first chunk.
  */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log.ts'

@@ -1,6 +1,5 @@
 /** Beginning, committing, rolling back and looking at transactions; each belongs to whoever began it, and to nobody else there is one. */
-
-import { lifetimeOfSeconds } from '../../../core/duration.ts'
+import { lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
 import { problemOf } from '../../../core/problem.ts'

@@ -1,6 +1,5 @@
 /** Offering transactions: switched on by the first tool that says how it is undone. What that takes is loaded with the first one. */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'

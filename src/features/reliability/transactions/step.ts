@@ -2,9 +2,9 @@
  * A call that takes part in a transaction: written down with its inverse before it is made, and again when its end is known.
  * What it takes to do so is refused before anything happens.
  */
-import type { Enrolment } from '../../../core/journal/enrolment.ts'
+
 import type { Inverse, Step, UnitGrant, UnitStatus } from '../../../core/journal/unit.ts'
-import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
+import { type Enrolment, type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
 import { type Problem, problem, problemOf } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'

@@ -2,7 +2,7 @@
  * Sampling that a server asks for: policy says whether it is answered at once, looked at by the user (who may change the question
  * and the answer), or refused; the server's budget pays.
  */
-import { type Why, why } from '../../../core/why.ts'
+import { type Why, why } from '../../../core/suggestion.ts'
 import type { LiveBlock } from '../../../features/live/content/messages.ts'
 import type { ContentBlock } from '../../../features/mcp/content/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
