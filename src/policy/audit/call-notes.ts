@@ -3,7 +3,7 @@
  * written they are kept, so many, and written later; what is lost is told. A crash loses at most the lines of the last moment; what was
  * decided (approvals, keys, grants) is written in the commit of the decision.
  */
-import { Audit, type AuditReadOptions, type AuditVerdict, type AuditFacts, type AuditLine } from '../../core/audit/audit.ts'
+import { Audit, type AuditFacts, type AuditLine, type AuditReadOptions, type AuditVerdict } from '../../core/audit/audit.ts'
 import { type Cancel, type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { digestSoon } from '../../core/digest.ts'
 import { cleanFields, knownOf } from '../../core/log.ts'

@@ -3,13 +3,13 @@
  * process reserved that died comes back.
  */
 import { randomUUID } from 'node:crypto'
-import { type Clock, realClock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
+import { type Clock, type Duration, durationText, realClock, toMilliseconds } from '../../core/clock.ts'
 import { Budgets, type Reservation as CoreReservation } from '../../core/grant/budgets.ts'
+import { matches } from '../../core/grant/grant.ts'
 import { Grants } from '../../core/grant/grants.ts'
 import type { Quota } from '../../core/grant/quota.ts'
 import { Runners } from '../../core/journal/runners.ts'
 import { Problem } from '../../core/problem.ts'
-import { matches } from '../../core/grant/grant.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
