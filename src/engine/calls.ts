@@ -13,8 +13,8 @@ import { type PendingCall, PendingCalls } from './pending-calls.ts'
 export interface Behalf {
   readonly cancelled: boolean
   readonly signal: AbortSignal
-  /** Told that it is stopped. */
-  onStop: (() => void) | undefined
+  /** Calls back once it is stopped; undefined takes that away. */
+  onStop(fn: (() => void) | undefined): void
 }
 
 export interface CallOptions {

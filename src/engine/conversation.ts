@@ -79,7 +79,7 @@ export class Conversation {
   /** What runs now, youngest first. */
   get running(): Exchange[] {
     const list: Exchange[] = []
-    for (let at = this.#youngest; at !== undefined; at = at.before) list.push(at)
+    for (let at = this.#youngest; at !== undefined; at = at.older) list.push(at)
     return list
   }
 
@@ -88,11 +88,9 @@ export class Conversation {
     return this.#youngest !== undefined
   }
 
-  /** A linked list instead of a set: entering and leaving it is on the path of every call. */
+  /** From here on it runs on its own, and can be cancelled. */
   begin(exchange: Exchange): void {
-    exchange.running = true
-    exchange.before = this.#youngest
-    if (this.#youngest !== undefined) this.#youngest.after = exchange
+    exchange.enlist(this.#youngest)
     this.#youngest = exchange
     if (exchange.route.method.lasting !== true) this.inFlight++
   }
@@ -100,13 +98,8 @@ export class Conversation {
   /** False when it never ran on its own: it was answered at once. */
   finish(exchange: Exchange): boolean {
     if (!exchange.running) return false
-    exchange.running = false
-    const { before, after } = exchange
-    if (after === undefined) this.#youngest = before
-    else after.before = before
-    if (before !== undefined) before.after = after
-    exchange.before = undefined
-    exchange.after = undefined
+    const older = exchange.delist()
+    if (this.#youngest === exchange) this.#youngest = older
     if (exchange.route.method.lasting !== true && --this.inFlight === 0) {
       for (const fn of this.#onQuiet?.splice(0) ?? []) fn()
     }

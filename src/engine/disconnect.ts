@@ -6,7 +6,7 @@ import type { Principal } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
-import type { Exchange } from './exchange.ts'
+import { type Exchange, onCallerGone } from './exchange.ts'
 
 export function disconnect(engine: Engine, matches: (principal: Principal) => boolean): void {
   const meant = ({ caller }: Pick<Exchange | Conversation, 'caller'>): boolean =>
@@ -35,7 +35,7 @@ export function underWay({ inFlight, sessions, connected }: Engine): readonly Ex
 /** Stops the work of a call and answers it with a failure, which its task ends with where it has become one. What it has done by then stays done. */
 export function stopCall(exchange: Exchange, why: Error): void {
   // Nobody may come back for it.
-  exchange.onCallerGone = undefined
+  exchange.set(onCallerGone, undefined)
   exchange.engine.inFlight.detached.get(exchange)?.(why)
   exchange.stop(why.message)
   if (!exchange.answered) exchange.engine.fail(exchange, why)

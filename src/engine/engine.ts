@@ -14,7 +14,7 @@ import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
 import { Conversation, type Memory } from './conversation.ts'
 import { disconnect, failedByStop, stoppedFailure } from './disconnect.ts'
-import type { Exchange } from './exchange.ts'
+import { answerHeaders, completeResult, type Exchange, limitHeaders } from './exchange.ts'
 import { merged } from './extensions.ts'
 import { Hooks } from './hooks.ts'
 import { InFlight } from './in-flight.ts'
@@ -25,11 +25,11 @@ import { faultError, refusalData, unknownPeer } from './malformed-messages.ts'
 import type { Method, PeerRole } from './method.ts'
 import { Outcome, unwritable } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
-import { type Delivery, receiveFrame, refuse, refuseUnplaced } from './receive.ts'
+import { receiveFrame, refuse, refuseUnplaced } from './receive.ts'
 import { sendNotification, sendRequest } from './send.ts'
 import { memorySessions, SessionLookup, type Sessions, sessionHeader } from './sessions.ts'
 import { lastWords, type SharedParts, Sharing } from './sharing.ts'
-import { closed, type Layer } from './stages.ts'
+import { completed, type Layer } from './stages.ts'
 
 export interface EngineOptions {
   readonly role: PeerRole
@@ -196,26 +196,6 @@ export class Engine extends Hooks implements Door {
 
   // ── the ends of an exchange ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** A method that the wire does not have, or a request where a notification belongs. */
-  unrouted(method: string, peer: Peer, delivery: Delivery, id: Id | undefined): void {
-    if (id === undefined) {
-      this.trace('unknown-notification', clip(method))
-      return delivery.reply.end()
-    }
-    const error = new McpError('method-not-found', `There is no method "${clip(method)}" here at revision ${peer.revision.id}`)
-    refuseUnplaced(this, delivery.reply, id, error, peer)
-  }
-
-  notified(exchange: Exchange): void {
-    try {
-      const done = exchange.route.run(exchange)
-      Promise.resolve(done).catch(error => this.trace('notification-failed', error, exchange.caller))
-    } catch (error) {
-      this.trace('notification-failed', error, exchange.caller)
-    }
-    exchange.reply.end()
-  }
-
   /** The handler did not answer at once: from here on it can be cancelled. */
   began(exchange: Exchange): void {
     if (exchange.running) return
@@ -233,7 +213,7 @@ export class Engine extends Hooks implements Door {
       return this.#conclude(exchange, exchange.asking)
     }
     // Where layers wrap the handler it is done below them.
-    if (exchange.closing !== undefined && !exchange.begun) return this.#close(exchange, result)
+    if (exchange.get(completeResult) !== undefined && !exchange.begun) return this.#close(exchange, result)
     if (!this.#finish(exchange)) return
     let frame: string
     try {
@@ -242,11 +222,10 @@ export class Engine extends Hooks implements Door {
       const error = this.explain(exchange, unwritable(cause))
       return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller, factsOf(exchange))
     }
-    const { headers, advice } = exchange
-    exchange.reply.send(
-      frame,
-      headers === undefined && advice === undefined ? final : { final: true, headers: { ...advice, ...headers } },
-    )
+    const headers = exchange.get(answerHeaders)
+    const limits = exchange.get(limitHeaders)
+    const plain = headers === undefined && limits === undefined
+    exchange.reply.send(frame, plain ? final : { final: true, headers: { ...limits, ...headers } })
   }
 
   fail(exchange: Exchange, error: unknown): void {
@@ -256,7 +235,16 @@ export class Engine extends Hooks implements Door {
     if (instead !== undefined) return this.succeed(exchange, instead)
     if (!this.#finish(exchange)) return
     const told = this.explain(exchange, failedByStop(exchange, error) ? stoppedFailure() : error)
-    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, factsOf(exchange), exchange.advice)
+    refuse(
+      this,
+      exchange.reply,
+      exchange.id,
+      told,
+      exchange.peer.revision,
+      exchange.caller,
+      factsOf(exchange),
+      exchange.get(limitHeaders),
+    )
   }
 
   /** The failure that a request is answered with, for what was thrown. */
@@ -266,7 +254,7 @@ export class Engine extends Hooks implements Door {
 
   #close(exchange: Exchange, result: unknown): void {
     this.began(exchange)
-    Promise.resolve(closed(exchange, result)).then(
+    Promise.resolve(completed(exchange, result)).then(
       done => this.succeed(exchange, done),
       error => this.fail(exchange, error),
     )
@@ -307,7 +295,7 @@ export class Engine extends Hooks implements Door {
   #finish(exchange: Exchange): boolean {
     if (exchange.answered) return false
     exchange.answered = true
-    this.vacate(exchange)
+    if (exchange.running) this.vacate(exchange)
     return true
   }
 

@@ -18,29 +18,42 @@ export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'>
 /** Takes what detached work has to say; false when it was dropped. */
 export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
 
-/** A call that may be taken back as a whole, with others. */
-export interface UnitStep {
-  /** Names the unit among all. */
-  readonly unit: string
-  /** Names the step among all. */
-  readonly place: string
-  /**
-   * Keeps what has to be known to take back a write beside the call's own effect. Comes before the write; throws where that is too late.
-   * What several writers say of one step stands side by side, each under names of its own.
-   */
-  wrote(what: object): Promise<void>
+/** Names a value that a feature remembers of one request: see `Exchange.get` and `set`. */
+export interface Field<T> {
+  readonly slot: number
+  /** Carries the type; never set. */
+  readonly type?: T
 }
 
-/** A grant that its holder presented with a request. */
-export interface Admission {
-  readonly owner: string
-  readonly id: string
-  /** Milliseconds since the epoch. */
-  readonly expires: number
-  /** All that it allows now. */
-  scopes(): Promise<readonly string[]>
+let slots = 0
+
+/** Declares a field. A request pays for fields only when one of them is written. */
+export function field<T>(): Field<T> {
+  return { slot: slots++ }
 }
 
+/** Headers of a successful answer, on carriers that have them. */
+export const answerHeaders = field<Readonly<Record<string, string>>>()
+/** Headers about limits: sent with any answer, also with a refusal. */
+export const limitHeaders = field<Readonly<Record<string, string>>>()
+/** What layers want to find again when the call is made anew with answers. Travels sealed on wires where questions travel in results. */
+export const carried = field<Readonly<Record<string, string>>>()
+/** Completes the result before anybody gets it. Set by what a handler touches; runs once. */
+export const completeResult = field<(result: unknown) => Awaitable<unknown>>()
+/** Set where the work goes on for a caller that may come back: called when the caller has gone, instead of cancelling. */
+export const onCallerGone = field<() => void>()
+/**
+ * Set where the runtime itself calls, to undo what was done for its caller. The user agreed when that was done, and nobody is asked
+ * again. `scopes`: what a grant allowed then, whatever was revoked since.
+ */
+export const compensation = field<{ readonly scopes: readonly string[] | undefined }>()
+
+/** Adds to what is carried. */
+export function carry(exchange: Exchange, key: string, value: string): void {
+  exchange.set(carried, { ...exchange.get(carried), [key]: value })
+}
+
+/** One request while it is handled. */
 export class Exchange {
   readonly engine: Engine
   readonly conversation: Conversation
@@ -54,55 +67,30 @@ export class Exchange {
   /** Canonical and checked. */
   params: Params
   /** The request of ours on whose stream it came, where each has one: what a server asks in the middle of a call. */
-  within: Id | undefined = undefined
+  readonly within: Id | undefined
   /** What a handler's resolve step found and its later steps need. */
   target: unknown = undefined
   /** The input after validation. */
   input: unknown = undefined
-  /** Headers for the answer, where it has any. */
-  headers: Record<string, string> | undefined = undefined
-  /** Headers about limits: for whatever the answer is, also a refusal. */
-  advice: Record<string, string> | undefined = undefined
-  /** The longest its handler may take, where its caller said so. */
-  withinMs: number | undefined = undefined
   /** How the handler's questions are asked; made at the first one unless a layer has set it. */
   asking: Asking | undefined = undefined
-  /** What layers want to find again when the call is made anew with answers; travels sealed, where questions travel in results. */
-  carried: Record<string, string> | undefined = undefined
   /** Its handler was entered, as far as layers can see: from here on it may have had effects. */
   begun = false
-  /** What is to be done with the result before anybody gets it. Set by what a handler touches; once, then it is gone. */
-  closing: ((result: unknown) => Awaitable<unknown>) | undefined = undefined
-  /** What its handler gave, where layers look at it: if they fail after that, its work is done all the same. */
+  /** What its handler returned, where layers look at it: if they fail after that, its work is done all the same. */
   given: unknown = undefined
-  /** The step of a unit of work that it is. */
-  step: UnitStep | undefined = undefined
-  /** The grant that let it in, where the caller presented one: what is opened by it ends with that. */
-  admission: Admission | undefined = undefined
-  /** What its handler still does after its call was answered: for it, or with the task that it has become. */
-  workAfterAnswer: PromiseLike<unknown> | undefined = undefined
-  /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */
-  isCompensation = false
-  /** Scopes that were allowed when that was done, where a grant gave them: they decide, whatever was taken away since. */
-  capturedScopes: readonly string[] | undefined = undefined
-  /** Set where the work goes on for a caller that may come back: told that it has gone, in the place of being cancelled. */
-  onCallerGone: (() => void) | undefined = undefined
   cancelled = false
-  /** Told once that it is stopped: for the one who passes it on, cheaper than a signal. */
-  onStop: (() => void) | undefined = undefined
   answered = false
-  /** What its handler gives has yet to be made a result of. */
+  /** What its handler returns has yet to be made a result of. */
   raw = false
+  /** It is listed among those that run in its conversation. */
   running = false
-  /** In whose share it is counted, where many run at once. */
-  crowd: string | undefined = undefined
-  /** Its neighbours among those that run in its conversation. */
-  before: Exchange | undefined = undefined
-  after: Exchange | undefined = undefined
-  /** Something has been said before the answer. */
+  /** Something was sent before the answer. */
   streams = false
-  /** Set for work that goes on after its answer: what it says goes here instead of the way back. */
-  outlet: Outlet | undefined = undefined
+  #older: Exchange | undefined = undefined
+  #younger: Exchange | undefined = undefined
+  #outlet: Outlet | undefined = undefined
+  #onStop: (() => void) | undefined = undefined
+  #fields: unknown[] | undefined = undefined
   #abort: AbortController | undefined = undefined
   #reason: string | undefined = undefined
   #correlation: string | undefined = undefined
@@ -116,6 +104,7 @@ export class Exchange {
     peer: Peer,
     id: Id | undefined,
     params: Params,
+    within?: Id,
   ) {
     this.engine = engine
     this.conversation = conversation
@@ -125,8 +114,21 @@ export class Exchange {
     this.peer = peer
     this.id = id
     this.params = params
+    this.within = within
   }
 
+  /** What a feature remembers of this request under a field. */
+  get<T>(field: Field<T>): T | undefined {
+    return this.#fields?.[field.slot] as T | undefined
+  }
+
+  /** Remembers it. */
+  set<T>(field: Field<T>, value: T | undefined): void {
+    this.#fields ??= []
+    this.#fields[field.slot] = value
+  }
+
+  /** The `_meta` of its params. */
   get meta(): Params | undefined {
     return metaOf(this.params)
   }
@@ -164,10 +166,11 @@ export class Exchange {
 
   /** The caller has gone: nobody hears the answer. That cancels it, unless the work is kept for whoever comes back. */
   leave(reason: string, cancels: boolean): void {
-    if (this.onCallerGone === undefined) return this.cancel(reason, cancels)
+    const gone = this.get(onCallerGone)
+    if (gone === undefined) return this.cancel(reason, cancels)
     if (this.cancelled || this.answered) return
     this.forsake()
-    this.onCallerGone()
+    gone()
   }
 
   /** Its answer is another one's to give. */
@@ -182,7 +185,46 @@ export class Exchange {
     this.cancelled = true
     this.#reason = reason
     this.#abort?.abort(cancelError(reason))
-    this.onStop?.()
+    this.#onStop?.()
+  }
+
+  /** Calls back once it is stopped. One listener at a time, for who passes the call on: cheaper than a signal. Undefined takes it away. */
+  onStop(fn: (() => void) | undefined): void {
+    this.#onStop = fn
+  }
+
+  /** The work goes on after its answer: what it says goes to the outlet instead of the way back. */
+  detach(outlet: Outlet): void {
+    this.#outlet = outlet
+  }
+
+  /** Whether the work goes on after its answer. */
+  get detached(): boolean {
+    return this.#outlet !== undefined
+  }
+
+  /** Lists it as the youngest of those that run in its conversation. A list of our own: entering and leaving it is on the path of every call. */
+  enlist(youngest: Exchange | undefined): void {
+    this.running = true
+    this.#older = youngest
+    if (youngest !== undefined) youngest.#younger = this
+  }
+
+  /** Takes it out of that list. Returns the next older one. */
+  delist(): Exchange | undefined {
+    const older = this.#older
+    const younger = this.#younger
+    if (younger !== undefined) younger.#older = older
+    if (older !== undefined) older.#younger = younger
+    this.running = false
+    this.#older = undefined
+    this.#younger = undefined
+    return older
+  }
+
+  /** The next older one that runs in its conversation. */
+  get older(): Exchange | undefined {
+    return this.#older
   }
 
   /**
@@ -198,7 +240,7 @@ export class Exchange {
 
   /** Says something on the way back before the answer. Dropped when the wire has no such method, the answer is out, or nobody takes it. */
   notify<P>(method: Method<P, undefined>, params: P, hints?: SendHints): boolean {
-    if (this.outlet !== undefined) return this.outlet(method, params)
+    if (this.#outlet !== undefined) return this.#outlet(method, params)
     const lane = this.aside
     if (this.answered || this.cancelled || lane === undefined || lane.closed) return false
     const { revision } = this.peer

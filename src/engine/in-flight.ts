@@ -13,6 +13,8 @@ export class InFlight {
   readonly #users = new Tally<string>()
   /** Of all that began when so many ran already that one network could keep others out. */
   readonly #crowd: Occupancy
+  /** In whose share each of them is counted. */
+  readonly #shares = new Map<Exchange, string>()
   /** Stateless calls under way: no conversation remembers them. Of callers without a principal only where `keepsAll`. */
   readonly alone = new Set<Exchange>()
   /** Calls that go on when nobody waits for their answer, as tasks or streams, and what ends each of them. */
@@ -50,17 +52,19 @@ export class InFlight {
 
   enter(exchange: Exchange): void {
     if (this.#all >= calm && exchange.route.method.lasting !== true) {
-      exchange.crowd = callerAccount(exchange.caller)
-      this.#crowd.enter(exchange.crowd)
+      const account = callerAccount(exchange.caller)
+      this.#shares.set(exchange, account)
+      this.#crowd.enter(account)
     }
     if ((exchange.caller.principal !== undefined || this.keepsAll) && isAlone(exchange.conversation)) this.alone.add(exchange)
     this.#count(exchange, 1)
   }
 
   leave(exchange: Exchange): void {
-    if (exchange.crowd !== undefined) {
-      this.#crowd.leave(exchange.crowd)
-      exchange.crowd = undefined
+    const account = this.#shares.size === 0 ? undefined : this.#shares.get(exchange)
+    if (account !== undefined) {
+      this.#crowd.leave(account)
+      this.#shares.delete(exchange)
     }
     this.alone.delete(exchange)
     this.#count(exchange, -1)

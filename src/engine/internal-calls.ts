@@ -5,7 +5,7 @@ import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
-import { Exchange } from './exchange.ts'
+import { compensation, Exchange } from './exchange.ts'
 import { type Method, wireName } from './method.ts'
 import { ownedBy } from './owner.ts'
 
@@ -59,8 +59,7 @@ export async function callInternally<P>(
   ownedBy(conversation, owner)
   const peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
   const exchange = new Exchange(engine, conversation, caller, nowhere, route, peer, 0, params as Params)
-  exchange.isCompensation = true
-  exchange.capturedScopes = scopes
+  exchange.set(compensation, { scopes })
   const value = await route.run(exchange)
   return { exchange, result: exchange.raw && route.finish !== undefined ? await route.finish(exchange, value) : value }
 }

@@ -4,7 +4,7 @@ import type { Layer } from './stages.ts'
 import { layerFilter } from './stages.ts'
 
 const exchangeOf = (name: string, meta?: Record<string, unknown>, carried?: Record<string, string>): Exchange =>
-  ({ params: { name }, meta, carried }) as unknown as Exchange
+  ({ params: { name }, meta, get: () => carried }) as unknown as Exchange
 
 const run: Layer['run'] = (_, next) => next()
 

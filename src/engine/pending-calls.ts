@@ -131,7 +131,7 @@ export class PendingCall {
       options.signal.addEventListener('abort', this.#onAbort, { once: true })
     }
     const { behalf } = options
-    if (behalf !== undefined) behalf.onStop = () => this.#giveUp(behalf.signal.reason, 'aborted')
+    behalf?.onStop(() => this.#giveUp(behalf.signal.reason, 'aborted'))
   }
 
   /** The answer is here: steps up, and out. */
@@ -150,7 +150,7 @@ export class PendingCall {
   /** Frees what the call holds. */
   release(): void {
     this.#engine.deadlines.cancel(this.#deadline)
-    if (this.#behalf !== undefined) this.#behalf.onStop = undefined
+    this.#behalf?.onStop(undefined)
     if (this.#onAbort !== undefined) this.#signal?.removeEventListener('abort', this.#onAbort)
   }
 

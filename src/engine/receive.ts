@@ -79,19 +79,17 @@ export function receive(engine: Engine, delivery: Delivery): void {
     if (delivery.batched === true && !revision.batch)
       throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)
     engine.sessionLookup.check(conversation, revision, method)
-    peer =
-      id === undefined || engine.role === 'client'
-        ? known(revision, conversation)
-        : peerOf(revision, conversation, method, params, caller)
+    // Notifications, and whatever a server sends, carry no envelope.
+    const { open } = id === undefined || engine.role === 'client' ? noEnvelope : revision
+    peer = open === undefined ? known(revision, conversation) : open(method, params, caller)
     const route = id === undefined ? engine.plan.hearer(revision, method) : engine.plan.route(revision, method)
-    if (route === undefined || (id !== undefined && unasking(engine, revision))) {
-      return engine.unrouted(method, peer, delivery, id)
-    }
+    // On stateless wires nothing that a server sends is answered.
+    const unasked = engine.role === 'client' && id !== undefined && revision.era === 'request'
+    if (route === undefined || unasked) return unrouted(engine, method, peer, delivery, id)
     if (revision.era === 'request' && route.method.nameParam !== undefined)
       checkNameHeader(params?.[route.method.nameParam], caller)
-    const exchange = new Exchange(engine, conversation, caller, reply, route, peer, id, openParams(route, params))
-    exchange.within = delivery.within
-    dispatch(engine, exchange)
+    const checked = openParams(route, params)
+    dispatch(engine, new Exchange(engine, conversation, caller, reply, route, peer, id, checked, delivery.within))
   } catch (error) {
     const named = isRecord(message) ? message['method'] : undefined
     if (typeof named === 'string') for (const tell of engine.onRefuse) tell(named, (message as Params)['params'], error)
@@ -109,25 +107,36 @@ export function receive(engine: Engine, delivery: Delivery): void {
   }
 }
 
-/** Remembered for session wires, read from the request otherwise. */
-function peerOf(
-  revision: Revision,
-  conversation: Conversation,
-  method: string,
-  params: Params | undefined,
-  caller: Caller,
-): Peer {
-  return revision.open === undefined ? known(revision, conversation) : revision.open(method, params, caller)
-}
+const noEnvelope: Pick<Revision, 'open'> = {}
 
-/** Notifications, and whatever a server sends, carry no envelope. */
+/** What the session remembers of the other end. */
 function known(revision: Revision, { peer }: Conversation): Peer {
   return peer?.revision === revision ? peer : unknownPeer(revision)
 }
 
+/** A method that the wire does not have, or a request where a notification belongs. */
+function unrouted(engine: Engine, method: string, peer: Peer, { reply }: Delivery, id: Id | undefined): void {
+  if (id === undefined) {
+    engine.trace('unknown-notification', clip(method))
+    return reply.end()
+  }
+  const error = new McpError('method-not-found', `There is no method "${clip(method)}" here at revision ${peer.revision.id}`)
+  refuseUnplaced(engine, reply, id, error, peer)
+}
+
+function notified(engine: Engine, exchange: Exchange): void {
+  const failed = (error: unknown): void => engine.trace('notification-failed', error, exchange.caller)
+  try {
+    Promise.resolve(exchange.route.run(exchange)).catch(failed)
+  } catch (error) {
+    failed(error)
+  }
+  exchange.reply.end()
+}
+
 /** Runs the handler; what answers at once is not made to wait a tick. */
 function dispatch(engine: Engine, exchange: Exchange): void {
-  if (exchange.id === undefined) return engine.notified(exchange)
+  if (exchange.id === undefined) return notified(engine, exchange)
   const refusal = engine.inFlight.refusal(exchange)
   if (refusal !== undefined) {
     // A server that asks more than can be answered is read more slowly: a client has others to listen to.
@@ -214,7 +223,8 @@ export function refuse(
     const cause = failure.cause ?? failure
     engine.trace('internal', about === undefined ? cause : { ...about, error: cause }, caller)
   }
-  if (unasking(engine, revision) || (id === undefined && engine.role === 'client')) {
+  // On stateless wires only clients ask, and nothing that a server sends is answered.
+  if (engine.role === 'client' && (id === undefined || revision.era === 'request')) {
     engine.trace('message-refused', failure, caller)
     return reply.end()
   }
@@ -223,11 +233,6 @@ export function refuse(
   // What nobody reads an answer to is refused by the status, or not at all.
   const unread = id === undefined && hints.status === undefined
   reply.send(engine.outcome.failure(id, failure, revision), unread ? { ...hints, status: 400 } : hints)
-}
-
-/** On stateless wires only clients ask, and nothing that a server sends is answered. */
-function unasking(engine: Engine, revision: Revision): boolean {
-  return engine.role === 'client' && revision.era === 'request'
 }
 
 function malformed(expected: string): McpError {

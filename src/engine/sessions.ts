@@ -10,7 +10,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import { checkVersionHeader, metaOf, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
-import type { Exchange } from './exchange.ts'
+import { answerHeaders, type Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'
 import { unknownPeer } from './malformed-messages.ts'
 import type { Delivery } from './receive.ts'
@@ -211,7 +211,7 @@ export class SessionLookup {
     const opened = new Conversation(rememberedCaller(caller), id, undefined)
     this.#sessions.add(opened)
     this.#options.onConversation?.(opened)
-    exchange.headers = { [sessionHeader]: id }
+    exchange.set(answerHeaders, { [sessionHeader]: id })
     return opened
   }
 

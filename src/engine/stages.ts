@@ -4,7 +4,7 @@
  */
 import { type Awaitable, isThenable, type Params } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
-import type { Exchange } from './exchange.ts'
+import { carried, completeResult, type Exchange } from './exchange.ts'
 import { type Method, NS } from './method.ts'
 
 const stages = [
@@ -92,7 +92,7 @@ function whole(handler: Handler): StageRunner {
     return exchange => {
       exchange.begun = true
       const value = handler.execute(exchange)
-      return isThenable(value) ? value.then(done => closed(exchange, done)) : closed(exchange, value)
+      return isThenable(value) ? value.then(done => completed(exchange, done)) : completed(exchange, value)
     }
   return async exchange => {
     exchange.begun = true
@@ -102,17 +102,17 @@ function whole(handler: Handler): StageRunner {
     } catch (error) {
       return rescue.call(handler, exchange, error)
     }
-    return closed(exchange, await finish.call(handler, exchange, value))
+    return completed(exchange, await finish.call(handler, exchange, value))
   }
 }
 
-/** The result as what the handler touched leaves it. */
-export function closed(exchange: Exchange, result: unknown): Awaitable<unknown> {
-  const { closing } = exchange
+/** The result, completed by what the handler touched. */
+export function completed(exchange: Exchange, result: unknown): Awaitable<unknown> {
+  const complete = exchange.get(completeResult)
   exchange.given = result
-  if (closing === undefined) return result
-  exchange.closing = undefined
-  return closing(result)
+  if (complete === undefined) return result
+  exchange.set(completeResult, undefined)
+  return complete(result)
 }
 
 interface Link {
@@ -176,7 +176,7 @@ export function layerFilter(layers: readonly Layer[], nameParam: Method['namePar
   const concerned = concerning(hinted)
   return exchange => {
     if (some(others, exchange)) return true
-    if (exchange.carried === undefined && !isMarked(exchange.meta) && !(named && concerned(exchange))) return false
+    if (exchange.get(carried) === undefined && !isMarked(exchange.meta) && !(named && concerned(exchange))) return false
     return some(hinted, exchange)
   }
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { Problem, type ProblemCode, type ProblemMore, problem } from '../../core/problem.ts'
 import { exchangeOf } from '../../engine/context.ts'
-import type { Exchange } from '../../engine/exchange.ts'
+import { carry, type Exchange } from '../../engine/exchange.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
@@ -248,7 +248,7 @@ export class SharedParkedCalls {
       if ((await this.#store.get(leaseKey(owner))) === undefined) throw lost()
       const open = questions.filter(({ key }) => !sent.has(key))
       if (open.length === 0) continue
-      exchange.carried = { ...exchange.carried, [upstreamCallKey]: name }
+      carry(exchange, upstreamCallKey, name)
       const answers = await Promise.all(open.map(question => answerTo(exchange, question)))
       await this.#store.commit(
         answers.map(answer => append(answersLog(owner), JSON.stringify({ upstreamCall: name, ...answer }))),

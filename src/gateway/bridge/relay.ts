@@ -2,7 +2,7 @@
 import { Client } from '../../client/client.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
-import type { Exchange } from '../../engine/exchange.ts'
+import { carried, type Exchange } from '../../engine/exchange.ts'
 import { type Method, NS } from '../../engine/method.ts'
 import { keptOf } from '../../engine/reserved.ts'
 import type { Layer } from '../../engine/stages.ts'
@@ -121,7 +121,7 @@ export class Relay {
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const exchange = exchangeOf(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
-    const again = exchange.carried?.[upstreamCallKey] !== undefined
+    const again = exchange.get(carried)?.[upstreamCallKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
     const told = await this.#port.wrap(call, () => this.#call(call, tool))
     if (told.isError === true) adviseWait(exchange, told)
@@ -217,7 +217,7 @@ export class Relay {
   /** `harmless`: made again it would do no more than made once. */
   async #through<R>(upstream: string, ctx: Context, harmless: boolean, start: (leg: Leg) => Promise<R>): Promise<R> {
     const exchange = exchangeOf(ctx)
-    const parked = exchange.carried?.[upstreamCallKey]
+    const parked = exchange.get(carried)?.[upstreamCallKey]
     if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
     const use = this.#use(upstream)
     const { line } = use

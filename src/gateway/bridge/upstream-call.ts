@@ -5,7 +5,7 @@
  */
 
 import { exchangeOf } from '../../engine/context.ts'
-import type { Exchange } from '../../engine/exchange.ts'
+import { carried, carry, type Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
@@ -184,7 +184,7 @@ export class UpstreamCall implements Between {
 
   begun(): Promise<unknown> | undefined {
     const { exchange } = this
-    if (exchange?.carried?.[roundKey] === undefined) return undefined
+    if (exchange?.get(carried)?.[roundKey] === undefined) return undefined
     return exchange.once('gateway-round-0', () => {
       throw new McpError('invalid-params', 'params.requestState does not belong to this call; start again without it')
     })
@@ -205,7 +205,7 @@ export class UpstreamCall implements Between {
       const { inputRequests = {}, requestState } = result
       const asked = result
       await exchange.once(`gateway-round-${round}`, () => asked)
-      exchange.carried = { ...exchange.carried, [roundKey]: `${round}` }
+      carry(exchange, roundKey, `${round}`)
       const at = round
       // The server's own names, as long as each names one question: the same name later is another one.
       const key = (name: string): string => (seen.has(name) ? `${name}-${at}` : name)
@@ -221,7 +221,7 @@ export class UpstreamCall implements Between {
   #put(question: Question, exchange: Exchange): void {
     if (this.#joined !== undefined) {
       this.name ??= this.#parking.name()
-      exchange.carried = { ...exchange.carried, [upstreamCallKey]: this.name }
+      carry(exchange, upstreamCallKey, this.name)
     }
     const signal = AbortSignal.any([question.signal, exchange.signal])
     passOn(exchange, question.method, question.params, { key: question.key, signal }).then(question.resolve, error => {

@@ -1,7 +1,7 @@
 /** The gate of a gateway: what a rule refuses is refused with the rule and the fix. A call that no rule concerns passes without a stop. */
 import { durationText } from '../../core/clock.ts'
 import { type Problem, problem, problemText } from '../../core/problem.ts'
-import type { Exchange } from '../../engine/exchange.ts'
+import { carried, compensation, type Exchange } from '../../engine/exchange.ts'
 import type { Layer, Next } from '../../engine/stages.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -34,7 +34,7 @@ export function decideLayer(parts: GateParts): Layer {
     },
     when: exchange => {
       const policy = policyOf(parts, exchange)
-      if (policy === undefined || exchange.isCompensation || !(policy.decides || policy.counts)) return false
+      if (policy === undefined || exchange.get(compensation) !== undefined || !(policy.decides || policy.counts)) return false
       return policy.counts || policy.judge(judged(parts, exchange)).do === 'deny'
     },
     run: (exchange, next) => {
@@ -46,9 +46,10 @@ export function decideLayer(parts: GateParts): Layer {
   }
 }
 
-function judged({ clients }: GateParts, { caller, params, carried }: Exchange): PolicyCallFacts {
+function judged({ clients }: GateParts, exchange: Exchange): PolicyCallFacts {
+  const { caller, params } = exchange
   const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
-  return carried?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
+  return exchange.get(carried)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
 }
 
 async function counted(

@@ -8,7 +8,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Trace } from '../../core/log.ts'
 import { stopCall, underWay } from '../../engine/disconnect.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { Exchange } from '../../engine/exchange.ts'
+import { compensation, type Exchange } from '../../engine/exchange.ts'
 import { declaration } from '../../engine/extensions.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
@@ -349,7 +349,7 @@ function stopWithdrawn(engine: Engine, parts: VisibilityLayersParts): void {
 /** Why its caller may not make this call any more; undefined: it may. */
 function withdrawnFrom(parts: VisibilityLayersParts, exchange: Exchange): Error | undefined {
   const aim = aimOf(exchange)
-  if (aim === undefined || exchange.isCompensation) return undefined
+  if (aim === undefined || exchange.get(compensation) !== undefined) return undefined
   const [kind, name] = aim
   const { caller, params } = exchange
   if (!sees(parts, caller, kind, name)) return targetAbsent(aim)

@@ -6,11 +6,24 @@
 import { covers } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
-import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
+import { type Asker, type Exchange, field } from '../../../engine/exchange.ts'
 import { port } from '../../../engine/ports.ts'
 import type { Caller, Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
+
+/** A grant that its holder presented with a request. */
+export interface Admission {
+  readonly owner: string
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+  /** All that it allows now. */
+  scopes(): Promise<readonly string[]>
+}
+
+/** The grant that let a request in, where its caller presented one: what is opened by the request ends with the grant. */
+export const admission = field<Admission>()
 
 export type Scopes = readonly string[] | undefined
 

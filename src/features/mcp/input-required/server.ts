@@ -7,7 +7,7 @@ import type { Clock } from '../../../core/clock.ts'
 import { digest } from '../../../core/digest.ts'
 import { HandleError, type Seal } from '../../../core/handle.ts'
 import { type Asking, type AskOptions, capabilityMissing } from '../../../engine/asking.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { type Method, requestIds } from '../../../engine/method.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
@@ -69,7 +69,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
       if (inputResponses !== undefined && !isRecord(inputResponses))
         throw new McpError('invalid-params', 'params.inputResponses must be an object')
       const state = requestState === undefined ? fresh : await openState(exchange, requestState, options)
-      exchange.carried = state.carried
+      exchange.set(carried, state.carried)
       exchange.asking = new Replay(exchange, options, state, inputResponses ?? {})
       return next()
     },
@@ -231,13 +231,14 @@ class Replay implements Asking {
     const round = this.#state.round + 1
     if (round > this.#options.rounds)
       throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
+    const kept = this.#exchange.get(carried)
     const state: State = {
       round,
       answers: Object.fromEntries(this.#answers),
       asked: Object.fromEntries(questions.map(([key, { question }]) => [key, question])),
       misfits: Object.fromEntries(this.#misfits),
       done: Object.fromEntries(this.#done),
-      ...(this.#exchange.carried === undefined ? {} : { carried: this.#exchange.carried }),
+      ...(kept === undefined ? {} : { carried: kept }),
     }
     const content = {
       ...(await purpose(this.#exchange)),

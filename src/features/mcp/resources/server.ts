@@ -12,7 +12,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
-import { authorizationPort, type GrantedRights } from '../authorization/messages.ts'
+import { admission, authorizationPort, type GrantedRights } from '../authorization/messages.ts'
 import { unkept } from '../caching/messages.ts'
 import type { Completers } from '../completion/messages.ts'
 import type { ResourceContents } from '../content/messages.ts'
@@ -190,8 +190,9 @@ function handlersOf<C>(
     [readResource, read],
     [
       subscribe,
-      gated(({ conversation, params, admission }) => {
-        subscribers.add(conversation, params['uri'] as string, admission)
+      gated(exchange => {
+        const { conversation, params } = exchange
+        subscribers.add(conversation, params['uri'] as string, exchange.get(admission))
         return conversation.persist?.(subscribers.memory)
       }),
     ],

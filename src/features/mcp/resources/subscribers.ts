@@ -1,7 +1,7 @@
 /** Who watches which resource, on wires where a conversation subscribes: found by URI, forgotten with the conversation. */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
-import type { Admission } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import type { Admission } from '../authorization/messages.ts'
 import { watchedLength } from './messages.ts'
 
 export interface Subscribers {

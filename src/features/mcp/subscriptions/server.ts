@@ -10,7 +10,7 @@ import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
-import { authorizationPort, type GrantedRights, type Scopes } from '../authorization/messages.ts'
+import { admission, authorizationPort, type GrantedRights, type Scopes } from '../authorization/messages.ts'
 import { promptsChanged, promptsPort } from '../prompts/messages.ts'
 import { resourcesChanged, resourcesPort, resourceUpdated, watchedLength } from '../resources/messages.ts'
 import { toolsChanged, toolsPort } from '../tools/messages.ts'
@@ -128,7 +128,9 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
           told(askerIn(conversation), false, () => dialect.updated(engine, conversation, uri))
     }
     for (const [send, exchange] of updates.of(uri))
-      told(exchange, exchange.admission !== undefined, () => send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`))
+      told(exchange, exchange.get(admission) !== undefined, () =>
+        send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`),
+      )
   }
   const pending = coalescing(options, () => anyone(options.engine(), listeners), tellList, tellUpdate)
   return {

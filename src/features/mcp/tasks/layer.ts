@@ -3,14 +3,14 @@
  * caller asks for it; with the extension the server decides, and a handler may first ask its questions within the call.
  */
 import type { Progress } from '../../../engine/calls.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Exchange, Outlet } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { progress } from '../progress/messages.ts'
-import { coreIds, type TaskFacts } from './messages.ts'
+import { coreIds, type TaskFacts, workAfterAnswer } from './messages.ts'
 import { coreCreated, declaresTasks, related, requireExtension, taskOf, wishedTtl } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
@@ -55,8 +55,11 @@ export async function runAtOnce(
   ttl: number | undefined,
 ): Promise<Wire> {
   const { record, task } = await runner.begin(exchange, facts, ttl)
-  exchange.outlet = outletOf(task)
-  exchange.workAfterAnswer = answered(exchange).then(() => runner.work(task, next))
+  exchange.detach(outletOf(task))
+  exchange.set(
+    workAfterAnswer,
+    answered(exchange).then(() => runner.work(task, next)),
+  )
   return created(record)
 }
 
@@ -66,8 +69,8 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
     let begun: Promise<RunningTask> | undefined
     const begin = async (): Promise<RunningTask> => {
       const { record, task } = await runner.begin(exchange, facts, undefined)
-      exchange.outlet = outletOf(task)
-      exchange.workAfterAnswer = work
+      exchange.detach(outletOf(task))
+      exchange.set(workAfterAnswer, work)
       resolve(created(record))
       return task
     }
@@ -104,7 +107,7 @@ function created(record: TaskRecord): Wire {
  * The extension has neither progress nor log messages for tasks; the core form sends them beside the answer, named as the task's. In
  * both the task says how far it is by its status message, for those who look at it.
  */
-function outletOf(task: RunningTask): NonNullable<Exchange['outlet']> {
+function outletOf(task: RunningTask): Outlet {
   return (method, params) => {
     if (method.name === progress.name) task.progressed(progressText(params as unknown as Progress))
     return hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })

@@ -6,7 +6,7 @@
 import type { Duration } from '../../../core/clock.ts'
 import type { Courier } from '../../../engine/asking.ts'
 import type { Calls, Progress, SendOptions } from '../../../engine/calls.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { type Exchange, field } from '../../../engine/exchange.ts'
 import { notification, request } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
 import { relatedTaskKey } from '../../../engine/reserved.ts'
@@ -17,6 +17,9 @@ import type { RevisionId, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 import type { InputRequest, InputRequiredResult } from '../input-required/messages.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../tools/messages.ts'
+
+/** What a handler still does after its call was answered: because it took too long, or as the task that the call has become. */
+export const workAfterAnswer = field<PromiseLike<unknown>>()
 
 /** What other features may use of tasks. */
 interface TasksPort {

@@ -1,8 +1,10 @@
 /** Tools on the wire: listing and calling, and what each older wire gets instead of what it does not know. */
+
 import type { Problem } from '../../../core/problem.ts'
 import type { Schema } from '../../../core/schema/index.ts'
 import type { Progress, SendOptions } from '../../../engine/calls.ts'
 import { type ExtensionPoint, extensionPoint, type RequestOptions } from '../../../engine/client-feature.ts'
+import { field } from '../../../engine/exchange.ts'
 import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -11,6 +13,9 @@ import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 import type { ToolsPort } from './entry.ts'
 import { isObjectSchema, withoutHeaderMarks, wrapKey, wrapSchema } from './headers.ts'
+
+/** The longest that the handler of a call may take, where its caller said so. */
+export const callDeadlineMs = field<number>()
 
 /** What other features may use of the tools of a server. */
 export const toolsPort = port<ToolsPort>('tools')

@@ -16,11 +16,12 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
-import { taskFacts } from '../tasks/messages.ts'
+import { taskFacts, workAfterAnswer } from '../tasks/messages.ts'
 import type { ToolEntry, ToolExtension, ToolFacts, ToolHandler, ToolsPort } from './entry.ts'
 import { checkMirrored, isObjectSchema, mirroredParams } from './headers.ts'
 import {
   type CallToolResult,
+  callDeadlineMs,
   callTool,
   callToolDialect,
   listTools,
@@ -316,8 +317,9 @@ function execute<C>(
 ): Awaitable<unknown> {
   const given = entry.handler(exchange.input as never, context(exchange))
   const out = stream !== undefined && isGenerator(given) ? stream(exchange, given) : given
-  const { withinMs = entry.timeoutMs } = exchange
-  if (withinMs === undefined || !isThenable(out)) return out
+  if (!isThenable(out)) return out
+  const withinMs = exchange.get(callDeadlineMs) ?? entry.timeoutMs
+  if (withinMs === undefined) return out
   return within(Math.min(withinMs, entry.timeoutMs ?? withinMs), entry.name, exchange, out)
 }
 
@@ -327,7 +329,7 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
   return new Promise((resolve, reject) => {
     const deadline = deadlines.add(clock.now() + timeoutMs, () => {
       exchange.stop(`Tool ${name} took longer than ${timeoutMs} ms`)
-      exchange.workAfterAnswer = out
+      exchange.set(workAfterAnswer, out)
       reject(tookTooLong(name, timeoutMs))
     })
     out.then(resolve, reject)

@@ -1,5 +1,5 @@
 /** Approval by a page of the server's own: what the client says counts for nothing, only what the page tells the server. */
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
 import { isNobody } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -113,8 +113,8 @@ interface Round {
 }
 
 /** The round that this call continues, unless the tool is another one now or the time is over: then it is asked anew. */
-function roundOf({ carried }: Exchange, call: ObligedCall, now: number): Round {
-  const text = carried?.[confirmationExtension]
+function roundOf(exchange: Exchange, call: ObligedCall, now: number): Round {
+  const text = exchange.get(carried)?.[confirmationExtension]
   const kept: unknown = text === undefined ? undefined : JSON.parse(text)
   if (isRecord(kept) && kept['definition'] === call.definition) {
     const round = kept as unknown as Round
@@ -124,7 +124,7 @@ function roundOf({ carried }: Exchange, call: ObligedCall, now: number): Round {
 }
 
 function keep(exchange: Exchange, round: Round): void {
-  exchange.carried = { ...exchange.carried, [confirmationExtension]: JSON.stringify(round) }
+  carry(exchange, confirmationExtension, JSON.stringify(round))
 }
 
 /** The user has agreed to this call, by whatever way: it is not asked about again for as long as it goes on. */

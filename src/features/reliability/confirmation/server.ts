@@ -5,7 +5,7 @@ import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal, Spending } from '../../../core/handle.ts'
 import type { Problem } from '../../../core/problem.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { compensation, type Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -173,7 +173,8 @@ function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
   const factsOf = (exchange: Exchange): ConfirmFacts | undefined => factsFor(parts, exchange)
   const concerns = ({ params }: Exchange): boolean => parts.facts(params['name'] as string) !== undefined
   // What takes back a step was agreed to with the step.
-  const needs = (exchange: Exchange): boolean => declared && !exchange.isCompensation && factsOf(exchange) !== undefined
+  const needs = (exchange: Exchange): boolean =>
+    declared && exchange.get(compensation) === undefined && factsOf(exchange) !== undefined
   const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
     const facts = factsOf(exchange)
     if (facts === undefined) return next()

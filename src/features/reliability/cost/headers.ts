@@ -1,5 +1,5 @@
 /** Limits as HTTP headers, for what stands between: `RateLimit-Policy`, `RateLimit` (IETF httpapi draft) and `Retry-After`. */
-import type { Exchange } from '../../../engine/exchange.ts'
+import { type Exchange, limitHeaders } from '../../../engine/exchange.ts'
 
 interface LimitState {
   /** Which limit it is. */
@@ -16,23 +16,21 @@ interface LimitState {
 /** Several limits are named side by side. Where the carrier has no headers nothing is written. */
 export function tellLimit(exchange: Exchange, { name, most, periodMs, remaining, resetMs, unit }: LimitState): void {
   if (exchange.caller.carrier !== 'http') return
-  const { advice } = exchange
+  const told = exchange.get(limitHeaders)
   const label = quoted(name)
   const counted = unit === undefined ? '' : `;qu=${quoted(unit)}`
   const policy = `${label};q=${Math.floor(most)};w=${seconds(periodMs)}${counted}`
   const state = `${label};r=${Math.max(0, Math.floor(remaining))};t=${seconds(resetMs)}`
-  exchange.advice =
-    advice === undefined
-      ? { 'ratelimit-policy': policy, ratelimit: state }
-      : {
-          ...advice,
-          'ratelimit-policy': joined(advice['ratelimit-policy'], policy),
-          ratelimit: joined(advice['ratelimit'], state),
-        }
+  exchange.set(limitHeaders, {
+    ...told,
+    'ratelimit-policy': joined(told?.['ratelimit-policy'], policy),
+    ratelimit: joined(told?.['ratelimit'], state),
+  })
 }
 
 export function tellWait(exchange: Exchange, waitMs: number): void {
-  if (exchange.caller.carrier === 'http') exchange.advice = { ...exchange.advice, 'retry-after': `${seconds(waitMs)}` }
+  if (exchange.caller.carrier === 'http')
+    exchange.set(limitHeaders, { ...exchange.get(limitHeaders), 'retry-after': `${seconds(waitMs)}` })
 }
 
 function joined(before: string | undefined, more: string): string {

@@ -4,7 +4,7 @@
  */
 import type { Quota, QuotaStatus } from '../../../core/grant/quota.ts'
 import { Problem, problem, problemOf } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -12,7 +12,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
-import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
+import { because, type CallToolResult, callDeadlineMs, type FailedResult } from '../../mcp/tools/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
 import { costQuota, estimateOf, type Priced } from './facts.ts'
 import { tellLimit, tellWait } from './headers.ts'
@@ -33,8 +33,8 @@ export async function reserved(parts: CostParts, meters: Meters, exchange: Excha
   const tool = exchange.params['name'] as string
   const priced = parts.facts(tool) ?? {}
   const { most, withinMs } = wishOf(exchange)
-  const before = Number(exchange.carried?.[operationalExtension] ?? 0)
-  exchange.withinMs = withinMs
+  const before = Number(exchange.get(carried)?.[operationalExtension] ?? 0)
+  exchange.set(callDeadlineMs, withinMs)
   const estimate = estimateOf(priced.cost, exchange.input as Params)
   if (most !== undefined) checkBudget(tool, priced, before, estimate, most)
   // Of what nobody can estimate the caller's own bound is set aside.
@@ -46,7 +46,7 @@ export async function reserved(parts: CostParts, meters: Meters, exchange: Excha
     return await next()
   } finally {
     // Something between here and its handler refused it. What goes on in the background is settled there.
-    if (meter.used === undefined && exchange.outlet === undefined) await settle(parts, exchange, meter, 0, 0)
+    if (meter.used === undefined && !exchange.detached) await settle(parts, exchange, meter, 0, 0)
   }
 }
 
@@ -66,17 +66,17 @@ export async function settled(parts: CostParts, meters: Meters, exchange: Exchan
   if (exchange.asking?.pending === true) {
     // It goes on when its caller comes back: until then it has cost what was added, and the rest is free for others.
     await settle(parts, exchange, meter, meter.added ?? 0, 0)
-    exchange.carried = { ...exchange.carried, [operationalExtension]: `${meter.spent}` }
+    carry(exchange, operationalExtension, `${meter.spent}`)
   } else await settle(parts, exchange, meter, spentOn(meter, result, thrown), 1)
   if (result === undefined) throw thrown
-  return exchange.outlet === undefined ? result : stamp(parts, exchange, meter, result)
+  return !exchange.detached ? result : stamp(parts, exchange, meter, result)
 }
 
 /** Around all that may answer the call: also what was done before, and costs nothing now. */
 export async function stamped(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
   const began = parts.clock.now()
   const result = await next()
-  if (exchange.asking?.pending === true || exchange.outlet !== undefined || !isRecord(result)) return result
+  if (exchange.asking?.pending === true || exchange.detached || !isRecord(result)) return result
   if (!Array.isArray(result['content'])) return result
   const meter = meters.get(exchange) ?? new CostMeter({ estimate: 0, most: undefined, reservation: undefined, before: 0 })
   if (!meters.has(exchange)) meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
@@ -142,7 +142,7 @@ async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, un
 }
 
 async function refundName(parts: CostParts, exchange: Exchange, calls: number): Promise<string | undefined> {
-  const step = exchange.carried?.[transactionsExtension]
+  const step = exchange.get(carried)?.[transactionsExtension]
   if (calls === 0 || step === undefined) return undefined
   const { cost } = parts.facts(exchange.params['name'] as string) ?? {}
   return cost?.refundable === true ? `${await ownerOf(exchange)}/${step}` : undefined

@@ -3,7 +3,7 @@ import { type Buckets, createBuckets } from '../../../core/bucket.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { countingKey } from '../../../core/occupancy.ts'
 import { checkOptions } from '../../../core/options.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { compensation, type Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -99,7 +99,7 @@ function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool:
     callsLeft: exchange => (holds('calls', exchange) ? calls?.left(countingKey(exchange.caller)) : undefined),
     call: (exchange, own) => {
       // What takes back what was done is never refused.
-      if (exchange.isCompensation) return
+      if (exchange.get(compensation) !== undefined) return
       const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
       if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
         return takeOwn(own, exchange)

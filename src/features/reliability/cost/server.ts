@@ -5,7 +5,7 @@ import type { Quota } from '../../../core/grant/quota.ts'
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { compensation, type Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
@@ -133,7 +133,7 @@ function costServer(parts: CostParts): CostServer {
     return loading
   }
   const counts = (exchange: Exchange): boolean =>
-    !exchange.isCompensation && ((used && isCounted(parts, exchange)) || hasBudget(exchange))
+    exchange.get(compensation) === undefined && ((used && isCounted(parts, exchange)) || hasBudget(exchange))
   const layer = (stage: Layer['stage'], when: Layer['when'], work: 'reserved' | 'settled' | 'stamped'): Layer => ({
     stage,
     methods: [callTool.name],

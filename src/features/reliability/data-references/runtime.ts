@@ -1,4 +1,5 @@
 /** References at work: contents in blobs, what is known of them in the store, and signed addresses that lead to them. */
+
 import { isMime } from '../../../core/artifact.ts'
 import { joinBytes, toBase64 } from '../../../core/base64.ts'
 import { type Duration, endOfLife, toMilliseconds } from '../../../core/clock.ts'
@@ -11,9 +12,11 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { BlobDraft, Blobs } from '../../../stores/blobs.ts'
 import { type Store, StoreError } from '../../../stores/store.ts'
+import { admission } from '../../mcp/authorization/messages.ts'
 import { unkept } from '../../mcp/caching/messages.ts'
 import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/content/messages.ts'
 import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
+import { unitStep } from '../transactions/messages.ts'
 import { Attempts, newDraft } from './attempts.ts'
 import { type Imported, Importer, type ImportOptions } from './import.ts'
 import { type KeptContent, Ledger } from './ledger.ts'
@@ -63,6 +66,7 @@ export class References {
     const draft = await newDraft(this.#parts.blobs, this.#ledger)
     try {
       const blob = await this.#put(draft, source(), left)
+      const admitted = exchange.get(admission)
       const kept: KeptContent = {
         id: crypto.randomUUID(),
         ...blob,
@@ -71,7 +75,7 @@ export class References {
         owner: await ownerOf(exchange),
         account,
         expires: this.#ends(exchange, ttlMs),
-        ...(exchange.admission === undefined ? {} : { grant: exchange.admission.id, by: exchange.admission.owner }),
+        ...(admitted === undefined ? {} : { grant: admitted.id, by: admitted.owner }),
       }
       await this.#keep(exchange, kept, draft)
       return await this.#shown(exchange, kept, description)
@@ -149,7 +153,7 @@ export class References {
 
   /** Nothing that a caller was given outlives what it was allowed by. */
   #ends(exchange: Exchange, ttlMs: number): number {
-    return endOfLife(this.#parts.clock.now(), ttlMs, exchange.admission?.expires, exchange.caller.principal?.expiresAt)
+    return endOfLife(this.#parts.clock.now(), ttlMs, exchange.get(admission)?.expires, exchange.caller.principal?.expiresAt)
   }
 
   async #put(draft: BlobDraft, source: ReadableStream<Uint8Array>, left: number): Promise<{ digest: string; size: number }> {
@@ -168,7 +172,7 @@ export class References {
   }
 
   async #keep(exchange: Exchange, kept: KeptContent, draft: BlobDraft): Promise<void> {
-    const { step } = exchange
+    const step = exchange.get(unitStep)
     if (step !== undefined) {
       const ids = [...(this.#given.get(exchange) ?? []), kept.id]
       this.#given.set(exchange, ids)

@@ -1,14 +1,15 @@
 /** `server.event`: how events hang together with what callers may do, and with the resources that they touch. */
+
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { InferInput, Schema } from '../../../core/schema/index.ts'
-import type { UnitStep } from '../../../engine/exchange.ts'
 import { defineServerFeature, provide, type Registration, register, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { authorizationPort, permits } from '../../mcp/authorization/messages.ts'
 import { resourcesPort } from '../../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
+import type { UnitStep } from '../transactions/messages.ts'
 import type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 import { eventsPort } from './messages.ts'
 import {

@@ -1,4 +1,5 @@
 /** Offering events: registering and emitting them, and taking subscriptions. What that takes is loaded with the first of either. */
+
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -6,7 +7,7 @@ import { ownerKey } from '../../../core/occupancy.ts'
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import type { Asker, Exchange, UnitStep } from '../../../engine/exchange.ts'
+import { type Asker, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -16,6 +17,7 @@ import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/messag
 import type { Revision } from '../../../revisions/index.ts'
 import type { Op, Store } from '../../../stores/store.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
+import { type UnitStep, unitStep } from '../transactions/messages.ts'
 import {
   checkEmit,
   checkedPayload,
@@ -164,8 +166,8 @@ export function eventsServer(parts: EventsParts, options: EventsServerOptions = 
     methods: [callTool.name],
     marked: true,
     // What takes a step back is no part of it, wherever it is called.
-    when: ({ step, isCompensation }) => (step !== undefined || isCompensation) && offered(),
-    run: ({ step }, next) => parts.steps.within(step, next),
+    when: exchange => (exchange.get(unitStep) !== undefined || exchange.get(compensation) !== undefined) && offered(),
+    run: (exchange, next) => parts.steps.within(exchange.get(unitStep), next),
   }
   events.onChange(() => lazy.loaded?.changed())
   // Where each request stands alone a listen has a way back; elsewhere only what lasts has one.

@@ -4,7 +4,7 @@
  */
 import type { Catalog } from '../../../core/catalog.ts'
 import { Problem, problem, problemText } from '../../../core/problem.ts'
-import { Exchange } from '../../../engine/exchange.ts'
+import { compensation, Exchange } from '../../../engine/exchange.ts'
 import { declaring } from '../../../engine/extensions.ts'
 import { wireName } from '../../../engine/method.ts'
 import { openParams, type Route } from '../../../engine/plan.ts'
@@ -80,7 +80,11 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
     argues: exchange => {
       const args = exchange.params['arguments']
       // What the runtime itself calls with, to take something back, is all the tool's.
-      return !exchange.isCompensation && isRecord(args) && argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
+      return (
+        exchange.get(compensation) === undefined &&
+        isRecord(args) &&
+        argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
+      )
     },
     translate: async (exchange, next) => {
       const promises = catalog.get(exchange.params['name'] as string)?.tool.outputSchema !== undefined

@@ -1,6 +1,6 @@
 /** The key that a call came with: in its `_meta`, in a header, or sealed in the state of a call that goes on. They must agree. */
 import { lifetimeOfSeconds } from '../../../core/clock.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -14,7 +14,9 @@ export interface KeyOfCall {
 }
 
 /** Undefined where it came with none. */
-export function keyOf({ meta, caller, carried }: Exchange, maxTtlMs: number): KeyOfCall | undefined {
+export function keyOf(exchange: Exchange, maxTtlMs: number): KeyOfCall | undefined {
+  const { meta, caller } = exchange
+  const before = exchange.get(carried)?.[idempotencyExtension]
   const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : none
   if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
   const headed = caller.carrier === 'http' ? caller : undefined
@@ -22,13 +24,12 @@ export function keyOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Ke
     said['idempotency_key'],
     unquoted(headed?.header?.(keyHeader)),
     unquoted(headed?.header?.(otherKeyHeader)),
-    carried?.[idempotencyExtension],
+    before,
   ].filter(key => key !== undefined)
   const key = found[0]
   // One that we made ourselves and sealed is made again, with the time that belongs to it.
   if (found.length === 0 && said === none) return undefined
-  if (found.length === 1 && typeof carried?.[idempotencyExtension] === 'string' && String(key).startsWith(minted))
-    return undefined
+  if (found.length === 1 && typeof before === 'string' && String(key).startsWith(minted)) return undefined
   if (typeof key !== 'string' || !keyPattern.test(key)) throw invalid(`The idempotency key must be ${keyRule}`)
   const other = found.find(each => each !== key)
   if (other !== undefined)

@@ -1,6 +1,6 @@
 /** Idempotency on the wire: a key in the `_meta` of a call, mirrored in a header over HTTP; in the result's what became of it. */
 
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 
@@ -54,7 +54,7 @@ export const getKey = request<WireStatus>()({
 
 /** Whether there is a key at all. Cheap: every call is asked. */
 export function isKeyed(exchange: Exchange): boolean {
-  if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
+  if (exchange.get(carried)?.[idempotencyExtension] !== undefined) return true
   const { meta, caller } = exchange
   if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
   // Headers of a handshake say nothing of a call.

@@ -2,12 +2,13 @@
  * Keys at work: claimed before anything below happens, settled when its outcome is known, so that a repetition gets that outcome,
  * joins what is under way, or is told that nobody knows. Loaded with the first key.
  */
+
 import type { Audit } from '../../../core/audit/audit.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import type { Operation, Ticket } from '../../../core/journal/operation.ts'
 import { type Problem, problem, problemOf, problemText } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carry, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
 import { accountOf, isNobody, mayName, ownerOf, secretLength } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -16,6 +17,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
+import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { type KeyOfCall, keyOf } from './key-of-call.ts'
 import { idempotencyExtension, keyPattern, keyRule, minted, type WireStatus } from './messages.ts'
@@ -65,9 +67,9 @@ export function createReplays(parts: Parts): Replays {
       const said = keyOf(exchange, parts.maxTtlMs)
       // Strangers who call the same do not do the same: only what has a key is one call.
       if (said === undefined && isNobody(owner)) return next()
-      if (said !== undefined && !exchange.isCompensation) checkName(owner, said.key)
+      if (said !== undefined && exchange.get(compensation) === undefined) checkName(owner, said.key)
       const wish = said ?? (await mintedWish(parts, exchange))
-      exchange.carried = { ...exchange.carried, [idempotencyExtension]: wish.key }
+      carry(exchange, idempotencyExtension, wish.key)
       const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
       // Nothing is done without its record.
       return claimed(parts, lingering, owner, keyed).catch(told)
@@ -104,7 +106,7 @@ async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, o
   const wanted = {
     target,
     account: await accountOf(exchange),
-    always: exchange.isCompensation,
+    always: exchange.get(compensation) !== undefined,
     fingerprint: await fingerprint(target, args, unitOf(exchange)),
     ttlMs: wish.ttlMs,
     id: exchange.correlation,
@@ -184,7 +186,7 @@ type End = 'paused' | 'released' | 'lost' | 'stored'
 /** Only what came of its handler is remembered, and of that only what would come of it again. */
 function endOf(exchange: Exchange, result: FailedResult): End {
   if (exchange.asking?.pending === true || isInputRequired(result)) return 'paused'
-  if (!exchange.begun && exchange.outlet === undefined) return 'released'
+  if (!exchange.begun && !exchange.detached) return 'released'
   const why = result[because]
   if (why === undefined) return 'stored'
   // Whatever the handler did until then, it was stopped in the midst of it.
@@ -239,9 +241,10 @@ function auditOf({ operation }: Ticket, { owner, wish, audit }: Claimed, outcome
   return [audit.line({ event: 'call_settled', correlation, owner, target, outcome, more: { key: wish.key } })]
 }
 
-function linger({ workAfterAnswer }: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {
-  if (workAfterAnswer === undefined) return
-  const over = Promise.resolve(workAfterAnswer)
+function linger(exchange: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {
+  const work = exchange.get(workAfterAnswer)
+  if (work === undefined) return
+  const over = Promise.resolve(work)
     .catch(() => {})
     .then(() => {
       if (lingering.get(place) === over) lingering.delete(place)

@@ -3,7 +3,7 @@ import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.t
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
@@ -50,7 +50,7 @@ export const idempotencyFeature = defineServerFeature<IdempotencyServerOptions>(
   options: { idempotency: 'object' },
   context: {
     get idempotencyKey() {
-      return exchangeOf(this).carried?.[idempotencyExtension]
+      return exchangeOf(this).get(carried)?.[idempotencyExtension]
     },
   } satisfies IdempotencyContext & ThisType<CallContext>,
   setup: (kit, { idempotency }) => {
@@ -102,12 +102,10 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
 }
 
 /** For how long a call without a key is the same as another; undefined where it is one of its own. */
-export function dedupeMs(
-  { dedupe }: Pick<IdempotencyParts, 'dedupe'>,
-  { params, caller, isCompensation }: Exchange,
-): number | undefined {
+export function dedupeMs({ dedupe }: Pick<IdempotencyParts, 'dedupe'>, exchange: Exchange): number | undefined {
+  const { params, caller } = exchange
   const said = dedupe?.(params['name'] as string)
-  if (said === undefined || isCompensation) return undefined
+  if (said === undefined || exchange.get(compensation) !== undefined) return undefined
   const given = typeof said === 'function' ? said((params['arguments'] ?? {}) as Params, caller) : said
   return given === undefined ? undefined : toMilliseconds(given, 'dedupe')
 }

@@ -1,9 +1,10 @@
 /** Hearing of the ends of grants; what listens for them is loaded when first something was opened under one. */
+
 import type { Clock } from '../../../core/clock.ts'
 import type { GrantEnds } from '../../../core/grant/ends.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Trace } from '../../../core/log.ts'
-import type { Admission } from '../../../engine/exchange.ts'
+import type { Admission } from '../../mcp/authorization/messages.ts'
 
 /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
 export type OnGrantEnd = (admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void) => () => void

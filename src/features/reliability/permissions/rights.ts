@@ -11,13 +11,14 @@ import {
   mostScopes,
 } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
-import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
+import { type Asker, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { insufficient, isTrusted } from '../../mcp/authorization/messages.ts'
+import { type Admission, admission, insufficient, isTrusted } from '../../mcp/authorization/messages.ts'
 import { elicit, takesElicitation } from '../../mcp/elicitation/messages.ts'
 import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } from './messages.ts'
 import type { Aim, PermissionAnswer, PermissionsParts } from './server.ts'
@@ -40,7 +41,7 @@ export interface Rights {
 }
 
 /** Who asks, and what holds where the runtime itself does. */
-type Judged = Asker & Partial<Pick<Exchange, 'isCompensation' | 'capturedScopes'>>
+type Judged = Asker & Partial<Pick<Exchange, 'get'>>
 
 export interface Judgement {
   readonly decision: Decision
@@ -71,14 +72,14 @@ export function createRights(parts: PermissionsParts): Rights {
       const owner = await ownerOf(exchange)
       const found = await sessions.find(owner, presentedIn(exchange.meta))
       if (found === undefined || !(await (await parts.grants()).use([{ ...found, binding: undefined }]))) return
-      exchange.admission = admissionOf(sessions, exchange, found.grant)
+      exchange.set(admission, admissionOf(sessions, exchange, found.grant))
     },
     judge: async (asker, aim) => (await judge(asker, aim, {})).decision,
     run: async (exchange, aim, next, then) => {
       await admit(parts, judge, exchange, aim)
       const result = await next()
       // What has become a task is judged when the task ends.
-      if (exchange.outlet === undefined) await confirmStill(exchange, then() ?? aim)
+      if (!exchange.detached) await confirmStill(exchange, then() ?? aim)
       return result
     },
     check: async exchange => {
@@ -121,7 +122,8 @@ async function judged(
       admission: undefined,
     }
   }
-  if (exchange.isCompensation) return judgedThen(exchange, aim, needs, parts.grant !== undefined)
+  const undo = exchange.get?.(compensation)
+  if (undo !== undefined) return judgedThen(exchange.caller, undo.scopes, aim, needs, parts.grant !== undefined)
   const trusted = isTrusted(exchange.caller) && parts.grant === undefined
   if (trusted && token === undefined)
     return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], admission: undefined }
@@ -147,7 +149,13 @@ async function judged(
 }
 
 /** What takes back a step is held to what was allowed when that was made: what was taken away or forbidden since has no say. */
-function judgedThen({ caller, capturedScopes }: Judged, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
+function judgedThen(
+  caller: Caller,
+  capturedScopes: readonly string[] | undefined,
+  { name }: Aim,
+  needs: readonly string[],
+  granting: boolean,
+): Judgement {
   const trusted = isTrusted(caller) && !granting && capturedScopes === undefined
   const scopes = trusted ? needs : (capturedScopes ?? caller.principal?.scopes ?? [])
   const asked = { action: 'call', resource: name, needs, scopes, narrowed: false, obligations: [], met: [], binding: undefined }
@@ -173,7 +181,7 @@ async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, 
     if (decision.kind === 'allow') {
       // Otherwise it has ended between the look and the use: look again.
       if (uses.length > 0 && !(await (await parts.grants()).use(uses))) continue
-      exchange.admission = judgement.admission
+      exchange.set(admission, judgement.admission)
       return
     }
     if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
@@ -232,10 +240,10 @@ function elevationOf(
   { elevationUrl }: PermissionsParts,
   { caller, engine }: Exchange,
   { name }: Aim,
-  { admission }: Judgement,
+  { admission: admitted }: Judgement,
   { missing }: GrantDenial,
 ): string | undefined {
-  const session = admission === undefined ? undefined : sessionName(admission.owner, admission.id)
+  const session = admitted === undefined ? undefined : sessionName(admitted.owner, admitted.id)
   const url = elevationUrl?.(missing, { tool: name, principal: caller.principal, session })
   if (url === undefined || URL.parse(url)?.protocol === 'https:') return url
   engine.trace('elevation-url-refused', new TypeError('permissions.elevationUrl must give an https address'))

@@ -5,7 +5,7 @@ import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
-import type { Asker, Exchange } from '../../../engine/exchange.ts'
+import { type Asker, carried, type Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import { ownerNamed } from '../../../engine/owner.ts'
@@ -17,6 +17,7 @@ import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Store } from '../../../stores/store.ts'
 import {
   type AuthorizationPort,
+  admission,
   aimingMethods,
   authorizationPort,
   type GrantedRights,
@@ -201,8 +202,10 @@ function grantedRights({ decides, hears, lapses }: PermissionsServer, { engine }
     decides,
     hears,
     lapses,
-    listens: ({ admission }, ended) =>
-      admission && lapses(admission, reason => ended(reason, { [permissionsExtension]: { ended: reason } })),
+    listens: (exchange, ended) => {
+      const admitted = exchange.get(admission)
+      return admitted && lapses(admitted, reason => ended(reason, { [permissionsExtension]: { ended: reason } }))
+    },
     lapsed: (conversation, uris, reason) => {
       const { peer } = conversation
       if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
@@ -225,7 +228,7 @@ function controlOf({ rights }: PermissionsServer): PermissionsControl {
 
 /** What is opened under a grant is, also by a tool that needs none. */
 async function admitByGrant({ rights }: PermissionsServer, exchange: Exchange): Promise<void> {
-  if (exchange.admission === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
+  if (exchange.get(admission) === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
 }
 
 /** Whether a caller may hear of an event, by what it was granted. */
@@ -318,7 +321,7 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
       const aim = aimOf(exchange) as Aim
       const result = await next()
       // What it needs now, or did before it was taken away.
-      if (exchange.outlet !== undefined) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
+      if (exchange.detached) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
       return result
     },
   }
@@ -329,7 +332,7 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
     marked: true,
     when: exchange => presentedIn(exchange.meta) !== undefined && offered() && opens(exchange),
     run: async (exchange, next) => {
-      if (exchange.admission === undefined) await (await rights()).admit(exchange)
+      if (exchange.get(admission) === undefined) await (await rights()).admit(exchange)
       return next()
     },
   }
@@ -362,7 +365,8 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
 }
 
 /** Whether what a request begins is undone or ended later, by what its caller was granted: of calls those that take part in a transaction. */
-function opens({ route, meta, carried }: Exchange): boolean {
-  if (route.method.name !== 'tools/call' || (carried !== undefined && transactionsExtension in carried)) return true
+function opens(exchange: Exchange): boolean {
+  const { route, meta } = exchange
+  if (route.method.name !== 'tools/call' || exchange.get(carried)?.[transactionsExtension] !== undefined) return true
   return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
 }

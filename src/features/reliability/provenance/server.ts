@@ -68,7 +68,7 @@ function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
         const { stamped, unsourced } = await works()
         const made = await stamped(parts, exchange, result)
         // What a task leaves is asked for by another request, past the layer above.
-        return exchange.outlet !== undefined && unknown(exchange) ? unsourced(made) : made
+        return exchange.detached && unknown(exchange) ? unsourced(made) : made
       },
     },
   ]

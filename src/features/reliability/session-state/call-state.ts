@@ -2,7 +2,7 @@
  * The state as one call sees it: read when first touched, changed in a draft, written when the call has succeeded. What a call
  * that fails, asks or is cancelled has written is forgotten with it.
  */
-import type { Exchange } from '../../../engine/exchange.ts'
+import { compensation, completeResult, type Exchange } from '../../../engine/exchange.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { StatePlace, StateRuntime } from './runtime.ts'
@@ -76,12 +76,12 @@ export class CallState {
       const place = await runtime.open(exchange)
       return { runtime, place, draft: { value: place.value, steps: [], changed: false } }
     })
-    exchange.closing = async result => {
+    exchange.set(completeResult, async result => {
       if (isDropped(exchange, result)) return result
       await this.#last
       const { runtime, place, draft } = await opening
       return runtime.close(exchange, place, draft, result)
-    }
+    })
     return opening
   }
 }
@@ -93,12 +93,12 @@ interface Begun {
 }
 
 /** The call has failed, or will be made again with answers, or nobody waits for it any more. */
-function isDropped({ cancelled, asking, isCompensation }: Exchange, result: unknown): boolean {
-  // What takes back a step leaves the state alone: that goes back by itself.
+function isDropped(exchange: Exchange, result: unknown): boolean {
+  // A compensation leaves the state alone: that goes back by itself.
   return (
-    isCompensation ||
-    cancelled ||
-    asking?.pending === true ||
+    exchange.get(compensation) !== undefined ||
+    exchange.cancelled ||
+    exchange.asking?.pending === true ||
     isInputRequired(result) ||
     (isRecord(result) && result['isError'] === true)
   )

@@ -1,4 +1,5 @@
 /** Reading and writing the state of a call, wherever it is kept. Loaded when a handler first touches it. */
+
 import { digestText } from '../../../core/digest.ts'
 import { Feed, type Occurrence } from '../../../core/feed/feed.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
@@ -8,6 +9,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { check, type Op, put, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
+import { unitStep } from '../transactions/messages.ts'
 import type { StateDraft } from './call-state.ts'
 import { conversationKeeper, type Keeper, LargeStates, storeKeeper } from './keepers.ts'
 import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
@@ -217,7 +219,7 @@ class StateWorks implements StateRuntime {
     for (let attempt = 0; attempt < tries; attempt++) {
       const made = await this.#after(exchange, version, value)
       // What the same unit wrote before is undone with it.
-      const { step } = exchange
+      const step = exchange.get(unitStep)
       if (step !== undefined && version.depth > 0 && version.unit !== step.unit) await this.#remember(exchange, version)
       if (await place.keeper?.write(made, mark)) return made
       // Steps can be done again on what others wrote; what was written whole would bury it.
@@ -231,7 +233,8 @@ class StateWorks implements StateRuntime {
   }
 
   /** The version after one; its life begins anew where half of it is over. */
-  async #after({ step }: Exchange, version: StateVersion, value: unknown): Promise<StateVersion> {
+  async #after(exchange: Exchange, version: StateVersion, value: unknown): Promise<StateVersion> {
+    const step = exchange.get(unitStep)
     const { session, depth } = version
     checkSize(value)
     const expires = this.#isAging(version) ? this.#parts.clock.now() + this.#parts.ttlMs : version.expires

@@ -6,7 +6,7 @@ import type { Cancel, Clock } from '../../../core/clock.ts'
 import type { Feed } from '../../../core/feed/feed.ts'
 import type { Ticket } from '../../../core/journal/operation.ts'
 import { problem } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
 import type { Op } from '../../../stores/store.ts'
 import { trim } from '../../../stores/store.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
@@ -183,7 +183,7 @@ export class StreamOperation {
 
   #reads(reader: Reader): Reader {
     const { exchange } = reader
-    exchange.onCallerGone = () => this.#gone(reader)
+    exchange.set(onCallerGone, () => this.#gone(reader))
     const cancelled = (): void => {
       if (this.#reader === reader) this.stop('The caller cancelled it')
     }

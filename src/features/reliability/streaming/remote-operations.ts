@@ -8,7 +8,7 @@ import type { Journal } from '../../../core/journal/journal.ts'
 import { isSettled, type Operation as Recorded } from '../../../core/journal/operation.ts'
 import type { Trace } from '../../../core/log.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
 import type { Store } from '../../../stores/store.ts'
 import { put } from '../../../stores/store.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
@@ -97,7 +97,7 @@ export async function followRemote(parts: RemoteOperationParts): Promise<EndedOp
     say(parts, 'cancelled')
   }
   // It runs elsewhere, and goes on there without us.
-  exchange.onCallerGone = () => ending.abort()
+  exchange.set(onCallerGone, () => ending.abort())
   if (signal.aborted) cancelled()
   else signal.addEventListener('abort', cancelled, { once: true })
   let at = next

@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/clock.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import { ownerKey } from '../../../core/occupancy.ts'
 import { Problem, problem } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { accountOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -69,7 +69,7 @@ class StreamWorks implements StreamingRuntime {
   async run(exchange: Exchange, next: Next): Promise<unknown> {
     const wanted = resumeIn(exchange.meta)
     if (wanted !== undefined) return this.#resume(exchange, wanted.operation_id, wanted.checkpoint_token)
-    const before = exchange.carried?.[streamingExtension]
+    const before = exchange.get(carried)?.[streamingExtension]
     if (before !== undefined) nameOperation(exchange, before)
     this.#attended.add(exchange)
     let result: unknown
@@ -132,7 +132,7 @@ class StreamWorks implements StreamingRuntime {
   /** Undefined where its caller could not come back, or would not know how. */
   async #begin(exchange: Exchange): Promise<StreamOperation | undefined> {
     if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
-    if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.outlet !== undefined) return undefined
+    if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.detached) return undefined
     const [chunkStore, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
     if (!chunkStore.begin(account)) return undefined
     try {
@@ -156,7 +156,7 @@ class StreamWorks implements StreamingRuntime {
       .catch(withoutRoom)
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
-    exchange.carried = { ...exchange.carried, [streamingExtension]: id }
+    carry(exchange, streamingExtension, id)
     const operation = new StreamOperation(
       {
         id,

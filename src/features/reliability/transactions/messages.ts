@@ -1,9 +1,26 @@
 /** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
 
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import { field } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
+
+/** A call that may be undone as a whole, with others. */
+export interface UnitStep {
+  /** Names the unit among all. */
+  readonly unit: string
+  /** Names the step among all. */
+  readonly place: string
+  /**
+   * Keeps what has to be known to undo a write beside the call's own effect. Comes before the write; throws where that is too late.
+   * What several writers say of one step stands side by side, each under names of its own.
+   */
+  wrote(what: object): Promise<void>
+}
+
+/** The step of a unit of work that a call is. */
+export const unitStep = field<UnitStep>()
 
 /** Names a step among all of its owner: as calls that go on carry it, and as what belongs to it is kept. */
 export function stepName(order: number, transaction: string): string {

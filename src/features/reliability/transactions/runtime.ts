@@ -304,7 +304,7 @@ export class TransactionsRuntime {
 }
 
 function isTask({ exchange }: RunningStep): boolean {
-  return exchange.outlet !== undefined
+  return exchange.detached
 }
 
 /** What other processes know of it. */

@@ -8,7 +8,7 @@ import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
@@ -27,6 +27,7 @@ import {
   stepName,
   transactionsExtension,
   transactionsPort,
+  unitStep,
   type WireRolledBack,
   type WireUndo,
 } from './messages.ts'
@@ -227,7 +228,7 @@ function transactionsServer(parts: TransactionsParts): TransactionsServer {
           stage: 'execute',
           methods: [callTool.name],
           marked: true,
-          when: ({ step }) => step !== undefined,
+          when: exchange => exchange.get(unitStep) !== undefined,
           run: async (exchange, next) => (await load()).finish(exchange, next),
         },
       ],
@@ -265,7 +266,8 @@ function undoMeta(name: string, undo: unknown): Readonly<Record<string, unknown>
 }
 
 /** Whether a call takes part in a transaction. Cheap: every call is asked. */
-function takesPart({ meta, carried }: Exchange): boolean {
-  if (carried !== undefined && transactionsExtension in carried) return true
+function takesPart(exchange: Exchange): boolean {
+  const { meta } = exchange
+  if (exchange.get(carried)?.[transactionsExtension] !== undefined) return true
   return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
 }

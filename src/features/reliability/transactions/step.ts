@@ -6,19 +6,22 @@
 import type { Inverse, Step, UnitGrant, UnitStatus } from '../../../core/journal/unit.ts'
 import { type Enrolment, type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
 import { type Problem, problem, problemOf } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
+import { admission } from '../../mcp/authorization/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
+import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { capturedRights } from './captured-rights.ts'
 import {
   stepName,
   transactionsExtension,
+  unitStep,
   type WireCommitted,
   type WireCompensation,
   type WireRolledBack,
@@ -87,9 +90,9 @@ async function enrolled(
     const { transaction } = wish
     // One that goes on has the id with which it began.
     exchange.correlation = enrolment.step.correlation ?? exchange.correlation
-    exchange.carried = { ...exchange.carried, [transactionsExtension]: stepName(order, transaction) }
+    carry(exchange, transactionsExtension, stepName(order, transaction))
     const unit = `${owner}/${transaction}/${enrolment.begunAt}`
-    exchange.step = { unit, place: `${unit}/${order}`, wrote: what => enrolment.wrote(what) }
+    exchange.set(unitStep, { unit, place: `${unit}/${order}`, wrote: what => enrolment.wrote(what) })
     const ended = runtime.begun(owner, transaction, order, exchange)
     const run: Enrolled = { runtime, owner, transaction, enrolment, exchange, ended }
     entered.set(exchange, run)
@@ -99,15 +102,14 @@ async function enrolled(
       runtime.trace('step-failed', { transaction, step: id, error, correlationId: exchange.correlation })
       throw error
     } finally {
-      if (exchange.outlet === undefined) ended(exchange.workAfterAnswer)
+      if (!exchange.detached) ended(exchange.get(workAfterAnswer))
     }
   } finally {
     // What goes on as a task goes on here.
-    if (exchange.outlet === undefined || exchange.workAfterAnswer === undefined) runners.release()
-    else {
-      const release = (): void => runners.release()
-      exchange.workAfterAnswer.then(release, release)
-    }
+    const work = exchange.get(workAfterAnswer)
+    const release = (): void => runners.release()
+    if (exchange.detached && work !== undefined) work.then(release, release)
+    else release()
   }
 }
 
@@ -129,15 +131,16 @@ async function enrol(
     target: name,
     key: key ?? '',
     inverse: undo === undefined ? undefined : inverseOf(undo, argumentsOf(exchange), key),
-    authority: capturedRights(exchange.caller, await exchange.admission?.scopes()),
+    authority: capturedRights(exchange.caller, await exchange.get(admission)?.scopes()),
     grant: grantOf(exchange),
     correlation: exchange.correlation,
   })
 }
 
 /** What let it in, as it is kept with its unit. */
-export function grantOf({ admission }: Exchange): UnitGrant | undefined {
-  return admission && { id: admission.id, expires: admission.expires }
+export function grantOf(exchange: Exchange): UnitGrant | undefined {
+  const admitted = exchange.get(admission)
+  return admitted && { id: admitted.id, expires: admitted.expires }
 }
 
 async function settled(run: Enrolled, next: Next): Promise<unknown> {
@@ -152,7 +155,7 @@ async function settled(run: Enrolled, next: Next): Promise<unknown> {
     throw error
   }
   if (exchange.asking?.pending === true || isInputRequired(result)) return result
-  if (exchange.outlet === undefined) return concluded(run, result)
+  if (!exchange.detached) return concluded(run, result)
   await detached(run)
   return stamped(exchange, transaction, enrolment.step, result, 'indeterminate')
 }
@@ -164,14 +167,14 @@ export async function finishStep(exchange: Exchange, next: Next): Promise<unknow
   try {
     result = (await next()) as FailedResult
   } catch (error) {
-    if (run !== undefined && exchange.outlet !== undefined && entered.delete(exchange)) {
+    if (run !== undefined && exchange.detached && entered.delete(exchange)) {
       await broken(run, error)
       run.ended()
     }
     throw error
   }
-  if (run === undefined || exchange.outlet === undefined || !entered.delete(exchange)) return result
-  const work = exchange.workAfterAnswer
+  if (run === undefined || !exchange.detached || !entered.delete(exchange)) return result
+  const work = exchange.get(workAfterAnswer)
   try {
     return await concluded(run, result)
   } finally {
@@ -191,7 +194,7 @@ async function detached(run: Enrolled): Promise<void> {
     run.ended()
   }
   const over = (): Promise<void> => unentered().catch(error => runtime.trace('step-failed', { step: enrolment.step.id, error }))
-  exchange.workAfterAnswer?.then(over, over)
+  exchange.get(workAfterAnswer)?.then(over, over)
 }
 
 /** It failed, before its handler did anything or after it had done its work. */
@@ -271,8 +274,8 @@ function stamped(
   return { ...result, _meta: { ...result._meta, [transactionsExtension]: stamp } }
 }
 
-function keyOf({ carried }: Exchange): string | undefined {
-  return carried?.[idempotencyExtension]
+function keyOf(exchange: Exchange): string | undefined {
+  return exchange.get(carried)?.[idempotencyExtension]
 }
 
 function argumentsOf({ params }: Exchange): Params {

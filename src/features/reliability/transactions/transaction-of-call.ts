@@ -1,5 +1,5 @@
 /** The transaction that a call takes part in: as its `_meta` says, or sealed in the state of a call that goes on. They must agree. */
-import type { Exchange } from '../../../engine/exchange.ts'
+import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { idPattern, idRule, transactionsExtension } from './messages.ts'
@@ -12,8 +12,9 @@ export interface TransactionOfCall {
 }
 
 /** Throws where it cannot be read, or says two things. */
-export function transactionOf({ meta, carried }: Exchange): TransactionOfCall {
-  const [order, ...rest] = carried?.[transactionsExtension]?.split(' ') ?? []
+export function transactionOf(exchange: Exchange): TransactionOfCall {
+  const { meta } = exchange
+  const [order, ...rest] = exchange.get(carried)?.[transactionsExtension]?.split(' ') ?? []
   const said = meta !== undefined && Object.hasOwn(meta, transactionsExtension) ? meta[transactionsExtension] : undefined
   if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }
   if (!isRecord(said)) throw invalid(`params._meta["${transactionsExtension}"] must be an object with transaction_id`)
