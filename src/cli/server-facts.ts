@@ -1,7 +1,7 @@
 /** All that can be known of a server without calling anything of it. */
 import { type Client, type ConnectOptions, connect, type Manifest, type RevisionId } from '../client/index.ts'
-import type { LiveHandlers } from '../client/live-handlers.ts'
 import { why } from '../core/suggestion.ts'
+import type { LiveHandlers } from '../features/live/client-api.ts'
 import { liveExtension, mcplName } from '../features/live/feature-sets/messages.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import { manifestExtension } from '../features/reliability/manifest/messages.ts'

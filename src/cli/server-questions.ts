@@ -2,7 +2,7 @@
  * What a server asks while it works: forms, pages, a yes to a call, a price. Answered in the terminal, by `--yes` and `--answer`, or
  * declined; and what was declined is told by its name, with what would have answered it.
  */
-import type { ConnectOptions } from '../client/options.ts'
+import type { ConnectOptions } from '../client/api.ts'
 import type { ElicitResult, ElicitValue } from '../features/mcp/elicitation/messages.ts'
 import { missingArguments, readArguments } from './arguments.ts'
 import type { Io } from './io.ts'

@@ -1,7 +1,7 @@
 /** What a verb is about, by the words that name it: an address, a program, a file, a package, or a name in a config file. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { ConnectOptions } from '../client/options.ts'
+import type { ConnectOptions } from '../client/api.ts'
 import type { Command, Target } from '../client/target.ts'
 import { nearest } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'

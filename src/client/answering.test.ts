@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { type Frame, modernServer, type Script, sessionServer } from '../../test/client/scripted-server.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 async function open(options: ConnectOptions, version: RevisionId = '2025-11-25', script: Script = {}) {
   const server = sessionServer(script, {}, version)

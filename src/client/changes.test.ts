@@ -10,8 +10,8 @@ import {
   silence,
 } from '../../test/client/scripted-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 const idKey = 'io.modelcontextprotocol/subscriptionId'
 const over = { done: true, value: undefined }

@@ -1,16 +1,19 @@
 /** `Client`: the features' members, for one server, and what belongs to the connection itself. */
 import type { Schema } from '../core/schema/index.ts'
+import type { Method } from '../engine/method.ts'
+import type { LiveConnection } from '../features/live/client-api.ts'
 import { clientResourcesPort } from '../features/mcp/resources/messages.ts'
 import type { ToolCaller } from '../features/mcp/tools/call.ts'
 import { toolCallerOf } from '../features/mcp/tools/client.ts'
 import { clientToolsPort } from '../features/mcp/tools/messages.ts'
+import { readOutput } from '../features/mcp/tools/outcome.ts'
+import { classify } from '../features/reliability/problem/classify.ts'
 import { problemsPort } from '../features/reliability/problem/messages.ts'
 import { statesPort } from '../features/reliability/session-state/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import type { CallToolOptions, ClientFeatureMembers, ToolOutcome } from './api.ts'
 import type { ClientOwnKit } from './kit.ts'
-import type { LiveConnection } from './live-handlers.ts'
 import type { ReadReferenceOptions } from './references.ts'
 import type { ClientMiddleware, Session } from './session.ts'
 import { type Chunked, type StreamToolOptions, ToolStream } from './tool-stream.ts'
@@ -93,7 +96,17 @@ export class Client extends WithFeatures {
     const call = (wanted: CallToolOptions, resumed: boolean, mayRepeat: () => boolean): Promise<ToolOutcome> =>
       tools.call(name, args, wanted, { resumed, mayRepeat, rawProgress: true }) as Promise<ToolOutcome>
     const open = (): boolean => !this.#session.opened.conversation.ended
-    return new ToolStream({ clock: this.#kit.clock, tool: name, open, call }, options)
+    return new ToolStream(
+      {
+        clock: this.#kit.clock,
+        tool: name,
+        open,
+        call,
+        read: (schema, data) => readOutput(schema, name, data),
+        mayPass: error => classify(error).retryable,
+      },
+      options,
+    )
   }
 
   /**
@@ -102,16 +115,20 @@ export class Client extends WithFeatures {
    */
   transaction(options: TransactionOptions = {}): Promise<Transaction> {
     const kit = this.#kit
-    return Transaction.begin(
-      {
-        session: this.#session,
-        problems: kit.port(problemsPort),
-        send: kit.sendPlain,
-        states: kit.port(statesPort),
-        call: (name, args, more) => this.callTool(name, args, more),
-      },
-      options,
-    )
+    const session = this.#session
+    const request = <P, R>(method: Method<P, R>, params: P): Promise<R> => session.request(method, params, kit.sendPlain)
+    const repeat = async <P, R>(method: Method<P, R>, params: P): Promise<R> => {
+      const answered = await kit.port(problemsPort).retry({
+        tool: method.name,
+        attempt: async () => ({ told: await request(method, params), problem: undefined }),
+        harmless: () => true,
+        open: () => !session.opened.conversation.ended,
+        signal: kit.sendPlain.signal,
+      })
+      return answered.told
+    }
+    const call = (name: string, args: Params | undefined, more: CallToolOptions) => this.callTool(name, args, more)
+    return Transaction.begin({ session, request, repeat, states: kit.port(statesPort), call }, options)
   }
 
   /**

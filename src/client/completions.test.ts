@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type Frame, modernServer, Refusal, type Script, silence } from '../../test/client/scripted-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 /** Completes by doubling. */
 const doubling: Script = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { modernServer, type Script, said, sessionServer, silence } from '../../test/client/scripted-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 /** A client on a clock of its own, and a way to let it hear what is on its way before time moves. */
 async function open(script: Script, options: ConnectOptions = {}) {

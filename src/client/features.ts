@@ -33,7 +33,7 @@ import { recommendationsClient } from '../features/reliability/recommendations/c
 import { stateClient } from '../features/reliability/session-state/client.ts'
 import { streamingClient } from '../features/reliability/streaming/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
-import type { ConnectOptions } from './options.ts'
+import type { ConnectOptions } from './api.ts'
 
 /** A feature as `connect` sets it up. */
 export type ConnectFeature = Pick<ClientFeature<object, unknown, ConnectOptions>, 'name' | 'provides' | 'options' | 'setup'>
@@ -76,6 +76,6 @@ export const clientFeatures: readonly ConnectFeature[] = [...answering, ...commo
 /** The features of one client. Most clients answer for themselves and are no hosts of MCP Live: what they do not use is not loaded. */
 export async function featuresFor({ relay, live }: ConnectOptions): Promise<readonly ConnectFeature[]> {
   const asked = relay === undefined ? answering : [(await import('./relaying.ts')).relayingClient as ConnectFeature]
-  const lively = live === undefined ? [] : [(await import('./live-client.ts')).liveClient as ConnectFeature]
+  const lively = live === undefined ? [] : [(await import('../features/live/client.ts')).liveClient as ConnectFeature]
   return [...asked, ...common, ...lively]
 }

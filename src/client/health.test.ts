@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { discovery, modernServer, Refusal, type Script, sessionServer, silence } from '../../test/client/scripted-server.ts'
 import { cleanUp, json, serve } from '../../test/transports/http-test-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 afterEach(cleanUp)
 

@@ -10,9 +10,9 @@ import {
 } from '../../test/client/scripted-server.ts'
 import { afterTest, cleanUp, events, json, serve } from '../../test/transports/http-test-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 afterEach(cleanUp)
 

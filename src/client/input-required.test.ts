@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Answer, type Frame, modernServer, type Script, said } from '../../test/client/scripted-server.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 const form = (message: string, more: Frame = {}): Frame => {
   return { method: 'elicitation/create', params: { message, requestedSchema: { type: 'object', properties: {} }, ...more } }

@@ -14,8 +14,8 @@ import type { Engine } from '../engine/engine.ts'
 import { Ports } from '../engine/ports.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
+import type { ConnectOptions } from './api.ts'
 import type { ConnectFeature } from './features.ts'
-import type { ConnectOptions } from './options.ts'
 
 /** A kit, and what the client itself needs of what it is made of. */
 export interface ClientOwnKit extends ClientKit {

@@ -3,9 +3,9 @@ import { type Frame, modernServer, Refusal, type Script, sessionServer, toolList
 import { createServer } from '../server/index.ts'
 import { fakeClock } from '../testing/clock.ts'
 import { connectInMemory } from '../testing/connect.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 async function open(script: Script, options: ConnectOptions = {}) {
   const server = modernServer(script, { tools: { listChanged: true } })

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
 import { sessionServer } from '../../test/client/session-server.ts'
 import { afterTest, cleanUp } from '../../test/transports/http-test-server.ts'
+import type { LiveHandlers } from '../features/live/client-api.ts'
 import { connect } from './connect.ts'
-import type { LiveHandlers } from './live-handlers.ts'
 
 afterEach(cleanUp)
 

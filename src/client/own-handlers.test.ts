@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { RevisionId } from '../revisions/index.ts'
 import { createServer } from '../server/index.ts'
 import { connectInMemory } from '../testing/connect.ts'
-import type { ConnectOptions } from './options.ts'
+import type { ConnectOptions } from './api.ts'
 
 const server = createServer({ name: 'asking', version: '1.0.0', log: 'silent' })
 const form = z.object({ age: z.number() })

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { discovery, hello } from '../../test/client/scripted-server.ts'
 import { cleanUp, events, json, type Seen, serve, type TestServer } from '../../test/transports/http-test-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 afterEach(cleanUp)
 

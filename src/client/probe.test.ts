@@ -9,8 +9,8 @@ import {
   silence,
 } from '../../test/client/scripted-server.ts'
 import { fakeClock } from '../testing/clock.ts'
+import type { ConnectOptions } from './api.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 /** What a client does first: the methods that a server has heard, with the versions they name. */
 async function opening(script: Script, options: ConnectOptions = {}) {

@@ -4,9 +4,9 @@ import { RawPeer } from '../../test/tasks/raw-peer.ts'
 import { afterTest, cleanUp } from '../../test/transports/http-test-server.ts'
 import { createServer } from '../server/index.ts'
 import { connectInMemory, memoryPair, type PassedFrame } from '../testing/index.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 afterEach(cleanUp)
 

@@ -3,9 +3,9 @@ import { type SessionServer, sessionServer } from '../../test/client/session-ser
 import { afterTest, cleanUp, hastyClock } from '../../test/transports/http-test-server.ts'
 import { createServer } from '../server/index.ts'
 import { httpClientConnection } from '../transports/http/client.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 afterEach(cleanUp)
 

@@ -4,9 +4,9 @@ import { discovery, said } from '../../test/client/scripted-server.ts'
 import { type Posted, type SessionServer, sessionServer } from '../../test/client/session-server.ts'
 import { afterTest, cleanUp, json, serve } from '../../test/transports/http-test-server.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 afterEach(cleanUp)
 

@@ -12,9 +12,9 @@ import {
 } from '../../test/client/scripted-server.ts'
 import { jsonSchema } from '../core/schema/index.ts'
 import { McpError } from '../jsonrpc/error.ts'
+import type { ConnectOptions } from './api.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 
 async function open(script: Script, options: ConnectOptions = {}) {
   const server = modernServer(script)

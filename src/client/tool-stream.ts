@@ -6,13 +6,14 @@ import type { Clock } from '../core/clock.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import { backoffMs, pause } from '../engine/backoff.ts'
 import type { Progress } from '../engine/calls.ts'
-import { readOutput } from '../features/mcp/tools/outcome.ts'
-import { classify } from '../features/reliability/problem/classify.ts'
 import { type Checkpoint, chunkIn, metaIn, resumeMeta, toldProgress } from '../features/reliability/streaming/client.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 
+export type { Checkpoint }
+
+/** How a call of `streamTool` is made: as of `callTool`, and what its chunks are. */
 export interface StreamToolOptions<S extends Schema = Schema, C extends Schema = Schema> extends CallToolOptions<S> {
   /** What each chunk must be; types them. */
   readonly chunk?: C
@@ -27,6 +28,10 @@ interface StreamCaller {
   readonly call: (options: CallToolOptions, again: boolean, mayRepeat: () => boolean) => Promise<ToolOutcome>
   /** Whether there is still somebody to send it to. */
   readonly open: () => boolean
+  /** Holds a chunk against its schema. */
+  readonly read: (schema: Schema, data: unknown) => Promise<unknown>
+  /** Whether somebody between us and the server refused, for a while. */
+  readonly mayPass: (error: unknown) => boolean
 }
 
 /** What a schema says of a value; without one nothing is known of it. */
@@ -37,6 +42,7 @@ const mostWaiting = 16 * 1024 * 1024
 /** Attempts in a row that brought no chunk. */
 const mostFailures = 6
 
+/** A call of a tool whose result is read while it forms; made by `mcp.streamTool`. */
 export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
   /** What came of the call, complete in itself. */
   readonly result: Promise<ToolOutcome<T>>
@@ -102,11 +108,11 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
 
   async #read(data: unknown): Promise<C> {
     const { chunk } = this.#options
-    return (chunk === undefined ? data : await readOutput(chunk, this.#caller.tool, data)) as C
+    return (chunk === undefined ? data : await this.#caller.read(chunk, data)) as C
   }
 
   async #run(): Promise<ToolOutcome> {
-    const { clock, call, open } = this.#caller
+    const { clock, call, open, mayPass } = this.#caller
     for (let failures = 0; ; ) {
       const before = this.#next
       try {
@@ -117,7 +123,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
       } catch (error) {
         failures = this.#next > before ? 0 : failures + 1
         if (this.#checkpoint === undefined || this.#signal.aborted || !open()) throw error
-        if (failures > mostFailures || !isCutOff(error)) throw error
+        if (failures > mostFailures || !isCutOff(error, mayPass)) throw error
         await pause(clock, failures === 0 ? 0 : backoffMs(failures), this.#signal)
         this.#signal.throwIfAborted()
       }
@@ -169,9 +175,9 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
 }
 
 /** The line broke, or somebody between did; the server itself has not spoken. */
-function isCutOff(error: unknown): boolean {
+function isCutOff(error: unknown, mayPass: StreamCaller['mayPass']): boolean {
   if (error instanceof McpError && error.kind === 'timeout') return false
-  return error instanceof ConnectionError || classify(error).retryable
+  return error instanceof ConnectionError || mayPass(error)
 }
 
 function tooSlow(tool: string): McpError {

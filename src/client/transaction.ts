@@ -2,9 +2,7 @@
 import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
-import type { SendOptions } from '../engine/calls.ts'
 import type { Method } from '../engine/method.ts'
-import type { ClientProblems } from '../features/reliability/problem/messages.ts'
 import type { ClientStates } from '../features/reliability/session-state/messages.ts'
 import {
   knowsTransactions,
@@ -23,6 +21,9 @@ import type { Params } from '../jsonrpc/message.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Session } from './session.ts'
 
+export type { TransactionReport }
+
+/** How a transaction is begun. */
 export interface TransactionOptions {
   /** Default: one of the client's own making. */
   readonly id?: string
@@ -34,6 +35,7 @@ export interface TransactionOptions {
   readonly irreversible?: boolean
 }
 
+/** How a step of a transaction is made: as a call of `callTool`. */
 export interface StepOptions<S extends Schema = Schema> extends CallToolOptions<S> {
   /** Names the step in reports. Default: its number. */
   readonly step?: string
@@ -41,12 +43,14 @@ export interface StepOptions<S extends Schema = Schema> extends CallToolOptions<
 
 interface TransactionParts {
   readonly session: Session
-  readonly problems: ClientProblems
-  readonly send: SendOptions
+  readonly request: <P extends Params, R>(method: Method<P, R>, params: P) => Promise<R>
+  /** For requests that do and say the same when they are sent twice: sent again where the failure may pass. */
+  readonly repeat: <P extends Params, R>(method: Method<P, R>, params: P) => Promise<R>
   readonly states: ClientStates
   readonly call: (name: string, args: Params | undefined, options: CallToolOptions) => Promise<ToolOutcome>
 }
 
+/** Calls of tools that stay together or are taken back together; made by `mcp.transaction`. */
 export class Transaction {
   readonly id: string
   readonly #parts: TransactionParts
@@ -67,16 +71,12 @@ export class Transaction {
         suggestion: 'Use saga(), which takes back step by step what was done on any server',
       })
     const seconds = timeout === undefined ? undefined : Math.max(1, Math.ceil(toMilliseconds(timeout, 'timeout') / 1000))
-    const begun = await parts.session.request(
-      beginTransaction,
-      {
-        transaction_id: id,
-        ...(description === undefined ? {} : { description }),
-        ...(seconds === undefined ? {} : { timeout_seconds: seconds }),
-        ...(irreversible === undefined ? {} : { no_compensation: irreversible }),
-      },
-      parts.send,
-    )
+    const begun = await parts.request(beginTransaction, {
+      transaction_id: id,
+      ...(description === undefined ? {} : { description }),
+      ...(seconds === undefined ? {} : { timeout_seconds: seconds }),
+      ...(irreversible === undefined ? {} : { no_compensation: irreversible }),
+    })
     // A server that does not know us may have completed it to one that nobody can guess.
     return new Transaction(begun.transaction_id, parts)
   }
@@ -141,19 +141,7 @@ export class Transaction {
     return this.#ending
   }
 
-  /** Asked twice, all of these do and say the same. */
-  async #ask(method: Method<{ transaction_id: string }, WireTransaction>, more: Params = {}): Promise<WireTransaction> {
-    const { session, problems, send } = this.#parts
-    const answered = await problems.retry({
-      tool: method.name,
-      attempt: async () => ({
-        told: await session.request(method, { transaction_id: this.id, ...more }, send),
-        problem: undefined,
-      }),
-      harmless: () => true,
-      open: () => !session.opened.conversation.ended,
-      signal: send.signal,
-    })
-    return answered.told
+  #ask(method: Method<{ transaction_id: string }, WireTransaction>, more: Params = {}): Promise<WireTransaction> {
+    return this.#parts.repeat(method, { transaction_id: this.id, ...more })
   }
 }

@@ -9,7 +9,7 @@ import { stateExtension } from '../features/reliability/session-state/messages.t
 import type { Awaitable } from '../jsonrpc/message.ts'
 import { revisions } from '../revisions/index.ts'
 import { version } from '../revisions/revision.ts'
-import type { Context } from '../server/context.ts'
+import type { Context } from '../server/api.ts'
 import type { ServerOptions } from '../server/options.ts'
 import { createServer, type Server } from '../server/server.ts'
 import type { Store } from '../stores/store.ts'

@@ -1,7 +1,8 @@
 /** What a connection to one server is made with: who answers it when it pushes, thinks, wants more, reports, or asks. */
-import type { LiveHandlers } from '../client/live-handlers.ts'
-import type { ConnectOptions } from '../client/options.ts'
+
+import type { ConnectOptions } from '../client/api.ts'
 import { type Why, why } from '../core/suggestion.ts'
+import type { LiveHandlers } from '../features/live/client-api.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { ConnectOptions } from '../client/options.ts'
+import type { ConnectOptions } from '../client/api.ts'
 import { type Clock, realClock } from '../core/clock.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'

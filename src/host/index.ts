@@ -1,9 +1,9 @@
 /** For host authors: many servers, one agent, and a reason for everything it does. */
 import '../core/required-node.ts'
 
-export type { LiveBlock, LiveConnection, SetUse } from '../client/live-handlers.ts'
 export type { AuditVerdict } from '../core/audit/audit.ts'
 export { type Why, whyText } from '../core/suggestion.ts'
+export type { LiveBlock, LiveConnection, SetUse } from '../features/live/client-api.ts'
 export type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 export type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
 export type { Covers, GrantFor, Kept, WiderAnswer } from '../policy/approvals/approvals.ts'

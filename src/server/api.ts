@@ -1,46 +1,59 @@
 /** What an author can do with a server: what each feature adds, joined. One line a feature. */
 import type { InferInput, InferOutput, Schema } from '../core/schema/index.ts'
+import type { CallContext } from '../engine/context.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Registration } from '../engine/server-feature.ts'
+import type { LiveMembers } from '../features/live/context.ts'
 import type { LiveApi, LiveServerOptions } from '../features/live/server.ts'
 import type { FeatureSetOf } from '../features/live/sets.ts'
+import type { ElicitationContext } from '../features/mcp/elicitation/server.ts'
 import type { OfferingOptions } from '../features/mcp/lifecycle/messages.ts'
 import type { LifecycleServerOptions } from '../features/mcp/lifecycle/server.ts'
+import type { LoggingContext } from '../features/mcp/logging/server.ts'
+import type { ListPromptsResult } from '../features/mcp/prompts/messages.ts'
 import type { ArgumentFacts, ArgumentsOf, PromptFacts, PromptOutput } from '../features/mcp/prompts/server.ts'
 import type { ResourceFacts } from '../features/mcp/resources/entry.ts'
+import type { ListResourcesResult, ListResourceTemplatesResult } from '../features/mcp/resources/messages.ts'
 import type { ResourceOutput } from '../features/mcp/resources/server.ts'
 import type { TemplateVariables, VariableName } from '../features/mcp/resources/template.ts'
-import type { ToolFacts } from '../features/mcp/tools/messages.ts'
+import type { RootsContext } from '../features/mcp/roots/server.ts'
+import type { SamplingContext } from '../features/mcp/sampling/server.ts'
+import type { TasksContext } from '../features/mcp/tasks/server.ts'
+import type { ListToolsResult, ToolFacts } from '../features/mcp/tools/messages.ts'
 import type { Reply } from '../features/mcp/tools/result.ts'
 import type { Confirmable } from '../features/reliability/confirmation/facts.ts'
-import type { ConfirmationApi } from '../features/reliability/confirmation/server.ts'
+import type { ConfirmationApi, ConfirmationContext } from '../features/reliability/confirmation/server.ts'
 import type { Priced } from '../features/reliability/cost/facts.ts'
-import type { BudgetsApi, CostServerOptions } from '../features/reliability/cost/server.ts'
-import type { ImporterApi, ImporterFacts, ReferencesServerOptions } from '../features/reliability/data-references/context.ts'
+import type { BudgetsApi, CostContext, CostServerOptions } from '../features/reliability/cost/server.ts'
+import type {
+  ImporterApi,
+  ImporterFacts,
+  ReferencesContext,
+  ReferencesServerOptions,
+} from '../features/reliability/data-references/context.ts'
 import type { DavioeServerOptions } from '../features/reliability/davioe/profile.ts'
 import type { EventsApi, EventsServerOptions } from '../features/reliability/events/offering.ts'
 import type { FacadeServerOptions } from '../features/reliability/facade/server.ts'
-import type { IdempotencyServerOptions } from '../features/reliability/idempotency/server.ts'
-import type { IntentServerOptions } from '../features/reliability/intent/server.ts'
+import type { IdempotencyContext, IdempotencyServerOptions } from '../features/reliability/idempotency/server.ts'
+import type { IntentContext, IntentServerOptions } from '../features/reliability/intent/server.ts'
 import type { ManifestServerOptions, Paginated } from '../features/reliability/manifest/server.ts'
 import type { WithMedia } from '../features/reliability/media/server.ts'
 import type { PermissionsApi, PermissionsServerOptions, Scoped } from '../features/reliability/permissions/server.ts'
 import type { Sourced } from '../features/reliability/provenance/server.ts'
 import type { RecommendationsServerOptions } from '../features/reliability/recommendations/server.ts'
-import type { StateServerOptions, StatesApi } from '../features/reliability/session-state/server.ts'
-import type { StreamingServerOptions } from '../features/reliability/streaming/server.ts'
+import type { StateContext, StateServerOptions, StatesApi } from '../features/reliability/session-state/server.ts'
+import type { ProgressContext, StreamingServerOptions } from '../features/reliability/streaming/server.ts'
 import type { TransactionsApi, TransactionsServerOptions } from '../features/reliability/transactions/server.ts'
 import type { UndoFacts } from '../features/reliability/transactions/undo.ts'
 import type { Door } from '../jsonrpc/connection.ts'
-import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../jsonrpc/message.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
-import type { Context, LiveContext } from './context.ts'
 import type { AuditControl } from './kit.ts'
-import type { ServerMiddleware } from './middleware.ts'
 import type { FetchOptions, ServeHttpOptions } from './serve.ts'
 
 export type { RateOptions } from '../features/reliability/cost/rates.ts'
+export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 
 /** What the features let an author say of a server. */
 export interface FeatureOptions
@@ -169,3 +182,77 @@ export interface Server
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
+
+// What a handler gets beside its arguments: the engine's context and what each feature adds to it.
+
+/** The author's view of a call. */
+export interface Context
+  extends CallContext,
+    ElicitationContext,
+    LoggingContext,
+    RootsContext,
+    SamplingContext,
+    TasksContext,
+    ConfirmationContext,
+    CostContext,
+    ReferencesContext,
+    IdempotencyContext,
+    IntentContext,
+    StateContext,
+    ProgressContext {}
+
+/** The author's view of a call of a tool that belongs to a feature set. */
+export interface LiveContext extends Context, LiveMembers {}
+
+// Middleware around every request.
+
+/** What comes of the requests that a server answers, by their canonical names. Lists are the same on every wire. */
+export interface ServerResults {
+  'tools/list': ListToolsResult
+  'tools/call': unknown
+  'prompts/list': ListPromptsResult
+  'prompts/get': unknown
+  'resources/list': ListResourcesResult
+  'resources/templates/list': ListResourceTemplatesResult
+  'resources/read': unknown
+  'resources/subscribe': unknown
+  'resources/unsubscribe': unknown
+  'completion/complete': unknown
+  'subscriptions/listen': unknown
+  'logging/setLevel': unknown
+  'tasks/get': unknown
+  'tasks/list': unknown
+  'tasks/update': unknown
+  'tasks/result': unknown
+  'tasks/cancel': unknown
+  'tasks/input_response': unknown
+  initialize: unknown
+  'server/discover': unknown
+  ping: unknown
+  shutdown: unknown
+}
+
+/** One incoming request, as middleware sees it. */
+export type ServerCall = { [M in keyof ServerResults]: CallOf<M> }[keyof ServerResults]
+
+interface CallOf<M extends keyof ServerResults> {
+  /** The canonical name of the method, whatever the wire calls it. */
+  readonly method: M
+  readonly params: Params
+  readonly context: Context
+}
+
+/**
+ * Calls `next` with the call (or a changed one) to go on, and may change what comes of it.
+ *
+ * @example
+ * server.use(async (call, next) => {
+ *   if (call.method !== 'tools/list') return next(call)
+ *   const page = await next(call)
+ *   return { ...page, tools: page.tools.filter(({ name }) => mayCall(call.context.principal, name)) }
+ * })
+ */
+export type ServerMiddleware = (
+  call: ServerCall,
+  next: <C extends ServerCall>(call: C) => Promise<ServerResults[C['method']]>,
+) => Awaitable<unknown>

@@ -1,7 +1,6 @@
 /** Mounts a server in an Express app: `app.all('/mcp', mcp(server))`, before or after a JSON body parser. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { nodeHandler } from './node-handler.ts'
-import type { NodeRequest, NodeResponse } from './node-objects.ts'
+import { type NodeRequest, type NodeResponse, nodeHandler } from './node-handler.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 

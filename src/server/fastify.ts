@@ -1,12 +1,12 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { shownBeside } from './documents.ts'
-import { nodeHandler } from './node-handler.ts'
-import type { NodeRequest, NodeResponse } from './node-objects.ts'
-import type { FetchOptions } from './serve.ts'
+import { type NodeRequest, type NodeResponse, nodeHandler } from './node-handler.ts'
+import { type FetchOptions, shownBeside } from './serve.ts'
 import type { Server } from './server.ts'
 
+/** What the plugin is registered with. */
 export interface McpPluginOptions extends FetchOptions {
+  /** The server to mount. */
   readonly server: Server
   /** Default /mcp. */
   readonly path?: string

@@ -50,7 +50,6 @@ export type { Imported, ReferencesOptions } from '../features/reliability/data-r
 export type { EventHandle, EventOptions } from '../features/reliability/events/offering.ts'
 export type { EventsServerOptions as EventsOptions } from '../features/reliability/events/server.ts'
 export type { IntendedCall } from '../features/reliability/intent/server.ts'
-export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 export { type MediaValue, readMedia } from '../features/reliability/media/read.ts'
 export type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
 export { cite } from '../features/reliability/provenance/cite.ts'
@@ -62,10 +61,18 @@ export { McpError } from '../jsonrpc/error.ts'
 export type { Icon, Implementation, RevisionId } from '../revisions/index.ts'
 export type { FetchHandler } from '../transports/http/fetch.ts'
 export type { Listening } from '../transports/http/listening.ts'
-export type { FeatureSet, ImporterOptions, PromptOptions, ResourceOptions } from './api.ts'
+export type {
+  Context,
+  FeatureSet,
+  ImporterOptions,
+  LiveContext,
+  PromptOptions,
+  ResourceOptions,
+  ServerCall,
+  ServerMiddleware,
+  ServerResults,
+} from './api.ts'
 export type { Auth } from './auth.ts'
-export type { Context, LiveContext } from './context.ts'
-export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { AuditOptions, ServerOptions } from './options.ts'
 
 export type { FetchOptions, ServeHttpOptions } from './serve.ts'

@@ -4,13 +4,13 @@ import type { Authorizer } from '../core/credentials.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'
+import type { Downloads, OwnDocument } from '../transports/http/document.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { UpgradeHandler } from '../transports/http/listen.ts'
 import type { Listening, ListenOptions } from '../transports/http/listening.ts'
 import { checkNames, type GuardNames, isLoopbackHost } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
-import { shownBeside } from './documents.ts'
 import { givenLimits } from './options.ts'
 import { openStreams } from './streams.ts'
 
@@ -124,4 +124,23 @@ export function serveFetch(engine: Engine, options: FetchOptions): FetchHandler 
     })
     return (await face)(request, info)
   }
+}
+
+// What a server has to show beside its endpoint, for every way of serving it over HTTP.
+
+/** By engine, for every carrier that is opened later. */
+interface Beside {
+  readonly document?: OwnDocument | undefined
+  readonly downloads?: Downloads | undefined
+}
+
+const none: Beside = {}
+const known = new WeakMap<Engine, Beside>()
+
+export function showBeside(engine: Engine, more: Beside): void {
+  known.set(engine, { ...known.get(engine), ...more })
+}
+
+export function shownBeside(engine: Engine): Beside {
+  return known.get(engine) ?? none
 }

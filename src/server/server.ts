@@ -1,20 +1,21 @@
 /** `createServer`: folds the list of features into one server, and opens it to the world. */
 import type { OptionKind } from '../core/options.ts'
+import type { CallContext } from '../engine/context.ts'
 import { Engine } from '../engine/engine.ts'
+import type { Exchange } from '../engine/exchange.ts'
 import type { InstalledFeature } from '../engine/server-feature.ts'
 import type { Shared } from '../engine/sharing.ts'
+import type { Layer } from '../engine/stages.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import { Spoken } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
-import type { Server } from './api.ts'
-import { showBeside } from './documents.ts'
+import type { Context, Server, ServerCall, ServerMiddleware, ServerResults } from './api.ts'
 import { serverFeatures } from './features.ts'
 import { auditControl, createKit, installServerFeatures, type ServerOwnKit } from './kit.ts'
-import { middlewareLayer } from './middleware.ts'
 import { checkServerOptions, infoOf, type ServerOptions } from './options.ts'
-import { serveFetch, serveHttp, serveStdio } from './serve.ts'
+import { serveFetch, serveHttp, serveStdio, showBeside } from './serve.ts'
 
 export type { Server, ToolOptions } from './api.ts'
 
@@ -141,4 +142,21 @@ async function closeAll(
   for (const { close } of features) await close?.()
   await records.close()
   await opening.close()
+}
+
+/** Runs an author's middleware around every request. */
+function middlewareLayer(middleware: ServerMiddleware, context: (exchange: Exchange) => CallContext): Layer {
+  return {
+    stage: 'enter',
+    run: (exchange, next) => {
+      const { params } = exchange
+      // The routes of a server are those of its features, and the type names them all.
+      const method = exchange.route.method.name as ServerCall['method']
+      const call = { method, params, context: context(exchange) as Context } as ServerCall
+      return middleware(call, async <C extends ServerCall>(changed: C) => {
+        exchange.params = changed.params
+        return (await next()) as ServerResults[C['method']]
+      })
+    },
+  }
 }

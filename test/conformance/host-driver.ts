@@ -1,5 +1,5 @@
 /** Our host as the kit judges it: configured as a play wants, with a model that says what the play wants, and no user to ask. */
-import type { ConnectOptions } from '../../src/client/options.ts'
+import type { ConnectOptions } from '../../src/client/api.ts'
 import type { ClientStep, ClientTarget, LiveWishes, StepReport, Told } from '../../src/conformance/index.ts'
 import { createHost, type Host, type PolicyRules, type ScriptStep, scripted } from '../../src/host/index.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'

@@ -1,7 +1,7 @@
 /** For tests: a loop with real servers in memory, a real store, and ports that let everything pass and remember what they saw. */
 
 import { connect } from '../../src/client/connect.ts'
-import type { LiveConnection, LiveHandlers } from '../../src/client/live-handlers.ts'
+import type { LiveConnection, LiveHandlers } from '../../src/features/live/client-api.ts'
 import { toolSetOf } from '../../src/features/live/dialects/messages.ts'
 import type { PushEvent } from '../../src/features/live/push-events/messages.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../src/host/loop/loop.ts'

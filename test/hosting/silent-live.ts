@@ -1,5 +1,5 @@
 /** For tests: the parts of a live connection that nobody listens to. */
-import type { LiveConnection } from '../../src/client/live-handlers.ts'
+import type { LiveConnection } from '../../src/features/live/client-api.ts'
 
 export const silent: Pick<
   LiveConnection,

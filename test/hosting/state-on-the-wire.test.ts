@@ -1,6 +1,6 @@
 /** State through a whole host (MCP Live 0.2 §8), judged by what a raw server is sent on each carrier. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ConnectOptions } from '../../src/client/options.ts'
+import type { ConnectOptions } from '../../src/client/api.ts'
 import { createHost, type HostOptions } from '../../src/host/index.ts'
 import { scripted } from '../../src/host/models/scripted.ts'
 import { type Carrier, carriers, rawServer } from '../live/raw/raw-server.ts'

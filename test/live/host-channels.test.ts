@@ -3,7 +3,7 @@
  * a message was taken in. Judged by raw servers, then with a server of ours.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { LiveConnection } from '../../src/client/live-handlers.ts'
+import type { LiveConnection } from '../../src/features/live/client-api.ts'
 import { createHost, type HostOptions, type Model, scripted } from '../../src/host/index.ts'
 import { createServer, type FeatureSet } from '../../src/server/index.ts'
 import { host } from './raw/host.ts'

@@ -1,6 +1,6 @@
 /** What a host of 0.2 needs to live with servers of later dialects (T1 to T7), judged by raw servers. */
 import { describe, expect, test } from 'vitest'
-import type { StateReport } from '../../src/client/live-handlers.ts'
+import type { StateReport } from '../../src/features/live/client-api.ts'
 import { fakeClock } from '../../src/testing/clock.ts'
 import { host, mcpl, over, push, turn } from './raw/host.ts'
 import { carriers, sessionCarriers } from './raw/raw-server.ts'

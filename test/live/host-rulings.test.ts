@@ -1,7 +1,7 @@
 /** Where MCP Live 0.2 leaves something open, what this host does about it (rulings A1 to A21), judged by raw servers. */
 import { describe, expect, test } from 'vitest'
 import { connect } from '../../src/client/connect.ts'
-import type { LiveBlock } from '../../src/client/live-handlers.ts'
+import type { LiveBlock } from '../../src/features/live/client-api.ts'
 import { fakeClock } from '../../src/testing/clock.ts'
 import { attach, host, mcpl, over, push, serve, turn } from './raw/host.ts'
 import { carriers, rawServer, sessionCarriers } from './raw/raw-server.ts'

@@ -1,6 +1,6 @@
 /** The host's part in feature sets (MCP Live 0.2 §6), judged by a raw server on every carrier. */
 import { describe, expect, test } from 'vitest'
-import type { Selection } from '../../src/client/live-handlers.ts'
+import type { Selection } from '../../src/features/live/client-api.ts'
 import { attach, host, mcpl, over, push, serve, turn } from './raw/host.ts'
 import { carriers, type RawServer } from './raw/raw-server.ts'
 import type { Frame } from './raw/script.ts'

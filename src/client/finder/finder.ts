@@ -4,11 +4,11 @@
  */
 import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
-import { readManifest } from '../../features/reliability/manifest/client.ts'
+import { importManifest, readManifest } from '../../features/reliability/manifest/exchange.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
-import type { Candidate, Found, Recommender, Search } from './search.ts'
+import type { Candidate, Found, KnownServer, Recommender, Search } from './search.ts'
 
 export interface FinderOptions {
   /** Manifests at hand, as documents: of servers that the host knows. */
@@ -71,7 +71,9 @@ export function createFinder(options: FinderOptions = {}): Finder {
   const ttlMs = toMilliseconds(options.ttl ?? '5m', 'ttl')
   let loading: Promise<Search> | undefined
   const load = (): Promise<Search> => {
-    loading ??= import('./search.ts').then(({ createSearch }) => createSearch(options, ttlMs))
+    loading ??= import('./search.ts').then(({ createSearch }) =>
+      createSearch(options, (options.manifests ?? []).map(knownServer), ttlMs),
+    )
     return loading
   }
   return {
@@ -82,6 +84,12 @@ export function createFinder(options: FinderOptions = {}): Finder {
     },
     check: (candidate, { server }) => checkedAgainst(candidate, server),
   }
+}
+
+function knownServer(manifest: unknown): KnownServer {
+  const { tools, about } = importManifest(manifest)
+  const words = tools.snapshot.entries.map(({ name, description = '' }) => `${name} ${description}`)
+  return { server: about.server, tools: words, recommendations: about.recommendations ?? [] }
 }
 
 function checkedWish(capability: string): string {

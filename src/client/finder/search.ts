@@ -1,7 +1,6 @@
 /** The search of a finder: what is at hand first, then strangers; what they answered is kept for a while. */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
-import { importManifest } from '../../features/reliability/manifest/exchange.ts'
 import {
   type Confidence,
   fit,
@@ -29,11 +28,12 @@ import type { FinderOptions } from './finder.ts'
 
 export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
 
-export function createSearch(options: FinderOptions, ttlMs: number): Search {
+/** Loaded by the first search. `known`: the servers of the manifests at hand. */
+export function createSearch(options: FinderOptions, known: readonly KnownServer[], ttlMs: number): Search {
   const { clock = realClock, servers = [], outbound = {} } = options
-  const known = new Set<unknown>(options.trusted)
-  const local: LocalOptions = { ...outbound, trusted: name => known.has(name) }
-  const manifests = (options.manifests ?? []).map(value => ofManifest(value, local))
+  const trusted = new Set<unknown>(options.trusted)
+  const local: LocalOptions = { ...outbound, trusted: name => trusted.has(name) }
+  const manifests = known.map(server => ofManifest(server, local))
   const remotes = remotesOf(options, local)
   const kept = new Kept<Found>(clock, ttlMs)
   const ask = (source: string, key: string, make: () => Promise<Found>): Promise<Found> =>
@@ -44,7 +44,7 @@ export function createSearch(options: FinderOptions, ttlMs: number): Search {
     const all = (asked: readonly Promise<Found>[]): Promise<Found[]> => unlessAborted(Promise.all(asked), signal)
     const named = servers.map((server, at) =>
       ask(server.server?.name ?? 'a server', `${at} ${limit} ${wish}`, () =>
-        ofServer(server, wish, limit, { ...outbound, trusted: () => isTrusted(server, servers, known) }),
+        ofServer(server, wish, limit, { ...outbound, trusted: () => isTrusted(server, servers, trusted) }),
       ),
     )
     const near = sorted(joinedFindings([...manifests.map(find => find(wish)), ...(await all(named))]))
@@ -155,18 +155,23 @@ interface LocalOptions extends OutboundOptions {
   readonly trusted: (name: string) => boolean
 }
 
-/** A manifest at hand tells of its own server, and of those it recommends. */
-function ofManifest(value: unknown, options: LocalOptions): (wish: string) => Found {
-  const { tools, about } = importManifest(value)
-  const { name, description, version } = about.server
-  const words = tools.snapshot.entries.map(tool => `${tool.name} ${tool.description ?? ''}`)
-  const text = [name, description, ...words].join(' ')
+/** What a manifest at hand tells of its own server, and of those it recommends. */
+export interface KnownServer {
+  readonly server: { readonly name: string; readonly description?: string | undefined; readonly version: string }
+  /** The names and descriptions of its tools. */
+  readonly tools: readonly string[]
+  readonly recommendations: Parameters<typeof fitting>[1]
+}
+
+function ofManifest({ server, tools, recommendations }: KnownServer, options: LocalOptions): (wish: string) => Found {
+  const { name, description, version } = server
+  const text = [name, description, ...tools].join(' ')
   const source: CandidateSource = { kind: 'manifest', name }
   return wish => {
     const confidence = fit(wish, text)
     // Whoever gave us the manifest knows the server.
     const own = confidence === undefined ? [] : [{ ...blank(name, confidence, source, true), description, version }]
-    const others = fitting(wish, about.recommendations ?? []).map(recommendedOf)
+    const others = fitting(wish, recommendations).map(recommendedOf)
     return { candidates: [...own, ...named(others, source, options)], faults: [] }
   }
 }

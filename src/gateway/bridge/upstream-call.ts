@@ -14,7 +14,7 @@ import type { Between } from '../../features/mcp/tools/call.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
-import type { Context } from '../../server/context.ts'
+import type { Context } from '../../server/api.ts'
 import { isServerAnswer, passedOn } from './failures.ts'
 import { kindOf, passOn, questionIn } from './questions.ts'
 

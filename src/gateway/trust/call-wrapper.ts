@@ -19,7 +19,7 @@ import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { type GatewayNote, type Notes, subjectOf } from '../../policy/audit/call-notes.ts'
 import { Denials } from '../../policy/audit/denials.ts'
 import type { ToolPolicy } from '../../policy/rules/call-policy.ts'
-import type { Context } from '../../server/context.ts'
+import type { Context } from '../../server/api.ts'
 import { cleaned } from '../bridge/returns.ts'
 import type { Clients } from './clients.ts'
 

@@ -1,7 +1,8 @@
 /** The servers behind a gateway: each connected by itself, listed, and looked at again when it says that something changed. */
+
+import type { ConnectOptions } from '../../client/api.ts'
 import { Client } from '../../client/client.ts'
 import type { ChangeKind } from '../../client/index.ts'
-import type { ConnectOptions } from '../../client/options.ts'
 import type { Target } from '../../client/target.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { LiveConnection } from '../../client/live-handlers.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import type { Note } from '../../policy/audit/book.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { openWorld, type World, type WorldOptions } from '../../../test/hosting/loop-world.ts'
 import { silent } from '../../../test/hosting/silent-live.ts'
-import type { LiveConnection } from '../../client/live-handlers.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import type { Injection } from '../../features/live/context-hooks/messages.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { scripted } from '../models/scripted.ts'

@@ -1,7 +1,8 @@
 /** One hook of one server: called within its time, spared when it keeps failing, and what came of it told to the audit. */
-import type { LiveConnection } from '../../client/live-handlers.ts'
+
 import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { DeadlineExceeded, withDeadline } from './deadline.ts'
 import type { LoopLimits } from './limits.ts'

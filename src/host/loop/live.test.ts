@@ -1,8 +1,8 @@
 /** The loop with real live servers on both kinds of wire: hooks, inference, state and what undoing makes of it. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { openWorld, type World, type WorldOptions } from '../../../test/hosting/loop-world.ts'
-import type { LiveConnection } from '../../client/live-handlers.ts'
 import { realClock } from '../../core/clock.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import { createServer, jsonSchema, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { scripted } from '../models/scripted.ts'

@@ -1,8 +1,8 @@
 /** What the loop needs of the rest of the host, and no more: servers, policy, state, budgets, audit. */
 import type { Client } from '../../client/client.ts'
-import type { LiveConnection } from '../../client/live-handlers.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'

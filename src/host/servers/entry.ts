@@ -1,5 +1,5 @@
 /** A server as a host is told of it: from a file, or from the program itself. */
-import type { ConnectOptions } from '../../client/options.ts'
+import type { ConnectOptions } from '../../client/api.ts'
 import type { Command, Target } from '../../client/target.ts'
 import { nearest } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'

@@ -2,14 +2,15 @@
  * One server of a host: connected, and connected again when it breaks, with more patience each time. Nothing that happens to it
  * is anybody else's trouble: whoever asks finds it up, or finds out why not.
  */
+
+import type { ConnectOptions } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
 import { connect } from '../../client/connect.ts'
-import type { LiveConnection } from '../../client/live-handlers.ts'
-import type { ConnectOptions } from '../../client/options.ts'
 import type { Target } from '../../client/target.ts'
 import type { Clock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'

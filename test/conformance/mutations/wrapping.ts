@@ -1,5 +1,5 @@
 /** A client with one fault: what it sends and hears passes through hands that change it. */
-import type { ConnectOptions } from '../../../src/client/options.ts'
+import type { ConnectOptions } from '../../../src/client/api.ts'
 import type { Connection, Outgoing, Sink } from '../../../src/jsonrpc/connection.ts'
 
 export type Message = Record<string, unknown>

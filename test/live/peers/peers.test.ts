@@ -1,7 +1,7 @@
 /** Live servers that others wrote, as they were seen on the wire, played against our host. */
 import { expect, test } from 'vitest'
 import type { Client } from '../../../src/client/client.ts'
-import type { LiveHandlers } from '../../../src/client/live-handlers.ts'
+import type { LiveHandlers } from '../../../src/features/live/client-api.ts'
 import { attach, serve } from '../raw/host.ts'
 import { type Carrier, rawServer } from '../raw/raw-server.ts'
 import { silence } from '../raw/script.ts'

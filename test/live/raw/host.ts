@@ -1,10 +1,10 @@
 /** A host for the raw servers of these tests: says yes to everything, writes down what it is asked, and is told otherwise by tests. */
 import { afterEach } from 'vitest'
+import type { ConnectOptions } from '../../../src/client/api.ts'
 import type { Client } from '../../../src/client/client.ts'
 import { connect } from '../../../src/client/connect.ts'
-import type { LiveConnection, LiveHandlers } from '../../../src/client/live-handlers.ts'
-import type { ConnectOptions } from '../../../src/client/options.ts'
 import type { Why } from '../../../src/core/suggestion.ts'
+import type { LiveConnection, LiveHandlers } from '../../../src/features/live/client-api.ts'
 import type { InferenceRequest } from '../../../src/features/live/inference/messages.ts'
 import type { PushEvent } from '../../../src/features/live/push-events/messages.ts'
 import { type Carrier, type RawOptions, type RawServer, rawServer } from './raw-server.ts'

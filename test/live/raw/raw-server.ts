@@ -2,7 +2,7 @@
  * A server that knows nothing of this library: tests write its frames by hand and judge those of its host. The same script runs on
  * every carrier; on the stateless one requests and answers travel inside the listen binding, and are judged there.
  */
-import type { ConnectOptions } from '../../../src/client/options.ts'
+import type { ConnectOptions } from '../../../src/client/api.ts'
 import type { Target } from '../../../src/client/target.ts'
 import type { Id } from '../../../src/jsonrpc/message.ts'
 import { stdioServer, webSocketServer } from './duplex.ts'

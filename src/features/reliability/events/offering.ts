@@ -31,7 +31,7 @@ export interface EventOptions<S extends Schema> extends Omit<EventFacts<Payload<
 }
 
 /** A registered event. */
-export interface EventHandle<S extends Schema> extends Registration<EventOptions<S>> {
+export interface EventHandle<S extends Schema = Schema> extends Registration<EventOptions<S>> {
   /**
    * Tells all who subscribed to it and may hear of it, now and when they come back. Gives its id when it is as lasting as the
    * server's store; un-awaited ones keep their order.

@@ -1,6 +1,7 @@
 /** What a host answers when a server asks: for each server the handlers that its connection is opened with. */
-import type { LiveHandlers } from '../../../client/live-handlers.ts'
+
 import { type Why, why } from '../../../core/suggestion.ts'
+import type { LiveHandlers } from '../../../features/live/client-api.ts'
 import type { FinishReason, InferenceRequest } from '../../../features/live/inference/messages.ts'
 import type { OnElicit, OnQuestionRefused, Question } from '../../../features/mcp/elicitation/client.ts'
 import type { ElicitResult } from '../../../features/mcp/elicitation/messages.ts'

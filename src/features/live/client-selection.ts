@@ -1,12 +1,21 @@
 /** Telling a server what was selected, and reading its manifest anew when it says that it is another one. */
-import { quoted, type Why, why } from '../core/suggestion.ts'
-import { pause } from '../engine/backoff.ts'
-import type { ClientSession } from '../engine/client-feature.ts'
-import { type Announced, announcedBy, hasTools } from '../features/live/dialects/messages.ts'
-import type { PolicyCarrier } from '../features/live/feature-sets/client.ts'
-import { readLiveManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
-import { ConnectionError } from '../jsonrpc/connection.ts'
-import { isRecord } from '../jsonrpc/message.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
+import { pause } from '../../engine/backoff.ts'
+import type { ClientSession } from '../../engine/client-feature.ts'
+import { ConnectionError } from '../../jsonrpc/connection.ts'
+import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { Capabilities, Revision } from '../../revisions/index.ts'
+import type { LiveHandlers } from './client-api.ts'
+import { type Announced, announcedBy, hasTools } from './dialects/messages.ts'
+import type { PolicyCarrier } from './feature-sets/client.ts'
+import {
+  liveExtension,
+  liveVersion,
+  mcplName,
+  readLiveManifest,
+  updateSets,
+  updateSetsByRequest,
+} from './feature-sets/messages.ts'
 
 /** Between two readings of a manifest. */
 const manifestMs = 1_000
@@ -84,4 +93,30 @@ export function unavailable(featureSet: string, missing: readonly string[], anno
   ].join(': ')
   const fix = ours === '' ? 'Ask the author of the server, or disable the set' : `Allow ${ours} for it, or disable the set`
   return why('SET_UNAVAILABLE', 'receipt', message, fix)
+}
+
+// What a host says of itself before it knows the server.
+
+/** Host and server say it in the same words; the selection proper follows the server's hello. */
+export function hostLive({ hello = {} }: LiveHandlers): Params {
+  const { enabled = [], disabled = [], scopes } = hello
+  return {
+    version: liveVersion,
+    pushEvents: true,
+    contextHooks: { beforeInference: true, afterInference: { blocking: true } },
+    inferenceRequest: { streaming: true },
+    inferenceLifecycle: true,
+    modelInfo: true,
+    channels: true,
+    featureSets: { enabled, disabled },
+    ...(scopes === undefined ? {} : { scopes }),
+  }
+}
+
+/** Among the experiments, where all wires but the dialect have a place; on stateless ones it is an extension too. */
+export function hostCapabilities({ extensionsIn, era }: Revision, handlers: LiveHandlers): Capabilities {
+  if (extensionsIn === undefined) return {}
+  const host = hostLive(handlers)
+  const experimental = { [mcplName]: host }
+  return era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: host } }
 }

@@ -1,8 +1,9 @@
 /** Messages of a live server that are refused before the host's handlers see them: what was refused, and by which rule. */
-import { quoted, type Why, why } from '../core/suggestion.ts'
-import { hookInProgress } from '../features/live/inference/messages.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord } from '../jsonrpc/message.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { hookInProgress } from './inference/messages.ts'
+import type { PushAnswer } from './push-events/messages.ts'
 
 /** For whoever keeps account of what servers wanted. */
 export interface RefusedMessage {
@@ -44,5 +45,38 @@ export function refusedMessageOf(method: string, params: unknown, error: unknown
     ...(set !== undefined && { featureSet: set }),
     ...(typeof eventId === 'string' && { eventId }),
     why: why(code, rule, `${method}${of} was refused: ${said}`, fix(set === undefined ? 'the feature set' : quoted(set))),
+  }
+}
+
+// // A server that goes on pushing although it was told to wait: every refusal costs the host something, so it is read no faster than
+// so many refusals a second. What it sends beyond that waits on its own side.
+
+/** So many refusals take so long, at least. */
+const refusals = 64
+const atLeastMs = 64
+
+export class PushBrake {
+  readonly #now: () => number
+  readonly #rest: (ms: number) => void
+  #refused = 0
+  #since = 0
+
+  /** `rest`: nothing more is to be read for so long. */
+  constructor(now: () => number, rest: (ms: number) => void) {
+    this.#now = now
+    this.#rest = rest
+  }
+
+  /** What a push was answered with. */
+  heard(answer: PushAnswer): PushAnswer {
+    if (!answer.accepted && answer.retryAfterMs !== undefined && ++this.#refused >= refusals) this.#look()
+    return answer
+  }
+
+  #look(): void {
+    const early = atLeastMs - (this.#now() - this.#since)
+    this.#refused = 0
+    this.#since = this.#now() + Math.max(0, early)
+    if (early > 0) this.#rest(early)
   }
 }

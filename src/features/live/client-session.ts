@@ -2,40 +2,31 @@
  * The host's end of one connection to a server that may be live: what it declares, how the conversation opens, and who answers what the
  * server sends by itself. Loaded only where `connect` is given `live`.
  */
-import { unlessAborted } from '../core/deadlines.ts'
-import { quoted, type Why, why } from '../core/suggestion.ts'
-import type { SendOptions } from '../engine/calls.ts'
-import type { ClientSession } from '../engine/client-feature.ts'
-import { declared } from '../engine/extensions.ts'
-import type { Side } from '../engine/plan.ts'
-import type { AnswerContext, Answerer, LiveGate } from '../features/live/answers/messages.ts'
-import { Channels } from '../features/live/channels/client.ts'
-import { stateAnswerers } from '../features/live/checkpoints/client.ts'
-import type { StateReport, WireCallState } from '../features/live/checkpoints/messages.ts'
-import {
-  type ReadReceipt,
-  readAnnounced,
-  readLiveState,
-  type SetUse,
-  toolSetOf,
-  writeCallState,
-} from '../features/live/dialects/messages.ts'
-import { SetBook, setAnswerers, tellSelection } from '../features/live/feature-sets/client.ts'
-import { liveErrors, liveErrorTexts, liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
-import { inferenceAnswerers } from '../features/live/inference/client.ts'
-import { deliverLive, listeningLive, type WireDelivery } from '../features/live/listen/messages.ts'
-import { modelAnswerers } from '../features/live/model-info/client.ts'
-import { pushAnswerers } from '../features/live/push-events/client.ts'
-import { scopeAnswerers } from '../features/live/scopes/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import type { Awaitable, Params } from '../jsonrpc/message.ts'
-import { PushBrake } from './live-brake.ts'
-import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
-import { hostCapabilities, hostLive } from './live-hello.ts'
-import { LiveSessionLink } from './live-link.ts'
-import { answeringHandlers, DeliveryDesk, LiveListener, type WireListening } from './live-listen.ts'
-import { ManifestReader, sessionCarrier, unavailable } from './live-policy.ts'
-import { refusedMessageOf } from './live-refusals.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
+import type { SendOptions } from '../../engine/calls.ts'
+import type { ClientSession } from '../../engine/client-feature.ts'
+import { declared } from '../../engine/extensions.ts'
+import type { Side } from '../../engine/plan.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import type { Awaitable, Params } from '../../jsonrpc/message.ts'
+import type { AnswerContext, Answerer, LiveGate } from './answers/messages.ts'
+import { Channels } from './channels/client.ts'
+import { stateAnswerers } from './checkpoints/client.ts'
+import type { StateReport, WireCallState } from './checkpoints/messages.ts'
+import type { LiveCall, LiveConnection, LiveHandlers } from './client-api.ts'
+import { LiveSessionLink } from './client-connection.ts'
+import { answeringHandlers, DeliveryDesk, LiveListener, type WireListening } from './client-listener.ts'
+import { PushBrake, refusedMessageOf } from './client-refusals.ts'
+import { hostCapabilities, hostLive, ManifestReader, sessionCarrier, unavailable } from './client-selection.ts'
+import { type ReadReceipt, readAnnounced, readLiveState, type SetUse, toolSetOf, writeCallState } from './dialects/messages.ts'
+import { SetBook, setAnswerers, tellSelection } from './feature-sets/client.ts'
+import { liveErrors, liveErrorTexts, liveExtension, type WireSelection } from './feature-sets/messages.ts'
+import { inferenceAnswerers } from './inference/client.ts'
+import { deliverLive, listeningLive, type WireDelivery } from './listen/messages.ts'
+import { modelAnswerers } from './model-info/client.ts'
+import { pushAnswerers } from './push-events/client.ts'
+import { scopeAnswerers } from './scopes/client.ts'
 
 /** Messages that wait until the server knows what was selected. */
 const mostWaiting = 1_000

@@ -2,27 +2,20 @@
  * MCP Live on wires where only clients ask: one long request stays open for what the server has to say, is opened again behind the last
  * cursor whenever it ends, and answers go back as requests of our own.
  */
-import { backoffMs, isFinalError, pause, steadyMs } from '../engine/backoff.ts'
-import type { ClientSession } from '../engine/client-feature.ts'
-import type { Engine } from '../engine/engine.ts'
-import type { Exchange } from '../engine/exchange.ts'
-import { failureOf } from '../engine/outcome.ts'
-import type { Side } from '../engine/plan.ts'
-import type { AnswerContext, Answerer } from '../features/live/answers/messages.ts'
-import { liveErrors, liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
-import { inferenceChunk } from '../features/live/inference/messages.ts'
-import { Deliveries } from '../features/live/listen/client.ts'
-import {
-  answerLive,
-  type Listened,
-  listenLive,
-  type WireAnswer,
-  type WireDelivery,
-  type WireListen,
-} from '../features/live/listen/messages.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { clip } from '../jsonrpc/limits.ts'
-import { type Awaitable, isRecord, type Params } from '../jsonrpc/message.ts'
+import { backoffMs, isFinalError, pause, steadyMs } from '../../engine/backoff.ts'
+import type { ClientSession } from '../../engine/client-feature.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { Exchange } from '../../engine/exchange.ts'
+import { failureOf } from '../../engine/outcome.ts'
+import type { Side } from '../../engine/plan.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type Awaitable, isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { AnswerContext, Answerer } from './answers/messages.ts'
+import { liveErrors, liveExtension, type WireSelection } from './feature-sets/messages.ts'
+import { inferenceChunk } from './inference/messages.ts'
+import { Deliveries } from './listen/client.ts'
+import { answerLive, type Listened, listenLive, type WireAnswer, type WireDelivery, type WireListen } from './listen/messages.ts'
 
 interface ListenerParts {
   readonly session: ClientSession

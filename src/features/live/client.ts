@@ -1,10 +1,10 @@
 /** MCP Live as a feature of a client: what its calls carry, and the connection to a server that is live. Loaded where `live` is given. */
-import { type ClientKit, defineClientFeature, extend } from '../engine/client-feature.ts'
-import type { StateReport } from '../features/live/checkpoints/messages.ts'
-import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../features/mcp/tools/messages.ts'
-import type { Params } from '../jsonrpc/message.ts'
-import { LiveClient } from './live.ts'
-import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
+import { type ClientKit, defineClientFeature, extend } from '../../engine/client-feature.ts'
+import type { Params } from '../../jsonrpc/message.ts'
+import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../mcp/tools/messages.ts'
+import type { StateReport } from './checkpoints/messages.ts'
+import type { LiveCall, LiveConnection, LiveHandlers } from './client-api.ts'
+import { LiveClient } from './client-session.ts'
 
 /** The server as a live one. */
 interface LiveClientApi {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { fakeClock } from '../testing/clock.ts'
-import { PushBrake } from './live-brake.ts'
+import { fakeClock } from '../../testing/clock.ts'
+import { PushBrake } from './client-refusals.ts'
 
 const wait = { accepted: false, reason: 'rate', retryAfterMs: 10 } as const
 

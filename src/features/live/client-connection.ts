@@ -1,8 +1,10 @@
 /** `client.live`: a server that is live, for its host. */
-import type { SendOptions } from '../engine/calls.ts'
-import type { ClientSession } from '../engine/client-feature.ts'
-import type { Method } from '../engine/method.ts'
-import type { Channels, ToldOfChannels } from '../features/live/channels/client.ts'
+import type { SendOptions } from '../../engine/calls.ts'
+import type { ClientSession } from '../../engine/client-feature.ts'
+import type { Method } from '../../engine/method.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { Channels, ToldOfChannels } from './channels/client.ts'
 import {
   type Acknowledged,
   acknowledgeMessage,
@@ -17,18 +19,16 @@ import {
   typingInChannel,
   typingInChannelNotice,
   type WireChannel,
-} from '../features/live/channels/messages.ts'
-import { type ChannelStream, OutgoingStream } from '../features/live/channels/outgoing.ts'
-import { rollBack } from '../features/live/checkpoints/client.ts'
-import { rollbackState } from '../features/live/checkpoints/messages.ts'
-import type { LiveBlock } from '../features/live/content/messages.ts'
-import { ContextHooks, type HookPort, hooksOf } from '../features/live/context-hooks/client.ts'
-import { afterInference, afterInferenceTold } from '../features/live/context-hooks/messages.ts'
-import { type ServerRollback, writeContent } from '../features/live/dialects/messages.ts'
-import type { KnownSet, SetBook } from '../features/live/feature-sets/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord, type Params } from '../jsonrpc/message.ts'
-import type { AcknowledgeOptions, LiveConnection, PublishOptions } from './live-handlers.ts'
+} from './channels/messages.ts'
+import { type ChannelStream, OutgoingStream } from './channels/outgoing.ts'
+import { rollBack } from './checkpoints/client.ts'
+import { rollbackState } from './checkpoints/messages.ts'
+import type { AcknowledgeOptions, LiveConnection, PublishOptions } from './client-api.ts'
+import type { LiveBlock } from './content/messages.ts'
+import { ContextHooks, type HookPort, hooksOf } from './context-hooks/client.ts'
+import { afterInference, afterInferenceTold } from './context-hooks/messages.ts'
+import { type ServerRollback, writeContent } from './dialects/messages.ts'
+import type { KnownSet, SetBook } from './feature-sets/client.ts'
 
 interface LinkParts {
   readonly session: ClientSession
