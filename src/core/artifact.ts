@@ -17,6 +17,7 @@ export interface SourceLocation {
   readonly urlFragment?: string
 }
 
+/** How sure a source is of what it gave. */
 export type SourceConfidence = 'exact' | 'derived' | 'estimated' | 'uncertain'
 
 /** What a runtime writes down of a call it has run. Whoever gets it from elsewhere gets a claim like any other. */
@@ -48,6 +49,7 @@ export interface Provenance {
   readonly stamp?: Stamp
 }
 
+/** What is known of a content without having it: type, size, digest, where it comes from. */
 export interface ArtifactFacts {
   /** `type/subtype`, perhaps with parameters. */
   readonly mime: string
@@ -58,6 +60,7 @@ export interface ArtifactFacts {
   readonly provenance?: readonly Provenance[]
 }
 
+/** A content with its facts, as bytes or as an address under which the bytes can be fetched. */
 export type Artifact = ArtifactFacts &
   (
     | { readonly by: 'value'; readonly bytes: Uint8Array<ArrayBuffer> }
@@ -91,6 +94,7 @@ export function announcedOtherwise({ size, digest }: ArtifactFacts): Error {
   })
 }
 
+/** The SHA-256 digest of bytes, written as stores of blobs write it. */
 export async function contentDigest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
   return `sha256:${Array.from(digest, byte => byte.toString(16).padStart(2, '0')).join('')}`
@@ -98,6 +102,7 @@ export async function contentDigest(bytes: Uint8Array<ArrayBuffer>): Promise<str
 
 const token = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}$/
 
+/** Whether a text is a media type, perhaps with parameters. */
 export function isMime(text: string): boolean {
   return text.length <= 1_024 && token.test(essenceOf(text))
 }

@@ -48,6 +48,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
+/** Base64url without padding, as tokens have it. */
 export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }

@@ -11,6 +11,7 @@ interface BucketOptions {
   readonly maxKeys?: number
 }
 
+/** Token buckets of one rate, one for each key. */
 export interface Buckets {
   /** Tokens that come back each second. */
   readonly perSecond: number

@@ -23,6 +23,7 @@ interface Page<Entry> {
   readonly next: number | undefined
 }
 
+/** The entries of a catalog at one moment; never changes. */
 export interface Snapshot<Entry> {
   /** Counts changes; two snapshots of one catalog with the same version are the same object. */
   readonly version: number
@@ -36,6 +37,7 @@ export interface Snapshot<Entry> {
   revision(): Promise<string>
 }
 
+/** A set of entries by key, of which snapshots are cheap and changes are told. */
 export interface Catalog<Entry> {
   readonly size: number
   readonly snapshot: Snapshot<Entry>

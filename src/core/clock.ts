@@ -69,6 +69,7 @@ export function pauseFor(clock: Clock, ms: number, signal?: AbortSignal): Promis
 
 type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 
+/** A span of time: milliseconds, or a number with a unit such as `'30s'`. */
 export type Duration = number | `${number}${Unit}`
 
 const units: ReadonlyMap<string, number> = new Map([

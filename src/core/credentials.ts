@@ -6,6 +6,7 @@ import type { Awaitable } from '../jsonrpc/message.ts'
  * carrier knows only that a refused request did not run, and may therefore be sent again with better credentials.
  */
 
+/** The headers that carry credentials. */
 export type CredentialHeaders = Readonly<Record<string, string>>
 
 /** An answer that asks for credentials, or for better ones. */
@@ -21,6 +22,7 @@ export interface CredentialRefusal {
   readonly signal: AbortSignal
 }
 
+/** The client's side of authorization: headers for requests, and what to do when the server refuses them. */
 export interface Credentials {
   /** Headers with which a request goes out. A promise only where something must be signed or fetched first. */
   headers(method: string, url: URL): CredentialHeaders | undefined | Promise<CredentialHeaders | undefined>
@@ -57,6 +59,7 @@ export interface CredentialDenial {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** The server's side of authorization: who calls, and what a caller without the right credentials is told. */
 export interface Authorizer {
   /** Who calls, or why nobody gets in. An answer that is known already comes at once. */
   identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | CredentialDenial | undefined>

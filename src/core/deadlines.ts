@@ -21,6 +21,7 @@ export class Deadline implements Linked {
   }
 }
 
+/** Many deadlines on few timers. */
 export interface Deadlines {
   /**
    * `fn` is called once at `at` or a little later, up to one sweep where it was moved, never sooner; it must not throw. An awaited one keeps the process
@@ -160,11 +161,13 @@ export async function settlesWithin(promise: Promise<unknown>, ms: number, clock
 // Things that come and go by the thousand, such as calls under way. A Set would do, but for one thing: its outgrown tables
 // keep what has long gone alive until the next full collection, which makes every collection dear. This leaves nothing behind.
 
+/** An object that a `LinkedSet` can hold. */
 export interface Linked {
   /** Where it is in its bag; −1 outside. It can be in one only. */
   place: number
 }
 
+/** A set that objects can leave without a search, because each one knows its place in it. */
 export class LinkedSet<T extends Linked> {
   readonly #items: T[] = []
 

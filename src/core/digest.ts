@@ -75,6 +75,7 @@ interface Sha256 {
   digest(): string
 }
 
+/** A SHA-256 hash that takes its input piece by piece. */
 export function sha256(): Sha256 {
   const hash = globalThis.process?.getBuiltinModule?.('node:crypto')?.createHash('sha256')
   if (hash === undefined) return portableSha256()

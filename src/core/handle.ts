@@ -12,6 +12,7 @@ import { problem } from './problem.ts'
 /** The longest token given out or looked at, in characters. */
 export const handleLimit = 64 * 1024
 
+/** The refusal of a token, whatever is wrong with it: a caller learns nothing from the reason. */
 export class HandleError extends Error {
   override readonly name = 'HandleError'
   constructor() {
@@ -46,6 +47,7 @@ export interface Opened {
   readonly id: string
 }
 
+/** Seals values into tokens, and opens tokens that it, or a replica with the same secret, has sealed. */
 export interface Seal {
   /** True when the secret was given: other replicas, and this one after a restart, can open what it sealed. */
   readonly durable: boolean
@@ -193,6 +195,7 @@ interface SpendingOptions {
   readonly clock: Clock
 }
 
+/** Remembers which single-use tokens were used, as long as they could be presented again. */
 export class Spending {
   readonly #store: Store
   readonly #clock: Clock

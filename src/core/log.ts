@@ -9,6 +9,7 @@ import { createBuckets } from './bucket.ts'
 import { type Clock, realClock } from './clock.ts'
 import { isSecretName, redact, redacted, secretValues } from './redact.ts'
 
+/** How severe a log record is. */
 export type Severity = 'debug' | 'info' | 'warn' | 'error'
 
 /** The least severe records that are written. */
@@ -26,6 +27,7 @@ export interface Log {
   readonly level?: string
 }
 
+/** Options of a log. */
 export interface LogOptions {
   /** The least severe records that are written. Default `info`. */
   readonly level?: Level

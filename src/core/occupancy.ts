@@ -50,6 +50,7 @@ export function isAnonymous(account: string): boolean {
 /** What nobody is refused for: so few do not keep others out. */
 const little = 16
 
+/** Counts who holds the places of a bounded table, and refuses those who would hold more than their share. */
 export class Occupancy {
   readonly limit: number
   readonly #accounts = new Tally<string>()
@@ -226,6 +227,7 @@ export function leftOf(limit: number, held: number, mine: number): number {
   return Math.max(0, shared, reserved)
 }
 
+/** Counts what accounts hold of a table that is bounded in records and in length. */
 export class Shares {
   readonly limit: Amount
   #accounts = new Map<string, Amount>()

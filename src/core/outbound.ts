@@ -1,5 +1,6 @@
 /** The one way to an address that a peer chose. What DNS and sockets need is injected by whoever runs on them. */
 
+/** The part of a `RequestInit` that requests to foreign addresses use. */
 export interface OutboundRequest {
   readonly method?: string | undefined
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined

@@ -6,6 +6,7 @@ import { StoreError } from '../stores/store.ts'
  * How it looks on a wire is decided at the edge; nothing here knows one.
  */
 
+/** The five kinds of problems; the kind decides whether the same request may be tried again. */
 export type Category = 'transient' | 'permanent' | 'auth_required' | 'invalid_input' | 'rate_limited'
 
 /** Who can remove the cause: the model or program that called, the person behind it, or whoever runs the server. */
@@ -47,8 +48,10 @@ function categoryOf(code: string): Category | undefined {
   return defaults.get(code)
 }
 
+/** A code of the runtime, or any other that an author chooses. */
 export type ProblemCode = keyof typeof categories | (string & {})
 
+/** What can be said of a problem beside its code and message. */
 export interface ProblemMore {
   /** Default: the category of the code, else `permanent`. */
   readonly category?: Category | undefined
@@ -66,6 +69,7 @@ export interface ProblemMore {
   readonly cause?: unknown
 }
 
+/** A refusal with a remedy. How it looks on a wire is decided at the edge. */
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
@@ -141,6 +145,7 @@ export interface ProblemFacts {
 /** The same parts as a peer told them. */
 type ToldProblem = { readonly [part in keyof ProblemFacts]?: unknown }
 
+/** What may be told of a problem to anybody: bounded, and without its cause. */
 export function problemFactsOf(told: Problem): ProblemFacts {
   const { message, category, retryAfter, suggestion, details, documentation, correlationId } = told
   const seconds = told.retryable ? secondsOf(retryAfter === undefined ? undefined : retryAfter / 1000) : undefined

@@ -82,6 +82,7 @@ function distance(a: string, b: string): number {
 // Why something was refused, dropped, held or given up: the shape in which the runtime explains itself, the same on the wire
 // (`data`), in the audit log and in the API.
 
+/** Why something was decided as it was, for programs and for people. */
 export interface Why {
   /** What happened, in capitals and underscores, for programs. */
   readonly code: string

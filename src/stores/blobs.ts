@@ -1,6 +1,7 @@
 /** Where contents too large for a value are kept: by their digest, so the same bytes are kept once. */
 import { StoreError } from './store.ts'
 
+/** A blob by its digest. */
 export interface Blob {
   /** `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
@@ -13,11 +14,13 @@ export interface BlobRange {
   readonly end?: number
 }
 
+/** Options of storing a blob. */
 export interface PutBlobOptions {
   /** Refuse more than this, as soon as it is more. Default: the limit of the store. */
   readonly bytes?: number
 }
 
+/** Stores contents of any size by their digest. */
 export interface Blobs {
   /** Bytes that it holds, where it holds no more than so many. */
   readonly capacity?: number
@@ -33,6 +36,7 @@ export interface Blobs {
   readonly drafts?: Drafts
 }
 
+/** Blobs that are written over several requests, which may break off and go on. */
 export interface Drafts {
   /** A new one. It begins with that much of another one, or empty where that one has less. */
   begin(from?: DraftPart): Promise<BlobDraft>
@@ -58,6 +62,7 @@ export interface BlobDraft {
   discard(): Promise<void>
 }
 
+/** Options of writing on to a draft. */
 export interface AppendOptions extends PutBlobOptions {
   /** Told how much would survive a crash, every few megabytes and where the stream breaks off. Waited for. */
   readonly kept?: (size: number) => Promise<void>
@@ -82,6 +87,7 @@ export function giveBack({ buffer, byteLength }: Uint8Array): void {
 
 // Blobs in memory: for tests, and where nothing needs to last.
 
+/** Blobs in the memory of this process, bounded in bytes. */
 export function memoryBlobs(options: { readonly bytes?: number } = {}): Blobs {
   const blobs = new Map<string, Uint8Array<ArrayBuffer>>()
   const most = options.bytes ?? blobLimits.memoryBytes

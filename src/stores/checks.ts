@@ -119,7 +119,7 @@ export function scanBounds(
 }
 
 /** The index of the first of the sorted keys that is not below `key`. */
-export function lowerBound(keys: readonly string[], key: string): number {
+function lowerBound(keys: readonly string[], key: string): number {
   let low = 0
   let high = keys.length
   while (low < high) {
@@ -128,6 +128,64 @@ export function lowerBound(keys: readonly string[], key: string): number {
     else high = middle
   }
   return low
+}
+
+/** A block that has grown beyond this is cut in two. */
+const blockLength = 512
+
+/**
+ * Keys in their order, in blocks: to put one in or take one out moves the keys of one block, however many keys there are in all.
+ * In one array a new key among 100,000 others costs as much as fifty commits.
+ */
+export class SortedKeys {
+  /** None is empty, except where it is the only one. */
+  #blocks: string[][] = [[]]
+
+  /** The key must not be there yet. */
+  add(key: string): void {
+    const at = this.#blockOf(key)
+    const block = this.#blocks[at] as string[]
+    block.splice(lowerBound(block, key), 0, key)
+    if (block.length > blockLength) this.#blocks.splice(at + 1, 0, block.splice(blockLength / 2))
+  }
+
+  /** The key must be there. */
+  delete(key: string): void {
+    const at = this.#blockOf(key)
+    const block = this.#blocks[at] as string[]
+    block.splice(lowerBound(block, key), 1)
+    if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1)
+  }
+
+  /** Drops all other keys. */
+  retain(keep: (key: string) => boolean): void {
+    const left = this.#blocks.map(block => block.filter(keep)).filter(block => block.length > 0)
+    this.#blocks = left.length === 0 ? [[]] : left
+  }
+
+  /** Shows the keys from `from` on and before `end`, until `visit` returns false. */
+  walk(from: string, end: string | undefined, visit: (key: string) => boolean): void {
+    let at = this.#blockOf(from)
+    let index = lowerBound(this.#blocks[at] as string[], from)
+    for (; at < this.#blocks.length; at++, index = 0) {
+      const block = this.#blocks[at] as string[]
+      const stop = end === undefined ? block.length : lowerBound(block, end)
+      for (; index < stop; index++) if (!visit(block[index] as string)) return
+      if (stop < block.length) return
+    }
+  }
+
+  /** The last block that begins at the key or below it, else the first one. */
+  #blockOf(key: string): number {
+    let low = 0
+    let high = this.#blocks.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      if (compareKeys(this.#blocks[middle]?.[0] as string, key) <= 0) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
 }
 
 // Wakes those who watch prefixes. Wakes that come while a reader is busy become one.
@@ -168,6 +226,7 @@ class Watch implements AsyncIterable<void> {
   }
 }
 
+/** The watches of a driver: wakes those whose prefixes a commit has touched. */
 export class Watchers {
   readonly #watches = new Set<Watch>()
   #closed = false

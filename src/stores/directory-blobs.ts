@@ -16,6 +16,7 @@ import {
 } from './blobs.ts'
 import { StoreError } from './store.ts'
 
+/** Options of blobs in a directory. */
 export interface DirectoryBlobsOptions {
   readonly path: string
   /** The most that one blob may have. */

@@ -3,11 +3,10 @@ import {
   checkKey,
   checkOps,
   checkSteps,
-  compareKeys,
-  lowerBound,
   obstacle,
   pageSize,
-  prefixEnd,
+  SortedKeys,
+  scanBounds,
   sumOf,
   Watchers,
 } from './checks.ts'
@@ -25,6 +24,7 @@ import {
   StoreError,
 } from './store.ts'
 
+/** Options of a store in memory. */
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. */
   readonly now?: () => number
@@ -74,11 +74,12 @@ class MemoryStore<V> implements Store<V> {
     const { entries, keys } = this.#tables
     const now = this.#now()
     const found: Entry<V>[] = []
-    const end = bound(keys, least(prefixEnd(prefix), options.before))
-    for (let i = start(keys, prefix, options.after); i < end && found.length < limit; i++) {
-      const entry = entries.get(keys[i] as string) as Entry<V>
-      if (!isOver(entry, now)) found.push(entry)
-    }
+    const { from, end } = scanBounds(prefix, options.after, options.before)
+    keys.walk(from, end, key => {
+      const entry = entries.get(key) as Entry<V>
+      if (key !== options.after && !isOver(entry, now)) found.push(entry)
+      return found.length < limit
+    })
     return found
   }
 
@@ -135,31 +136,9 @@ class MemoryStore<V> implements Store<V> {
       entries.delete(entry.key)
       this.#tables.bytes -= this.#tables.values.weight(entry.key, entry.value)
     }
-    const left = keys.filter(key => entries.has(key))
-    keys.length = 0
-    for (const key of left) keys.push(key)
+    keys.retain(key => entries.has(key))
     this.#sweepAt = Math.max(1000, 2 * entries.size)
   }
-}
-
-function start(keys: readonly string[], prefix: string, after: string | undefined): number {
-  const first = lowerBound(keys, prefix)
-  return after === undefined ? first : Math.max(first, above(keys, after))
-}
-
-/** The index of the first key above this one. */
-function above(keys: readonly string[], key: string): number {
-  const index = lowerBound(keys, key)
-  return keys[index] === key ? index + 1 : index
-}
-
-function bound(keys: readonly string[], end: string | undefined): number {
-  return end === undefined ? keys.length : lowerBound(keys, end)
-}
-
-function least(a: string | undefined, b: string | undefined): string | undefined {
-  if (a === undefined || b === undefined) return a ?? b
-  return compareKeys(a, b) < 0 ? a : b
 }
 
 // One commit in the making: reads through to the tables, writes aside, so that a conflict leaves no trace.
@@ -203,10 +182,10 @@ class Draft<V> {
     for (const [key, entry] of this.#entries) {
       const known = tables.entries.has(key)
       if (entry !== undefined) {
-        if (!known) tables.keys.splice(lowerBound(tables.keys, key), 0, key)
+        if (!known) tables.keys.add(key)
         tables.entries.set(key, entry)
       } else if (known) {
-        tables.keys.splice(lowerBound(tables.keys, key), 1)
+        tables.keys.delete(key)
         tables.entries.delete(key)
       }
     }
@@ -322,8 +301,8 @@ interface MemoryLog<V> {
 /** What a commit works on. */
 class MemoryTables<V> {
   readonly entries = new Map<string, Entry<V>>()
-  /** The keys of `entries`, sorted. */
-  readonly keys: string[] = []
+  /** The keys of `entries`. */
+  readonly keys = new SortedKeys()
   readonly logs = new Map<string, MemoryLog<V>>()
   readonly values: MemoryValues<V>
   version = 0

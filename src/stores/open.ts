@@ -2,6 +2,7 @@
 import type { MemoryStoreOptions } from './memory.ts'
 import { type Store, StoreError } from './store.ts'
 
+/** Options of opening a store by its address; those of other drivers are in the address. */
 export interface OpenOptions extends MemoryStoreOptions {}
 
 /** `memory:`, `sqlite:path/to/file.db` or `postgres://user@host/database?schema=name`. */

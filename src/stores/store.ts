@@ -141,19 +141,26 @@ export interface PutOptions {
   readonly ttl?: number
 }
 
+/** Options of counting: the range that the sum must stay in, and how long a new counter lives. */
 export interface AddOptions {
   readonly min?: number
   readonly max?: number
   readonly ttl?: number
 }
 
+/** Holds only if the key has this version; undefined: only if it is absent. */
 export const check = <V = string>(key: string, version: number | undefined): Op<V> => ({ op: 'check', key, version })
+/** Writes a value. */
 export const put = <V>(key: string, value: V, options?: PutOptions): Op<V> => ({ op: 'put', key, value, ...options })
+/** Deletes a key; with a version, only that one. */
 export const remove = <V = string>(key: string, ifVersion?: number): Op<V> =>
   ifVersion === undefined ? { op: 'delete', key } : { op: 'delete', key, ifVersion }
+/** Adds to a counter, which begins at 0. */
 export const add = (key: string, by: number, options?: AddOptions): Op => ({ op: 'add', key, by, ...options })
+/** Appends to a log; with a position, only there. */
 export const append = <V>(log: string, value: V, at?: LogPosition): Op<V> =>
   at === undefined ? { op: 'append', log, value } : { op: 'append', log, value, at }
+/** Drops the entries of a log before a position. */
 export const trim = <V = string>(log: string, before: LogPosition): Op<V> => ({ op: 'trim', log, before })
 
 // A part of a store as a store of its own: its keys and logs lie under a prefix, and nobody sees beyond it.

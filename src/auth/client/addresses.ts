@@ -39,6 +39,7 @@ export function checkEndpoint(value: unknown, name: string, server: URL): URL {
 
 // Why credentials could not be had. Says which rule refused and what would help; never holds a token.
 
+/** The rules by which an authorization can be stopped; each names one step of the flow. */
 export type AuthorizationRule =
   | 'address'
   | 'challenge'
@@ -56,6 +57,7 @@ export type AuthorizationRule =
   | 'scope'
   | 'options'
 
+/** An authorization that was stopped on the client's side, with the rule that stopped it. */
 export class AuthorizationError extends Error {
   override readonly name = 'AuthorizationError'
   /** The rule that stopped it. */

@@ -77,6 +77,7 @@ interface Held {
   readonly headers: CredentialHeaders
 }
 
+/** Gets, keeps, renews and sends the tokens of one client for one MCP server, whatever grant it uses. */
 export class OAuthAuthorizer implements Credentials {
   readonly #settings: AuthorizerSettings
   readonly #context: OutboundContext

@@ -48,6 +48,7 @@ export class Binding {
   }
 }
 
+/** Holds a connection to the authorization server and resource that its credentials were first used for. */
 export class AuthorizationBinding {
   readonly #options: BindingOptions
   readonly #first: Map<string, Party>
@@ -180,6 +181,7 @@ export interface PrivateJwk {
   readonly d?: string
 }
 
+/** The tokens of one client for one resource, as they are kept in a storage. */
 export interface OAuthTokens {
   readonly access: string
   readonly type: 'bearer' | 'dpop'
@@ -194,6 +196,7 @@ export interface OAuthTokens {
   readonly key?: PrivateJwk
 }
 
+/** A client as an authorization server has registered it. */
 export interface ClientRegistration {
   readonly id: string
   readonly secret?: string

@@ -13,6 +13,7 @@ export interface Browser {
   authorize(url: URL, options: { readonly signal: AbortSignal }): Promise<URL | URLSearchParams | string>
 }
 
+/** The redirect URI of a browser, checked: https, or http on the loopback interface. */
 export async function redirectUriOf({ redirectUri }: Browser): Promise<string> {
   const given = typeof redirectUri === 'string' ? redirectUri : await redirectUri()
   const url = URL.parse(given)

@@ -229,8 +229,10 @@ function strings(value: unknown): readonly string[] {
 
 /** Which scopes are asked for (2026-07-28 basic/authorization, "Scope Selection Strategy"). */
 
+/** Scopes in the order in which they were named. */
 export type OAuthScopes = readonly string[]
 
+/** The scopes of a space-separated list (RFC 6749 §3.3). */
 export function scopesIn(text: string | undefined): OAuthScopes {
   return text === undefined ? [] : text.split(/\s+/).filter(scope => scope !== '')
 }

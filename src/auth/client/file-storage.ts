@@ -18,6 +18,7 @@ const ivBytes = 12
 const most = 1_000
 const derive = promisify<string, Buffer, number, Buffer>(scrypt)
 
+/** Opens a token storage in an encrypted file; the key is derived from `secret`. */
 export function openFileStorage(path: string, secret: string): TokenStorage {
   const keys = new Map<string, Promise<CryptoKey>>()
   const keyFor = (salt: Buffer): Promise<CryptoKey> => {

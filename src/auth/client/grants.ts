@@ -37,6 +37,7 @@ interface Granted {
   readonly answer: TokenAnswer
 }
 
+/** One way to get tokens: what it needs to know, and the token request that it makes. */
 export interface OAuthGrant {
   /** Whether refresh tokens are of use. */
   readonly refreshes: boolean
@@ -293,6 +294,7 @@ export function secretMethod(server: AuthorizationServer): string {
   return [standard, 'client_secret_post', 'none'].find(method => methods.includes(method)) ?? standard
 }
 
+/** How a client proves itself at the token endpoint, by the name of the method in the metadata. */
 export function authenticationBy(method: string, secret: string | undefined): ClientAuth {
   if (method === 'none') return noSecret()
   if (secret === undefined || secret === '') {

@@ -88,6 +88,7 @@ export function enterprise(options: EnterpriseOptions): ClientAuthorization {
   return lazily(async context => (await import('./ways.ts')).byEnterprise(context, options, binding))
 }
 
+/** What credentials are bound to, from the options that they were made with. */
 export function bindingOf(
   { issuer, tokenEndpoint }: CommonOptions,
   client: string | undefined,

@@ -14,6 +14,7 @@ interface Waiting {
   reject(error: unknown): void
 }
 
+/** A browser for command lines: opens the system's browser and waits for the redirect on a loopback port. */
 export function openLoopback(options: CliOptions): Loopback {
   return new Loopback(options)
 }

@@ -7,6 +7,7 @@ import { AuthorizationError } from './addresses.ts'
 import type { Browser } from './browser.ts'
 import type { TokenStorage } from './storage.ts'
 
+/** Options that every way to get tokens has. */
 export interface CommonOptions {
   /** Scopes to ask for beside those that the server names. Default: none. */
   readonly scopes?: readonly string[]
@@ -40,6 +41,7 @@ export interface ClientKey {
   readonly keyId?: string
 }
 
+/** Options of the authorization code grant, by which a user signs in. */
 export interface OAuthClientOptions extends CommonOptions {
   /** Of a client that was registered by hand. Default: the client registers itself. */
   readonly clientId?: string
@@ -55,6 +57,7 @@ export interface OAuthClientOptions extends CommonOptions {
   readonly dpop?: boolean
 }
 
+/** Options of the client credentials grant, for programs that act for themselves. */
 export interface ClientCredentialsOptions extends CommonOptions, ClientKey {
   /** The client as it was registered. */
   readonly clientId: string
@@ -62,6 +65,7 @@ export interface ClientCredentialsOptions extends CommonOptions, ClientKey {
   readonly dpop?: boolean
 }
 
+/** Options for a workload that proves its identity by a signed assertion of its platform. */
 export interface WorkloadOptions extends CommonOptions {
   /** Gives the workload's signed identity (a JWT) for an audience, which is the issuer of the authorization server. */
   readonly assertion: (audience: string) => string | Promise<string>
@@ -71,6 +75,7 @@ export interface WorkloadOptions extends CommonOptions {
   readonly dpop?: boolean
 }
 
+/** Options for users whom an identity provider of their company signs in. */
 export interface EnterpriseOptions extends CommonOptions, ClientKey {
   /** Of the client at the MCP server's authorization server. */
   readonly clientId: string
@@ -132,6 +137,7 @@ const parameters: Readonly<Record<SigningAlgorithm, EcKeyImportParams | RsaHashe
 /** A `CryptoKey`, called by what makes one: only the types of browsers have that name. */
 type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>
 
+/** The key as WebCrypto wants it; a text is read as a PKCS #8 PEM block. */
 export async function signingKey(key: string | SigningKey, algorithm: SigningAlgorithm): Promise<SigningKey> {
   if (typeof key !== 'string') return key
   const body = /-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----/.exec(key)?.[1]

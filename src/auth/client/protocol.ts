@@ -27,11 +27,14 @@ export interface Identity {
   readonly authentication: oauth.ClientAuth
 }
 
+/** The answer of a token endpoint. */
 export type TokenAnswer = oauth.TokenEndpointResponse
+/** Parameters of a request to an authorization server, by name. */
 export type Parameters = Record<string, string>
 
 // ── reading what servers say ────────────────────────────────────────────────────────────────────────────────────────
 
+/** One challenge of a `WWW-Authenticate` header. */
 export interface Challenge {
   readonly scheme: string
   readonly parameters: Readonly<Record<string, string | undefined>>
@@ -69,6 +72,7 @@ function mismatch(said: string, issuer: string): string {
 
 type ClientMetadata = Partial<oauth.OmitSymbolProperties<oauth.Client>>
 
+/** Registers this client at the authorization server (RFC 7591). */
 export async function registerClient(server: oauth.AuthorizationServer, metadata: ClientMetadata, link: AuthServerLink) {
   return told('registration', 'The authorization server refused to register this client', async () =>
     oauth.processDynamicClientRegistrationResponse(
@@ -91,9 +95,12 @@ async function lenient(response: Response): Promise<Response> {
   return new Response(JSON.stringify(complete), { status: 201, headers: { 'content-type': 'application/json' } })
 }
 
+/** Client authentication of a public client: none. */
 export const noSecret = oauth.None
+/** Client authentication by a secret in the body of the token request. */
 export const secretInBody = oauth.ClientSecretPost
 
+/** Client authentication by a JWT that the client signs with its private key (RFC 7523). */
 export function signedAssertion(key: Key, kid?: string): oauth.ClientAuth {
   return oauth.PrivateKeyJwt(kid === undefined ? key : { key, kid })
 }
@@ -118,6 +125,7 @@ interface Departure {
   readonly verifier: string
 }
 
+/** Makes the address to which the browser is sent, with PKCE, and what its return is checked against. */
 export async function departFor(endpoint: URL, parameters: Parameters): Promise<Departure> {
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
@@ -147,6 +155,7 @@ export function checkReturn(
   }
 }
 
+/** Exchanges an authorization code for tokens. */
 export function redeemCode(
   server: oauth.AuthorizationServer,
   { id, authentication }: Identity,
@@ -168,6 +177,7 @@ export function redeemCode(
 
 // ── other grants ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** Exchanges a refresh token for new tokens. */
 export function refresh(
   server: oauth.AuthorizationServer,
   { id, authentication }: Identity,
@@ -185,6 +195,7 @@ export function refresh(
   )
 }
 
+/** Gets tokens by the client's own credentials. */
 export function grantByCredentials(
   server: oauth.AuthorizationServer,
   { id, authentication }: Identity,
@@ -240,6 +251,7 @@ async function askForTokens(
 
 // ── proof of possession ─────────────────────────────────────────────────────────────────────────────────────────────
 
+/** Signs the DPoP proofs of one key pair (RFC 9449). */
 export interface Prover {
   /** For token requests. */
   readonly handle: oauth.DPoPHandle
@@ -249,10 +261,12 @@ export interface Prover {
   take(nonce: string): void
 }
 
+/** Makes a key pair for DPoP proofs, which a storage can keep. */
 export function makeKeyPair(): Promise<CryptoKeyPair> {
   return oauth.generateKeyPair('ES256', { extractable: true })
 }
 
+/** Makes the signer of proofs for a key pair; remembers the last nonce of the resource. */
 export function makeProver(pair: CryptoKeyPair): Prover {
   let nonce: string | undefined
   const client = {}

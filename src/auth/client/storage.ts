@@ -21,6 +21,7 @@ export function memoryStorage(): TokenStorage {
   }
 }
 
+/** Options of a token storage in a file. */
 export interface FileStorageOptions {
   /** The key is made from it: at least 16 characters, from a keychain or the environment, never beside the file. */
   readonly secret: string

@@ -28,6 +28,7 @@ import {
 import { type Identity, noSecret, signedAssertion } from './protocol.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
+/** Credentials by the authorization code grant. */
 export function byCode(
   context: AuthorizationContext,
   options: OAuthClientOptions,
@@ -38,10 +39,12 @@ export function byCode(
   return authorizerFor(context, options, binding, codeGrant({ browser, clientId, clientSecret, clientMetadataUrl }), storage)
 }
 
+/** Credentials by the client credentials grant. */
 export function byCredentials(context: AuthorizationContext, options: ClientCredentialsOptions, binding: Binding): Credentials {
   return authorizerFor(context, options, binding, credentialsGrant(identifier(options)))
 }
 
+/** Credentials by an assertion of the platform on which this workload runs. */
 export function byWorkload(context: AuthorizationContext, options: WorkloadOptions, binding: Binding): Credentials {
   const { assertion, clientId = '' } = options
   const identity: Identity = {
@@ -57,6 +60,7 @@ export function byWorkload(context: AuthorizationContext, options: WorkloadOptio
   )
 }
 
+/** Credentials by an assertion that the identity provider of a company issues for its user. */
 export function byEnterprise(context: AuthorizationContext, options: EnterpriseOptions, binding: Binding): Credentials {
   const { identityProvider: provider } = options
   const grant = assertionGrant(identifier(options), async asking =>

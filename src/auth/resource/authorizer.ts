@@ -56,6 +56,7 @@ interface AuthorizerOptions {
   readonly disconnected?: (matches: MatchesPrincipal) => void
 }
 
+/** Makes the authorizer of a server that takes tokens: reads them, verifies them, and writes the challenges. */
 export function createAuthorizer(authorization: ResourceAuthorization, options: AuthorizerOptions = {}): Authorizer {
   if (options.resource === undefined) checkResource(authorization)
   return new ResourceServer(authorization, options)

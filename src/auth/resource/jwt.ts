@@ -15,6 +15,7 @@ interface JwtOptions {
   readonly failed: (error: unknown) => void
 }
 
+/** Verifies JWT access tokens (RFC 9068) by the published keys of their issuer. */
 export function jwtVerifier({ settings, audiences, clock, failed }: JwtOptions): Verifier {
   const { issuer, jwksUri, algorithms } = settings
   let keys: Keys | undefined

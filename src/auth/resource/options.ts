@@ -5,6 +5,7 @@ import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 
+/** Options of a server whose tokens an authorization server issues. */
 export interface OAuthResourceOptions {
   /** The authorization server whose tokens are taken: its issuer identifier, letter for letter as it calls itself. */
   readonly issuer: string
@@ -28,6 +29,7 @@ export interface OAuthResourceOptions {
   readonly cache?: Duration
 }
 
+/** Options for tokens that only their issuer can read (RFC 7662). */
 export interface IntrospectionOptions {
   /** Default: where the issuer's metadata says. */
   readonly endpoint?: string
@@ -43,6 +45,7 @@ export type VerifyToken = (
   about: { readonly resource: string; readonly signal: AbortSignal },
 ) => Awaitable<VerifiedToken | undefined>
 
+/** What a verifier found out about a token that it accepts. */
 export interface VerifiedToken {
   readonly subject: string
   readonly client?: string
@@ -67,6 +70,7 @@ export interface ResourceAuthorization {
   disconnect(matches: (principal: Principal) => boolean): void
 }
 
+/** The options of either way, completed by their defaults. */
 export interface Settings {
   readonly issuer: string
   /** Whether the public metadata names the issuer. False: no authorization server gives these tokens. */

@@ -21,6 +21,7 @@ interface VerifierOptions {
   readonly failed: (error: unknown) => void
 }
 
+/** Makes the verifier that the settings ask for: by keys, by introspection, or the author's own function. */
 export function createVerifier(options: VerifierOptions): Verifier {
   const { settings, resource } = options
   const audiences = (): readonly string[] => (settings.audiences.length === 0 ? [resource()] : settings.audiences)
@@ -155,6 +156,7 @@ const mostOfKnown = 64
 const mostWaiting = 1_024
 const mostWaitingOfAddress = 64
 
+/** Who sent a token; limits how often unknown tokens are looked up for it. */
 export interface TokenAsker {
   /** The network address of whoever sent the token. Undefined: all whose address is not known count as one. */
   readonly address?: string | undefined

@@ -10,6 +10,7 @@ import type { Cancel, Clock } from '../clock.ts'
 import { digestText } from '../digest.ts'
 import { lastPosition } from '../feed/feed.ts'
 
+/** Options of an audit log. */
 export interface AuditLogOptions {
   readonly store: Store
   readonly clock: Clock
@@ -21,6 +22,7 @@ export interface AuditLogOptions {
   readonly failed?: (error: unknown) => void
 }
 
+/** Which lines to read, and how many. */
 export interface AuditReadOptions extends AuditFilter {
   readonly after?: LogPosition
   /** Default 100, at most 1,000. */
@@ -42,6 +44,7 @@ const perLink = 1_000
 const atOnce = 250
 const chainMs = 1_000
 
+/** The audit log of a store: appends lines in a chain of digests, reads them, checks the chain, and drops what is too old. */
 export class Audit {
   readonly #options: AuditLogOptions
   #written = 0
@@ -262,6 +265,7 @@ export type AuditEvent =
   /** Something that a host did, or would not do. */
   | 'noted'
 
+/** What a line of the audit log says, before it has its place in the log. */
 export interface AuditFacts {
   readonly event: AuditEvent
   /** Joins the line with the operation, the log and the problem of the same request. */
@@ -275,6 +279,7 @@ export interface AuditFacts {
   readonly more?: Readonly<Record<string, string | number | undefined>> | undefined
 }
 
+/** A line of the audit log, with its place, its time and its link to the line before. */
 export interface AuditLine extends AuditFacts {
   readonly position: LogPosition
   /** Milliseconds since the epoch. */
@@ -327,6 +332,7 @@ function textOf(value: string): string {
   return text
 }
 
+/** The line that an entry of the log holds. Throws where it holds none. */
 export function readLine({ position, value }: LogEntry): AuditLine {
   const line: unknown = JSON.parse(value)
   if (isRecord(line) && typeof line['event'] === 'string' && typeof line['at'] === 'number')

@@ -9,6 +9,7 @@ import { append, type LogEntry, type LogPosition, type Op, put, type Store, trim
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 
+/** Options of a feed. */
 export interface FeedOptions {
   readonly store: Store
   readonly clock: Clock
@@ -41,6 +42,7 @@ interface PageOptions {
   readonly filter?: Filter
 }
 
+/** A part of a feed, and the cursor after which the next one begins. */
 export interface FeedPage {
   readonly occurrences: readonly Occurrence[]
   /** Read on after this; it has passed what the filter left out. */
@@ -51,6 +53,7 @@ export interface FeedPage {
   readonly more: boolean
 }
 
+/** An ordered source of occurrences on a log of the store, read by cursor. */
 export class Feed {
   readonly log: string
   readonly store: Store
@@ -232,6 +235,7 @@ async function soon<T>(clock: Clock, awaited: Promise<T>): Promise<T | undefined
 
 // An entry of a feed, the cursor that names its position, and how the last position of a log is found.
 
+/** One thing that happened, as a feed keeps it. */
 export interface Occurrence {
   /** Unlike any other's: who gets it twice knows it by this. */
   readonly id: string
@@ -271,6 +275,7 @@ function readOccurrence({ value, position }: LogEntry): Occurrence {
 
 const form = /^([A-Za-z0-9_-]{1,40})\.(0|[1-9a-z][0-9a-z]{0,10})$/
 
+/** A position in a log as text that a client can hold; `era` tells logs apart that were begun anew. */
 export function cursorText(era: string, position: LogPosition): string {
   return `${era}.${position.toString(36)}`
 }

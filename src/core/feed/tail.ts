@@ -21,6 +21,7 @@ const retryMs = 1_000
 /** Occurrences that are read at once. */
 const pageSize = 500
 
+/** The last occurrences of a feed in memory, so that many readers at its end share one read of the store. */
 export class Tail {
   readonly #options: TailOptions
   readonly #size: number

@@ -42,6 +42,7 @@ interface SettleOptions {
   readonly refundable?: string | undefined
 }
 
+/** Units that were taken from budgets for one call, until it is known what the call cost. */
 export interface Reservation {
   /**
    * It has ended, and this is what it cost: also more than was reserved, since what was spent was spent. False where what
@@ -74,6 +75,7 @@ interface Amounts {
 
 const graceMs = 60_000
 
+/** The budgets of a store: reserves before a call, settles after it, and tells what is left. */
 export class Budgets {
   readonly #store: Store
   readonly #clock: Clock

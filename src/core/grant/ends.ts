@@ -27,6 +27,7 @@ interface Watched {
 
 const leastMs = 10
 
+/** Calls back when a grant ends, whether it expires, is used up, lies idle or is revoked in any process. */
 export class GrantEnds {
   readonly #options: GrantEndsOptions
   readonly #watched = new Map<string, Watched>()

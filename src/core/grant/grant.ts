@@ -9,6 +9,7 @@ import { type Problem, problem } from '../problem.ts'
  */
 type GrantEffect = 'permit' | 'forbid' | 'fulfil' | 'budget'
 
+/** What a grant says: what it allows or forbids, on what, how often and until when. */
 export interface GrantTerms {
   readonly effect: GrantEffect
   /** A pattern; of `fulfil` the name of the obligation. */
@@ -31,6 +32,7 @@ export interface GrantTerms {
   readonly source: string
 }
 
+/** A grant as it is kept, with its owner and its times. */
 export interface Grant extends GrantTerms {
   readonly id: string
   /** The key of the principal. */
@@ -74,6 +76,7 @@ export function standingPrefix(owner: string): string {
   return `${grantsPrefix(owner)}standing/`
 }
 
+/** The key of a grant's record. Standing grants, which need not be presented, lie apart. */
 export function grantKey(owner: string, id: string, standing: boolean): string {
   return standing ? standingPrefix(owner) + id : `${grantsPrefix(owner)}held/${id}`
 }
@@ -83,14 +86,17 @@ export function isStanding(terms: GrantTerms): boolean {
   return terms.standing === true || terms.effect === 'forbid'
 }
 
+/** The key of the counter of a grant's uses. */
 export function usesKey(grant: Pick<Grant, 'owner' | 'id'>): string {
   return `grant-uses/${grant.owner}/${grant.id}`
 }
 
+/** The key of the counter of uses for one exact call. */
 export function boundKey(grant: Pick<Grant, 'owner' | 'id'>, binding: string): string {
   return `grant-bound/${grant.owner}/${grant.id}/${binding}`
 }
 
+/** The key that is there as long as a grant is not idle for too long. */
 export function idleKey(grant: Pick<Grant, 'owner' | 'id'>): string {
   return `grant-idle/${grant.owner}/${grant.id}`
 }
@@ -100,6 +106,7 @@ export function revokedKey(grant: Pick<Grant, 'owner' | 'id'>): string {
   return `grant-revoked/${grant.owner}/${grant.id}`
 }
 
+/** The grant that a record holds. Throws where it holds none. */
 export function readGrant(text: string): Grant {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.id === 'string' && typeof value.effect === 'string' && typeof value.expires === 'number')
@@ -115,6 +122,7 @@ const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/
 /** Of one tool, prompt, resource, event or negotiation. */
 export const mostScopes = 64
 
+/** Whether a value is a scope as RFC 6749 writes one. */
 export function isScope(scope: unknown): scope is string {
   return typeof scope === 'string' && scopeToken.test(scope)
 }
@@ -145,6 +153,7 @@ export function covers(granted: readonly string[] | undefined, needed: readonly 
 /** Longer ones are refused when a grant is issued: matching takes at most pattern × text steps, never more. */
 export const patternLength = 256
 
+/** Whether a text fits a pattern in which `*` stands for any characters. Takes linear space and no recursion. */
 export function matches(pattern: string, text: string): boolean {
   let at = 0
   let star = -1
@@ -169,6 +178,7 @@ export function matches(pattern: string, text: string): boolean {
 // The one decision: allowed, denied, or allowed once something was done. Pure: from what is asked and what is held. Several
 // sources must agree (the scopes of a token, the grants presented with it), and a prohibition wins over all of them.
 
+/** What is to be decided: an action, what it needs, and what the caller has. */
 export interface GrantRequest {
   /** What is to be done, e.g. `call`. */
   readonly action: string
@@ -203,12 +213,14 @@ export interface GrantUse {
   readonly binding: string | undefined
 }
 
+/** The answer to a request: allowed, allowed once obligations are met, or denied. */
 export type Decision =
   | { readonly kind: 'allow'; readonly uses: readonly GrantUse[] }
   /** Allowed once these were done: asking the person, as a rule. `binding` is what they approve. */
   | { readonly kind: 'ask'; readonly obligations: readonly string[]; readonly binding: string | undefined }
   | GrantDenial
 
+/** A denial, with all that is missing. */
 export interface GrantDenial {
   readonly kind: 'deny'
   readonly reason: 'missing' | 'forbidden' | 'evaluation_error'
@@ -218,6 +230,7 @@ export interface GrantDenial {
   readonly cause?: unknown
 }
 
+/** Decides a request by the grants that are held. */
 export function decide(asked: GrantRequest, held: readonly Held[]): Decision {
   const here = held.filter(({ grant }) => matches(grant.resource, asked.resource))
   const forbidden = [asked.action, ...asked.needs].find(action => here.some(one => gives(one, 'forbid', action)))

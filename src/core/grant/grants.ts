@@ -77,6 +77,7 @@ const graceMs = 60_000
 /** One for each scope that a call may need, and room for approvals. */
 const PRESENTED = mostScopes + 16
 
+/** The grants of a store: gives, finds, uses and revokes them, and decides requests by them. */
 export class Grants {
   readonly store: Store
   readonly clock: Clock

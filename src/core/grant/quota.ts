@@ -7,6 +7,7 @@ import { add, type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import type { Grant } from './grant.ts'
 
+/** A limit on units or calls in each period, for everybody or for one owner. */
 export interface Quota {
   /** Names it among all quotas. */
   readonly name: string

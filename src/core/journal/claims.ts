@@ -25,6 +25,7 @@ export interface Wanted {
   readonly also?: readonly Op[]
 }
 
+/** What became of a claim: it is the caller's to run, or somebody has run it, or runs it. */
 export type Claim =
   /** Nobody has done it: do it now, and say how it ended. */
   | { readonly kind: 'fresh'; readonly ticket: Ticket }
@@ -48,6 +49,7 @@ interface ClaimsOptions {
 const TRIES = 8
 const LOOK_EVERY_MS = 250
 
+/** Claims of idempotency keys: of all callers with one key exactly one runs the operation. */
 export class Claims {
   readonly #options: ClaimsOptions
   /** What runs here, by its place in the store: those who join need not ask the store. */

@@ -23,6 +23,7 @@ interface JournalOptions {
   readonly audit?: Audit | undefined
 }
 
+/** The journal of one process: its claims, its limits, and what keeps it alive for others. */
 export interface Journal {
   readonly store: Store
   readonly claims: Claims
@@ -34,6 +35,7 @@ export interface Journal {
   close(): void
 }
 
+/** Opens the journal of this process on a store. */
 export function createJournal({ store, clock, records, length, leaseMs, id = randomId, audit }: JournalOptions): Journal {
   const runners = new Runners({ store, clock, id: id(), ...(leaseMs === undefined ? {} : { leaseMs }) })
   const unsettled = new Unsettled({ store, clock })
@@ -86,6 +88,7 @@ interface Seen {
   soonest: number | undefined
 }
 
+/** How much the journal may hold, in all and for each account. */
 export class JournalCapacity {
   readonly #options: JournalCapacityOptions
   #shares: Shares

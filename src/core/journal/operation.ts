@@ -13,6 +13,7 @@ import type { Cancel, Clock } from '../clock.ts'
  */
 type OperationStatus = 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
 
+/** The record of one operation under an idempotency key. */
 export interface Operation {
   readonly id: string
   /** What was called: repetitions of the key must call the same. */
@@ -39,6 +40,7 @@ export function isSettled(operation: Operation): boolean {
   return operation.status === 'done' || operation.status === 'failed'
 }
 
+/** The text of a record, as the store keeps it. */
 export function writeOperation(operation: Operation): string {
   return JSON.stringify(operation)
 }
@@ -71,6 +73,7 @@ interface Held {
   readonly left: () => number
 }
 
+/** The right to run an operation, and the way to write down how it ended. */
 export class Ticket {
   readonly #held: Held
   readonly #ended: (grown: number, freed: boolean) => void
@@ -172,6 +175,7 @@ const LONGEST_MS = 5_000
 const MOST_LENGTH = 16 * 1024 * 1024
 const MOST = 10_000
 
+/** Endings that could not be written when they came, written as soon as the store takes them. */
 export class Unsettled {
   readonly #options: UnsettledOptions
   readonly #waiting = new Map<string, Waiting>()

@@ -22,6 +22,7 @@ import {
 } from './unit.ts'
 import { auditOf, type UnitReport, type Units, unitEndedError } from './units.ts'
 
+/** Options of rolling back. */
 export interface RollbackOptions {
   readonly units: Units
   /** Runs the inverse of a step. A step whose end is unknown may have no parameters for it: find out by its key, or fail. */
@@ -36,6 +37,7 @@ export interface RollbackOptions {
   readonly leaseMs?: number
 }
 
+/** What is written together with the end of a step that was undone. */
 export interface UndoneParts {
   readonly ops: readonly Op[]
   /** Its effect was taken back, but not all that it wrote beside it. */
@@ -258,6 +260,7 @@ interface Neglected extends Owned {
   readonly over: string | undefined
 }
 
+/** A unit with its owner. */
 export interface Owned {
   readonly owner: string
   readonly unit: Unit

@@ -14,6 +14,7 @@ interface RunnersOptions {
   readonly leaseMs?: number
 }
 
+/** Shows by a lease in the store that this process is alive, and tells whether others are. */
 export class Runners {
   readonly id: string
   readonly leaseMs: number

@@ -3,8 +3,10 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { digestText } from '../digest.ts'
 import type { Category } from '../problem.ts'
 
+/** The states of a unit of work. */
 export type UnitStatus = 'open' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
 
+/** The record of a unit of work. */
 export interface Unit {
   readonly id: string
   readonly status: UnitStatus
@@ -25,6 +27,7 @@ export interface Unit {
   readonly grants?: readonly UnitGrant[]
 }
 
+/** A grant that let a step in; the unit ends with it. */
 export interface UnitGrant {
   readonly id: string
   readonly expires: number
@@ -40,11 +43,13 @@ export interface Inverse {
 /** `indeterminate`: begun, end unknown. `irreversible`: done, and nothing can take it back. */
 export type StepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'irreversible'
 
+/** Why a step failed, or could not be undone. */
 export interface StepFailure {
   readonly code: string
   readonly message: string
 }
 
+/** The record of one step of a unit: what was called, how it ended, and how it is undone. */
 export interface Step {
   readonly id: string
   /** Steps begin in this order, from 1, and are taken back in the reverse. */
@@ -69,6 +74,7 @@ export function isEnded(unit: Unit): boolean {
   return unit.status !== 'open' && unit.status !== 'rolling_back'
 }
 
+/** The key of a unit's record. */
 export function unitKey(owner: string, id: string): string {
   return `unit/${owner}/${id}`
 }
@@ -78,6 +84,7 @@ export function stepKey(owner: string, id: string, order: number): string {
   return `${stepsPrefix(owner, id)}${String(order).padStart(6, '0')}`
 }
 
+/** The prefix of the keys of a unit's steps. */
 export function stepsPrefix(owner: string, id: string): string {
   return `step/${owner}/${id}/`
 }
@@ -85,6 +92,7 @@ export function stepsPrefix(owner: string, id: string): string {
 /** Units that may need somebody: open ones, and those whose rollback has not ended. */
 export const unfinishedPrefix = 'unfinished/'
 
+/** The key that is there as long as a unit has not ended. */
 export function unfinishedKey(owner: string, id: string): string {
   return `${unfinishedPrefix}${owner}/${id}`
 }
@@ -97,18 +105,22 @@ export function turnKey(owner: string): string {
 /** Units of which something could not be taken back: somebody has to look at them. */
 export const stuckPrefix = 'stuck/'
 
+/** The key that is there while a unit waits for its rollback to be tried again. */
 export function stuckKey(owner: string, id: string): string {
   return `${stuckPrefix}${owner}/${id}`
 }
 
+/** The key of the lease of whoever rolls a unit back. */
 export function leaseKey(owner: string, id: string): string {
   return `unit-lease/${owner}/${id}`
 }
 
+/** The unit that a record holds. Throws where it holds none. */
 export function readUnit(text: string): Unit {
   return read<Unit>(text, 'begunAt')
 }
 
+/** The step that a record holds. Throws where it holds none. */
 export function readStep(text: string): Step {
   return read<Step>(text, 'order')
 }
@@ -124,6 +136,7 @@ function read<T>(text: string, mark: string): T {
 /** What every server takes as a key. */
 const plain = /^[a-zA-Z0-9_\-:.]{1,128}$/
 
+/** The idempotency key of a compensation: the same for each attempt, different for every step. */
 export async function compensationKey(unit: string, step: string): Promise<string> {
   const key = `compensate-${unit}-${step}`
   // The last dash says where the two meet, as long as the step has none: else "a" and "b-1" would be "a-b" and "1".

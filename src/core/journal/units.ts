@@ -63,6 +63,7 @@ interface StepWanted {
   readonly correlation?: string | undefined
 }
 
+/** A unit with its steps. */
 export interface UnitReport {
   readonly unit: Unit
   readonly steps: readonly Step[]
@@ -72,6 +73,7 @@ const TRIES = 50
 /** Longer than between a count and the write that relies on it. */
 const turnMs = 60_000
 
+/** The units of work of a store: begins them, takes in their steps, commits them. */
 export class Units {
   readonly store: Store
   readonly clock: Clock
@@ -291,10 +293,12 @@ function grantsOf({ grants = [] }: Unit, grant: UnitGrant | undefined): readonly
   throw problem('TRANSACTION_CONFLICT', `The steps of the transaction were let in by ${MOST_GRANTS} grants, which is the limit`)
 }
 
+/** The refusal of what concerns a unit that is not known. */
 export function unknownUnit(): Error {
   return problem('RESOURCE_NOT_FOUND', 'There is no transaction of this id', { suggestion: 'Begin one first' })
 }
 
+/** The refusal of what concerns a unit that has ended, or is being rolled back. */
 export function unitEndedError(unit: Unit): Error {
   const how = isEnded(unit) ? `is ${unit.status}` : 'is being rolled back'
   return problem('TRANSACTION_CONFLICT', `The transaction ${how} and takes no more steps`, { suggestion: 'Begin a new one' })
@@ -302,6 +306,7 @@ export function unitEndedError(unit: Unit): Error {
 
 // A step that takes part in a unit, while it runs: how it ended is written once, by whoever ran it.
 
+/** A step that takes part in a unit, until its end is written down. */
 export interface Enrolment {
   readonly step: Step
   /** When its unit was begun: tells it from others that had the same id before. */

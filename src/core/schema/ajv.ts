@@ -10,6 +10,7 @@ import { fewElements, type Issue, type JsonSchema, makeIssue, maxIssues, pointer
 /** Values with more elements get only their first failure reported: one for each element would be a flood. */
 const thoroughElements = 1_000
 
+/** Loads ajv and gives the function that compiles schemas of a dialect. */
 export async function loadAjv(dialect: Dialect): Promise<Compile> {
   const create = await loadDialect(dialect)
   const instances = new Map<string, Ajv>()

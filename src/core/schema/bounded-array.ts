@@ -16,6 +16,7 @@ import {
 } from './bounded-rule.ts'
 import type { StepMeter } from './schema.ts'
 
+/** The rules of a schema about arrays. */
 export function arrayRules(source: RuleSource): SchemaRule[] {
   return [...sizeRules(source), ...itemRules(source), ...containsRules(source), ...unevaluatedRules(source)]
 }

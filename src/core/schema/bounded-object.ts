@@ -19,6 +19,7 @@ import {
 import type { LinearPattern } from './linear-pattern.ts'
 import type { StepMeter } from './schema.ts'
 
+/** The rules of a schema about objects. */
 export function objectRules(source: RuleSource): SchemaRule[] {
   return [
     ...requiredRules(source),

@@ -4,6 +4,7 @@ import type { Dialect } from './engine.ts'
 import type { LinearPattern } from './linear-pattern.ts'
 import { type JsonSchema, SchemaError, type StepMeter } from './schema.ts'
 
+/** What is wrong with a value, and where in it. */
 export interface Fault {
   /** From the value outwards: each level adds its name on the way up, so that success costs nothing. Absent: the value itself. */
   readonly segments: PropertyKey[] | undefined
@@ -23,11 +24,13 @@ export const typeBits: ReadonlyMap<string, number> = new Map([
   ['null', 1],
 ])
 
+/** Checks a value; undefined where nothing is wrong with it. */
 export type Apply = (data: unknown, run: Run) => Fault | undefined
 
 /** What every value passes: rules that only say so are left out. */
 export const acceptsAll: Apply = () => undefined
 
+/** One check that a schema asks for. */
 export interface SchemaRule {
   /** Rules of order 1 come after all of order 0. */
   readonly order: 0 | 1
@@ -44,6 +47,7 @@ export interface RuleSource {
   pattern(source: string, mustHave: boolean): LinearPattern | undefined
 }
 
+/** Makes a rule of a check. */
 export function rule(test: Apply, order: 0 | 1 = 0): SchemaRule {
   return { order, test }
 }
@@ -60,22 +64,27 @@ export function faultWithin(name: PropertyKey, found: Fault): Fault {
   return found
 }
 
+/** Whether the value of a keyword is a count. */
 export function isSchemaCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0
 }
 
+/** Whether the value of a keyword is a number. */
 export function isNumber(value: unknown): value is number {
   return typeof value === 'number'
 }
 
+/** Whether the value of a keyword is text. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
+/** Whether a value is an array. */
 export function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value)
 }
 
+/** Whether the value of a keyword is a list of names. */
 export function isNames(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every(isText)
 }
@@ -105,6 +114,7 @@ export class Seen {
   }
 }
 
+/** The members of an object. */
 export type Members = Readonly<Record<string, unknown>>
 
 /** Objects with more members than this are kept as tables by the engine: going through one is slower. */
@@ -135,6 +145,7 @@ class Names {
   }
 }
 
+/** The state of one validation: its budget of steps, and what has been evaluated so far. */
 export class Run {
   readonly meter: StepMeter
   readonly names: Names

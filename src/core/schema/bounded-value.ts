@@ -22,6 +22,7 @@ import {
 } from './bounded-rule.ts'
 import { StepMeter } from './schema.ts'
 
+/** The rules of a schema about types, numbers and text. */
 export function valueRules(source: RuleSource): SchemaRule[] {
   return [...typeRules(source), ...numberRules(source), ...textRules(source)]
 }
@@ -121,6 +122,7 @@ function codePoints(text: string): number {
   return count
 }
 
+/** The rules of a schema that apply other schemas to the same value. */
 export function applicatorRules(source: RuleSource): SchemaRule[] {
   const { schema, apply, reference } = source
   const rules: SchemaRule[] = []

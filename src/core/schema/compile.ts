@@ -17,6 +17,7 @@ import {
   type Validation,
 } from './schema.ts'
 
+/** A schema that is ready for use: its JSON Schema for peers, and its validation. */
 export interface Compiled<T = unknown> {
   /** For peers. A JSON Schema that was given as such is this very object. */
   readonly json: JsonSchema
@@ -27,6 +28,7 @@ export interface Compiled<T = unknown> {
   validate(value: unknown): Awaitable<Validation<T>>
 }
 
+/** How a schema is compiled. */
 export interface CompileOptions {
   /** Which end of a transforming schema peers are shown: what goes in (arguments) or what comes out (results). */
   readonly side?: 'input' | 'output'

@@ -16,6 +16,7 @@ function canGenerateCode(): boolean {
   return mayGenerate
 }
 
+/** Loads what compiles schemas of a dialect on this runtime. */
 export async function loadCompiler(dialect: Dialect): Promise<Compile> {
   if (canGenerateCode()) return (await import('./ajv.ts')).loadAjv(dialect)
   return (await import('./interpreter.ts')).loadInterpreter(dialect)

@@ -14,6 +14,7 @@ export type Check = (value: unknown) => readonly Issue[] | undefined
 /** Turns a schema into its check; throws what is wrong with the schema. */
 export type Compile = (json: JsonSchema) => Check
 
+/** The dialects of JSON Schema that can be checked. */
 export type Dialect = '2020-12' | '2019-09' | 'draft-07'
 
 const dialects: ReadonlyMap<string, Dialect> = new Map([

@@ -3,6 +3,7 @@ import type { Schema as InterpretedSchema, OutputUnit } from '@cfworker/json-sch
 import type { Compile, Dialect } from './engine.ts'
 import { type Issue, makeIssue, maxIssues, pointerSegments, subschemas } from './schema.ts'
 
+/** Loads the interpreter of JSON Schemas, for runtimes that make no code from text. */
 export async function loadInterpreter(dialect: Dialect): Promise<Compile> {
   const { Validator } = await import('@cfworker/json-schema')
   const draft = dialect === 'draft-07' ? '7' : dialect

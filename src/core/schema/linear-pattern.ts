@@ -4,6 +4,7 @@
  */
 import type { StepMeter } from './schema.ts'
 
+/** A pattern that is tested in time linear in the text. */
 export interface LinearPattern {
   /** Whether the pattern occurs in `text`. Each state visited is one step on the meter. */
   test(text: string, meter?: StepMeter): boolean

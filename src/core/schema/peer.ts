@@ -34,6 +34,7 @@ interface PeerSchemaLimits {
 
 const peerSchemaLimits: PeerSchemaLimits = { bytes: 64 * 1024, depth: 32, subschemas: 1_000, steps: 1_300_000 }
 
+/** A schema that a peer sent, ready to check values with bounded work. */
 export interface PeerSchema {
   /** What of the schema is not checked, and why: for a trace. */
   readonly unchecked: readonly string[]
@@ -131,6 +132,7 @@ interface Bounded {
   check(value: unknown, meter: StepMeter): Issue | undefined
 }
 
+/** Compiles a schema of a peer within bounds. Throws where the schema is wrong or exceeds them. */
 export function compileBounded(json: JsonSchema, dialect: Dialect, bounds: SchemaBounds): Bounded {
   const compiler = new Compiler(json, dialect, bounds)
   const apply = compiler.apply(json)

@@ -10,13 +10,16 @@ import { isRecord } from '../../jsonrpc/message.ts'
  * The Standard Schema shapes are stated here structurally, so that no schema library is a dependency.
  */
 
+/** A JSON Schema that is an object. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
+/** One issue as a Standard Schema library reports it. */
 export interface StandardIssue {
   readonly message: string
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
+/** What a Standard Schema library says of a value. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] }
@@ -139,6 +142,7 @@ export const maxIssues = 5
 /** Room for a library's own words around a clipped value. */
 const messageLength = 120
 
+/** One thing that is wrong with a value. */
 export interface Issue {
   /** `address.street`, `items[0].name`; empty for the whole value. */
   readonly path: string
@@ -146,6 +150,7 @@ export interface Issue {
   readonly message: string
 }
 
+/** The outcome of a validation: the value, or what is wrong with it. */
 export type Validation<T = unknown> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly issues: readonly Issue[] }
@@ -250,10 +255,12 @@ export function fewElements(value: unknown, limit: number): boolean {
 
 /** A budget for checking one value. Counted in steps, so that it is the same on every machine. */
 
+/** The work on one value exceeds its budget. */
 export class OverBudget extends Error {
   override readonly name = 'OverBudget'
 }
 
+/** Counts the steps of one check and throws when the budget is used up. */
 export class StepMeter {
   #left: number
 

@@ -8,6 +8,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { problem } from '../problem.ts'
 
+/** One step of an RFC 6902 patch. */
 export type PatchStep = Operation
 
 interface PatchLimits {

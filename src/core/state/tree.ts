@@ -38,6 +38,7 @@ interface Read {
 const MOST_PATCHES = 16
 const TRIES = 20
 
+/** The versions of states on a store, each space with a current one that can be moved back. */
 export class StateTree {
   readonly #store: Store
   readonly #clock: Clock

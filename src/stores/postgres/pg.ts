@@ -4,6 +4,7 @@ import { StoreError } from '../store.ts'
 
 export type { Client, Pool }
 
+/** Loads the optional package `pg`, or says how to install it. */
 export async function loadPg(): Promise<{ pool(config: PoolConfig): Pool; client(url: string): Client }> {
   try {
     const { default: pg } = await import('pg')

@@ -208,6 +208,7 @@ async function migrate(pool: Pool, schema: string): Promise<void> {
 const GATHER_MS = 5
 const AGAIN_MS = 500
 
+/** Sends and hears the notifications by which processes on one database wake each other. */
 export class Hints {
   readonly #open: () => Client
   readonly #channel: string

@@ -17,6 +17,7 @@ function keepPrivate(path: string): void {
   }
 }
 
+/** The store in a SQLite file, as its worker thread runs it: synchronous, one transaction for each batch. */
 export class Database {
   readonly #database: DatabaseSync
   readonly #tables: Tables

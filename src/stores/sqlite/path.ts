@@ -3,8 +3,10 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../store.ts'
 
+/** What to do about a path that cannot be opened. */
 export const correctPath = 'Correct the path, or give this process the right to write there'
 
+/** The message for a file that cannot be opened. */
 export function unopened(path: string): string {
   return `The store sqlite:${path} cannot be opened`
 }

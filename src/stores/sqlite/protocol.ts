@@ -4,6 +4,7 @@
  */
 import type { Committed, Conflict, Entry, LogEntry, Op } from '../store.ts'
 
+/** What the worker thread is asked for. */
 export type WorkerRequest =
   | { readonly ask: 'get'; readonly key: string }
   | {
@@ -18,6 +19,7 @@ export type WorkerRequest =
   | { readonly ask: 'pragmas' }
   | { readonly ask: 'others' }
 
+/** The settings that decide whether a commit that returned is on disk. */
 export interface Pragmas {
   readonly journalMode: string
   /** 2 is FULL. */
@@ -25,6 +27,7 @@ export interface Pragmas {
   readonly transactions: number
 }
 
+/** What a request gives. */
 export type WorkerReply = Entry | undefined | readonly Entry[] | readonly LogEntry[] | Committed | Conflict | Pragmas | number
 
 /** Requests that came together, with the time at which they did. */
@@ -33,11 +36,16 @@ export interface Batch {
   readonly requests: readonly (readonly [id: number, request: WorkerRequest])[]
 }
 
+/** The answer to one request: its value, or why it failed. */
 export type WorkerAnswer = { readonly id: number; readonly value: WorkerReply } | { readonly id: number; readonly error: string }
 
+/** Requests as one text; copying a text to another thread is cheaper than cloning objects. */
 export const writeBatch = (batch: Batch): string => JSON.stringify(batch)
+/** The requests of a batch. */
 export const readBatch = (text: string): Batch => JSON.parse(text)
+/** Answers as one text. */
 export const writeAnswers = (answers: readonly WorkerAnswer[]): string => JSON.stringify(answers)
+/** The answers of a batch. */
 export const readAnswers = (text: string): readonly WorkerAnswer[] => JSON.parse(text)
 
 /** Instead of a batch: what was asked before is answered first. */

@@ -25,6 +25,7 @@ export interface Admission {
 /** The grant that let a request in, where its caller presented one: what is opened by the request ends with the grant. */
 export const admission = field<Admission>()
 
+/** Scopes that something needs; undefined: none are named. */
 export type Scopes = readonly string[] | undefined
 
 /** What grants add to what a token allows. */
@@ -113,6 +114,7 @@ export type Reference =
   | { readonly type: 'ref/prompt'; readonly name: string }
   | { readonly type: 'ref/resource'; readonly uri: string }
 
+/** What a reference of `completion/complete` points to. */
 export function referredTo(ref: Reference): RequestTarget {
   return ref.type === 'ref/prompt' ? ['prompt', ref.name] : ['template', ref.uri]
 }
@@ -122,6 +124,7 @@ function aimAt(method: string, params: Params): RequestTarget | undefined {
   return Object.hasOwn(readers, method) ? readers[method]?.(params) : undefined
 }
 
+/** What a request is about, where it names a tool, resource, template or prompt. */
 export function aimOf({ route, params }: Pick<Exchange, 'route' | 'params'>): RequestTarget | undefined {
   return aimAt(route.method.name, params)
 }

@@ -8,6 +8,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
+/** How long, and for whom, clients may keep a result. */
 export interface CacheOptions {
   /** How long a client may use a result without asking again. */
   readonly ttl?: Duration

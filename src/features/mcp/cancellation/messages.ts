@@ -6,6 +6,7 @@ import type { Wire } from '../../../revisions/index.ts'
 const params = object({ requestId: optional(token), reason: optional(string) })
 const dialectUp = { s3: (wire: Wire): Wire => ({ requestId: wire['id'] }) }
 
+/** `notifications/cancelled`: the sender no longer wants the answer to a request. */
 export const cancelled = notification({
   name: 'notifications/cancelled',
   to: 'both',

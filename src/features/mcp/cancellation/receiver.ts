@@ -17,6 +17,7 @@ export const cancellationFeature = defineServerFeature<object>({
   setup: () => ({ sides: [cancellation()], engine: { sendCancel } }),
 })
 
+/** Both roles: cancels the request that a notification names. */
 export function cancellation(): Side {
   return {
     handlers: [
@@ -36,6 +37,7 @@ function cancel({ conversation, params }: Exchange): void {
   if (requestId !== undefined) conversation.calls?.end(requestId, new ConnectionError('lost', 'The server ended this request'))
 }
 
+/** Tells the peer that the answer to a request of ours is no longer wanted. */
 export function sendCancel(engine: Engine, conversation: Conversation, id: Id, reason: string): void {
   engine.notify(conversation, cancelled, { requestId: id, reason })
 }

@@ -10,6 +10,7 @@ import { without } from '../content/messages.ts'
 /** The most values that one answer may hold. */
 export const maxValues = 100
 
+/** Proposals for the value of an argument. */
 export interface Completion {
   readonly values: readonly string[]
   /** How many there are in all, where that is known. */
@@ -17,6 +18,7 @@ export interface Completion {
   readonly hasMore?: boolean
 }
 
+/** The result of `completion/complete`. */
 export interface CompletionResult {
   readonly completion: Completion
 }
@@ -45,6 +47,7 @@ export function checkCompleters(where: string, completers: ReadonlyMap<string, u
   }
 }
 
+/** `completion/complete`: proposals for an argument of a prompt or a variable of a template. */
 export const complete = request<CompletionResult>()({
   name: 'completion/complete',
   to: 'server',

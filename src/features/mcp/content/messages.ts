@@ -3,8 +3,10 @@
 import { toBase64 } from '../../../core/base64.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
 
+/** Who speaks in a message. */
 export type Role = 'user' | 'assistant'
 
+/** Hints about a content: for whom it is, how important, how old. */
 export interface Annotations {
   readonly audience?: readonly Role[]
   readonly priority?: number
@@ -16,11 +18,13 @@ interface Block {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** A block of text. */
 export interface TextContent extends Block {
   readonly type: 'text'
   readonly text: string
 }
 
+/** A block that holds an image. */
 export interface ImageContent extends Block {
   readonly type: 'image'
   /** Base64. */
@@ -28,6 +32,7 @@ export interface ImageContent extends Block {
   readonly mimeType: string
 }
 
+/** A block that holds sound. */
 export interface AudioContent extends Block {
   readonly type: 'audio'
   /** Base64. */
@@ -35,6 +40,7 @@ export interface AudioContent extends Block {
   readonly mimeType: string
 }
 
+/** The contents of a resource, as text or as base64. */
 export interface ResourceContents {
   readonly uri: string
   readonly mimeType?: string
@@ -44,11 +50,13 @@ export interface ResourceContents {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** A block that holds the contents of a resource. */
 export interface EmbeddedResource extends Block {
   readonly type: 'resource'
   readonly resource: ResourceContents
 }
 
+/** A block that names a resource, which can be read. */
 export interface ResourceLink extends Block {
   readonly type: 'resource_link'
   readonly uri: string
@@ -60,6 +68,7 @@ export interface ResourceLink extends Block {
   readonly icons?: readonly Icon[]
 }
 
+/** One block of a content. */
 export type ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
 
 const whole = new WeakSet<object>()
@@ -70,6 +79,7 @@ export function wholeBlock<B extends object>(block: B): B {
   return block
 }
 
+/** Whether a value is a block that was made by one of the functions for it. */
 export function isWholeBlock(value: unknown): value is ContentBlock {
   return typeof value === 'object' && value !== null && whole.has(value)
 }
@@ -143,6 +153,7 @@ interface More {
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
+/** A block of text. */
 export function text(value: string, more: More = {}): TextContent {
   return { type: 'text', text: value, ...extras(more) }
 }

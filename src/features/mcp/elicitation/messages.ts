@@ -9,14 +9,17 @@ import { object, optional, record, string, tagged } from '../../../jsonrpc/shape
 import type { Peer, Revision, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
+/** The value of one field of a form. */
 export type ElicitValue = string | number | boolean | readonly string[]
 
+/** What the user did with a question. */
 export interface ElicitResult {
   readonly action: 'accept' | 'decline' | 'cancel'
   /** Only with an accepted form. */
   readonly content?: Readonly<Record<string, ElicitValue>>
 }
 
+/** Whether a value is a result of `elicitation/create`. */
 export function isElicitResult(value: unknown): value is ElicitResult {
   return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
 }
@@ -30,6 +33,7 @@ interface ElicitParams {
   readonly elicitationId?: string
 }
 
+/** `elicitation/create`: asks the user by a form or on a web page. */
 export const elicit = request<ElicitResult>()({
   name: 'elicitation/create',
   to: 'client',

@@ -21,6 +21,7 @@ import {
   yesNoForm,
 } from './messages.ts'
 
+/** A question that the user answers in a form. */
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly message: string
   /**
@@ -34,6 +35,7 @@ export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly task?: TaskWish
 }
 
+/** A question that the user answers on a web page. */
 export interface UrlQuestion extends CallOptions {
   readonly message: string
   readonly url: string
@@ -42,6 +44,7 @@ export interface UrlQuestion extends CallOptions {
   readonly task?: TaskWish
 }
 
+/** The user's answer, with content of the schema's type where a form was accepted. */
 export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
 
 /** What elicitation adds to the context of a call. */
@@ -82,6 +85,7 @@ function courier({ engine }: Exchange, wish: TaskWish | undefined): Courier | un
 
 const empty = { type: 'object', properties: {} } as const
 
+/** Asks by a form and checks the answer by the question's schema. */
 export async function elicitForm<S extends Schema>(
   exchange: Exchange,
   question: FormQuestion<S>,

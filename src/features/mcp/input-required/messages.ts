@@ -10,12 +10,14 @@ export interface InputRequest {
   readonly params?: Params
 }
 
+/** A result that asks for more: its questions, and the state that comes back with the answers. */
 export interface InputRequiredResult {
   readonly resultType: 'input_required'
   readonly inputRequests?: Readonly<Record<string, InputRequest>>
   readonly requestState?: string
 }
 
+/** Whether a result asks for more instead of answering. */
 export function isInputRequired(result: unknown): result is InputRequiredResult {
   return typeof result === 'object' && result !== null && (result as { resultType?: unknown }).resultType === 'input_required'
 }

@@ -76,6 +76,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
   }
 }
 
+/** Makes how a call asks on stateless revisions: it ends with its questions and runs again with the answers. */
 export function replayAsking(options: ReplayOptions): (exchange: Exchange) => Asking {
   return exchange => new Replay(exchange, options, fresh, {})
 }

@@ -14,6 +14,7 @@ export interface OfferingOptions {
   readonly offers?: readonly OfferedKind[]
 }
 
+/** The result of `initialize`. */
 export interface InitializeResult {
   readonly protocolVersion: string
   readonly capabilities: Capabilities
@@ -21,6 +22,7 @@ export interface InitializeResult {
   readonly instructions?: string
 }
 
+/** The result of `server/discover`. */
 export interface DiscoverResult {
   readonly supportedVersions: readonly string[]
   readonly capabilities: Capabilities
@@ -39,6 +41,7 @@ const change =
 const plainInfo = (info: Wire): Wire => without(info, 'icons', 'description', 'websiteUrl')
 const bareInfo = (info: Wire): Wire => without(info, 'title')
 
+/** `initialize`: opens a session and agrees on a revision. */
 export const initialize = request<InitializeResult>()({
   name: 'initialize',
   opening: true,
@@ -70,6 +73,7 @@ export const initialize = request<InitializeResult>()({
   resultUp: { s3: fromDialectHello },
 })
 
+/** `notifications/initialized`: the client is ready. */
 export const initialized = notification({
   name: 'notifications/initialized',
   to: 'server',
@@ -82,6 +86,7 @@ export const initialized = notification({
 /** The dialect's own name is `initialized`, but it takes the common one too. */
 export const initializedDialect = { ...initialized, in: ['s3' as const], names: {} }
 
+/** `server/discover`: what a server speaks and offers, without a session. */
 export const discover = request<DiscoverResult>()({
   name: 'server/discover',
   to: 'server',
@@ -95,6 +100,7 @@ export function discoverNamesServer({ id }: Revision): boolean {
   return id === 'draft-2026-v1'
 }
 
+/** `ping`: whether the peer still answers. */
 export const ping = request<Record<string, never>>()({
   name: 'ping',
   instant: true,
@@ -103,6 +109,7 @@ export const ping = request<Record<string, never>>()({
   params: record,
 })
 
+/** `shutdown`: the client is about to end the session. */
 export const shutdown = request<null>()({
   name: 'shutdown',
   instant: true,
@@ -112,6 +119,7 @@ export const shutdown = request<null>()({
   resultDown: { s3: () => null as unknown as Wire },
 })
 
+/** `exit`: ends the session. */
 export const exit = notification({ name: 'exit', to: 'server', in: ['s3'], params: record })
 
 function dialectHello(result: Wire): Wire {

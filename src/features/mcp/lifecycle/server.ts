@@ -46,6 +46,7 @@ function onExit(clean: boolean, carrier: Carrier): void {
 
 const goodbye = { make: () => ({ said: false }) }
 
+/** Answers what opens, checks and ends a session. */
 export function lifecycleServer(options: LifecycleOptions): Side {
   const more = options.instructions === undefined ? {} : { instructions: options.instructions }
   return {

@@ -2,9 +2,12 @@
 import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { anything, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 
+/** The levels of log messages, the least severe first. */
 export const levels = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
+/** The level of a log message. */
 export type LogLevel = (typeof levels)[number]
 
+/** `logging/setLevel`: the least severe messages that the client wants in this session. */
 export const setLevel = request<Record<string, never>>()({
   name: 'logging/setLevel',
   to: 'server',
@@ -12,6 +15,7 @@ export const setLevel = request<Record<string, never>>()({
   params: object({ level: oneOf(...levels) }),
 })
 
+/** `notifications/message`: a log message of the server. */
 export const message = notification({
   name: 'notifications/message',
   to: 'client',

@@ -21,6 +21,7 @@ export interface ProgressPort {
 /** How a caller is told something before its answer. */
 export const progressPort = port<ProgressPort>('progress')
 
+/** `notifications/progress`: how far a request has come. */
 export const progress = notification({
   name: 'notifications/progress',
   to: 'both',

@@ -23,6 +23,7 @@ interface PromptsPort {
 /** What other features may use of the prompts of a server. */
 export const promptsPort = port<PromptsPort>('prompts')
 
+/** An argument of a prompt, as clients are shown it. */
 export interface PromptArgument {
   readonly name: string
   readonly title?: string
@@ -30,6 +31,7 @@ export interface PromptArgument {
   readonly required?: boolean
 }
 
+/** A prompt, as clients are shown it. */
 export interface Prompt {
   readonly name: string
   readonly title?: string
@@ -39,6 +41,7 @@ export interface Prompt {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** The result of `prompts/list`. */
 export interface ListPromptsResult {
   readonly prompts: readonly Prompt[]
   readonly nextCursor?: string
@@ -46,11 +49,13 @@ export interface ListPromptsResult {
   readonly cacheScope?: 'public' | 'private'
 }
 
+/** One message of a prompt. */
 export interface PromptMessage {
   readonly role: Role
   readonly content: ContentBlock
 }
 
+/** The result of `prompts/get`. */
 export interface GetPromptResult {
   readonly description?: string
   readonly messages: readonly PromptMessage[]
@@ -65,6 +70,7 @@ const each =
 const eachBlock = (change: (blocks: readonly Wire[]) => readonly Wire[]) =>
   each('messages', message => (isRecord(message['content']) ? { ...message, content: change([message['content']])[0] } : message))
 
+/** `prompts/list`: the prompts of a server, page by page. */
 export const listPrompts = request<ListPromptsResult>()({
   name: 'prompts/list',
   to: 'server',
@@ -80,6 +86,7 @@ export const listPrompts = request<ListPromptsResult>()({
   },
 })
 
+/** `prompts/get`: the messages of a prompt for given arguments. */
 export const getPrompt = request<GetPromptResult>()({
   name: 'prompts/get',
   to: 'server',
@@ -94,6 +101,7 @@ export const getPrompt = request<GetPromptResult>()({
   },
 })
 
+/** `notifications/prompts/list_changed`: the list of prompts is another one now. */
 export const promptsChanged = notification({
   name: 'notifications/prompts/list_changed',
   to: 'client',
@@ -101,4 +109,5 @@ export const promptsChanged = notification({
   params: record,
 })
 
+/** Error kinds of prompts, with their numbers. */
 export const promptErrors = { 'unknown-prompt': { default: -32602 } }

@@ -27,6 +27,7 @@ import {
   promptsPort,
 } from './messages.ts'
 
+/** What an author says of a prompt. */
 export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
   /** The name that people are shown. Default: the name of the prompt. */
   readonly title?: string
@@ -204,6 +205,7 @@ interface MessageParts {
   readonly content: string | ContentBlock
 }
 
+/** What the handler of a prompt may return. */
 export type PromptOutput = string | MessageParts | readonly (string | MessageParts)[] | PromptParts
 
 interface PromptParts {
@@ -234,6 +236,7 @@ function toMessage(part: unknown, server: string): PromptMessage {
 
 // The arguments of a prompt, from a record of facts or from a schema: what clients are shown, and the check that values pass.
 
+/** What an author says of one argument of a prompt. */
 export interface ArgumentFacts<C = unknown> {
   readonly title?: string
   readonly description?: string

@@ -46,6 +46,7 @@ interface ListedResource {
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
+/** What an author says of a resource or a template. */
 export interface ResourceFacts<C = unknown, V extends string = string> {
   /** Names it in lists. */
   readonly name: string
@@ -88,6 +89,7 @@ const kinds: KindsOf<ResourceFacts> = {
   scopes: 'list',
 }
 
+/** Reads a resource; the variables are those of the template. */
 export type ResourceHandler<C> = (variables: never, context: C) => Awaitable<unknown>
 
 /** What reading needs to know of either. */
@@ -99,11 +101,13 @@ export interface Readable<C = unknown> {
   readonly handler: ResourceHandler<C>
 }
 
+/** A resource in the catalog. */
 export interface ResourceEntry<C = unknown> extends Readable<C> {
   readonly uri: string
   readonly resource: Resource
 }
 
+/** A template in the catalog. */
 export interface TemplateEntry<C = unknown> extends Readable<C> {
   readonly uriTemplate: string
   readonly template: Template
@@ -118,6 +122,7 @@ export function isTemplate(address: string): boolean {
   return address.includes('{')
 }
 
+/** Checks what an author says of a resource, and makes its entry. */
 export function compileResource<C>(
   uri: string,
   facts: ResourceFacts<C>,
@@ -137,6 +142,7 @@ export function compileResource<C>(
   return { uri, resource, ...readable(facts, handler, standard) }
 }
 
+/** Checks what an author says of a template, and makes its entry. */
 export function compileTemplate<C>(
   uriTemplate: string,
   facts: ResourceFacts<C>,
@@ -207,6 +213,7 @@ interface ListingPage {
   readonly next: unknown
 }
 
+/** One page of `resources/list`: first the resources, then what the templates list themselves. */
 export async function readListing<C>(listing: Listing<C>, after: unknown, limit: number): Promise<ListingPage> {
   const { resources, templates } = listing
   const items: Resource[] = []

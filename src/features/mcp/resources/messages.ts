@@ -22,12 +22,14 @@ interface Described {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** A resource, as clients are shown it. */
 export interface Resource extends Described {
   readonly uri: string
   /** Bytes of the raw content. */
   readonly size?: number
 }
 
+/** A template of resources, as clients are shown it. */
 export interface ResourceTemplate extends Described {
   readonly uriTemplate: string
 }
@@ -38,14 +40,17 @@ interface Listed {
   readonly cacheScope?: 'public' | 'private'
 }
 
+/** The result of `resources/list`. */
 export interface ListResourcesResult extends Listed {
   readonly resources: readonly Resource[]
 }
 
+/** The result of `resources/templates/list`. */
 export interface ListResourceTemplatesResult extends Listed {
   readonly resourceTemplates: readonly ResourceTemplate[]
 }
 
+/** The result of `resources/read`. */
 export interface ReadResourceResult {
   readonly contents: readonly ResourceContents[]
   readonly ttlMs?: number
@@ -64,6 +69,7 @@ const listSteps = (member: string) => ({
   '2025-03-26': each(member, plainEntry),
 })
 
+/** `resources/list`: the resources of a server, page by page. */
 export const listResources = request<ListResourcesResult>()({
   name: 'resources/list',
   to: 'server',
@@ -74,6 +80,7 @@ export const listResources = request<ListResourcesResult>()({
   resultUp: { s3: fromDialect },
 })
 
+/** `resources/templates/list`: the templates of a server, page by page. */
 export const listResourceTemplates = request<ListResourceTemplatesResult>()({
   name: 'resources/templates/list',
   to: 'server',
@@ -82,6 +89,7 @@ export const listResourceTemplates = request<ListResourceTemplatesResult>()({
   resultDown: listSteps('resourceTemplates'),
 })
 
+/** `resources/read`: the contents of a resource. */
 export const readResource = request<ReadResourceResult>()({
   name: 'resources/read',
   to: 'server',
@@ -96,6 +104,7 @@ export const readResource = request<ReadResourceResult>()({
   },
 })
 
+/** `resources/subscribe`: the client wants to hear when a resource changes. */
 export const subscribe = request<Record<string, never>>()({
   name: 'resources/subscribe',
   to: 'server',
@@ -103,6 +112,7 @@ export const subscribe = request<Record<string, never>>()({
   params: object({ uri: string }),
 })
 
+/** `resources/unsubscribe`: the client no longer wants to hear of a resource. */
 export const unsubscribe = request<Record<string, never>>()({
   name: 'resources/unsubscribe',
   to: 'server',
@@ -110,6 +120,7 @@ export const unsubscribe = request<Record<string, never>>()({
   params: object({ uri: string }),
 })
 
+/** `notifications/resources/list_changed`: the list of resources is another one now. */
 export const resourcesChanged = notification({
   name: 'notifications/resources/list_changed',
   to: 'client',
@@ -117,6 +128,7 @@ export const resourcesChanged = notification({
   params: record,
 })
 
+/** `notifications/resources/updated`: the contents of a resource have changed. */
 export const resourceUpdated = notification({
   name: 'notifications/resources/updated',
   to: 'client',

@@ -4,6 +4,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import type { Admission } from '../authorization/messages.ts'
 import { watchedLength } from './messages.ts'
 
+/** Which conversations have subscribed to which resources. */
 export interface Subscribers {
   /** `admission`: the grant that lets it in, by which it ends. */
   add(conversation: Conversation, uri: string, admission?: Admitted): void
@@ -16,6 +17,7 @@ export interface Subscribers {
 
 type Admitted = Pick<Admission, 'owner' | 'id'>
 
+/** Options of the table of subscribers. */
 export interface SubscribersOptions {
   /** URIs per conversation. */
   readonly limit: number
@@ -32,6 +34,7 @@ const nobody: ReadonlySet<Conversation> = new Set()
 /** What one conversation watches: by URI the grant that let it in, if one did. */
 type Watched = Map<string, Admitted | undefined>
 
+/** Makes an empty table of subscribers. */
 export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions): Subscribers {
   const watchers = new Map<string, Set<Conversation>>()
   const drop = (conversation: Conversation, uri: string): void => {

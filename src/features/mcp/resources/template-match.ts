@@ -4,6 +4,7 @@
  */
 import { clip } from '../../../jsonrpc/limits.ts'
 
+/** The values of the variables in a URI that matches a template. */
 export type TemplateMatch = Record<string, string | string[]>
 
 /** Counts the characters looked at, times the expressions there are. */
@@ -25,6 +26,7 @@ type Bits = Uint8Array | Uint32Array
 /** One bit for each. */
 const maxExpressions = 31
 
+/** Makes the function that matches URIs against a template, with a bounded number of steps. */
 export function createMatcher(
   text: string,
   parts: readonly Part[],
@@ -220,7 +222,9 @@ function keep({ name, explode, prefix }: TemplateVariable, texts: readonly strin
 
 // RFC 6570 §3: values into a URI.
 
+/** A value that a variable can be expanded with. */
 export type TemplateValue = string | number | boolean | readonly string[] | Readonly<Record<string, string>>
+/** The values of variables by name; those that are undefined are left out. */
 export type TemplateValues = Readonly<Record<string, TemplateValue | undefined>>
 
 /** How an operator writes (RFC 6570 appendix A). */
@@ -248,6 +252,7 @@ const styles: Readonly<Record<Operator, Style>> = {
   '&': { ...plain, first: '&', separator: '&', named: true, ifEmpty: '=' },
 }
 
+/** The URI that a template gives for these values (RFC 6570). */
 export function expandParts(parts: readonly Part[], values: TemplateValues): string {
   return parts.map(part => (typeof part === 'string' ? encodeLiteral(part) : expandExpression(part, values))).join('')
 }
@@ -337,6 +342,7 @@ interface Expression {
 /** A literal text or an expression. */
 export type Part = string | Expression
 
+/** The literals and expressions of a template. Throws where it is malformed. */
 export function readParts(text: string): Part[] {
   const parts: Part[] = []
   for (let at = 0; at < text.length; ) {

@@ -6,6 +6,7 @@ import { createMatcher, expandParts, type Part, readParts, type TemplateMatch, t
 
 export type { TemplateMatch, TemplateValue, TemplateValues } from './template-match.ts'
 
+/** A URI template, ready to match and to expand. */
 export interface Template {
   /** As it was written. */
   readonly text: string
@@ -67,4 +68,5 @@ export type TemplateVariables<T extends string> = string extends T
       readonly [S in Spec<Bare<Expression<T>>> as NameOf<S>]?: ValueOf<S>
     }
 
+/** The names of the variables in the text of a template, at compile time. */
 export type VariableName<T extends string> = string extends T ? string : NameOf<Spec<Bare<Expression<T>>>>

@@ -5,16 +5,19 @@ import { record } from '../../../jsonrpc/shape.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
+/** A directory or file that the client lets the server work in. */
 export interface Root {
   readonly uri: string
   readonly name?: string
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** The result of `roots/list`. */
 export interface ListRootsResult {
   readonly roots: readonly Root[]
 }
 
+/** `roots/list`: asks the client for its roots. */
 export const listRoots = request<ListRootsResult>()({
   name: 'roots/list',
   to: 'client',
@@ -25,6 +28,7 @@ export const listRoots = request<ListRootsResult>()({
   },
 })
 
+/** `notifications/roots/list_changed`: the roots are other ones now. */
 export const rootsChanged = notification({
   name: 'notifications/roots/list_changed',
   to: 'server',
@@ -32,6 +36,7 @@ export const rootsChanged = notification({
   params: record,
 })
 
+/** Whether a value is a result of `roots/list`. */
 export function isRoots(value: unknown): value is ListRootsResult {
   return (
     isRecord(value) &&

@@ -7,6 +7,7 @@ import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isRoots, listRoots, type Root, rootsChanged } from './messages.ts'
 
+/** Asks the client for its roots on behalf of a call. */
 export async function askRoots(exchange: Exchange, options: CallOptions & { key?: string } = {}): Promise<readonly Root[]> {
   const { roots } = await exchange.ask(
     listRoots,

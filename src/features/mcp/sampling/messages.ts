@@ -29,8 +29,10 @@ interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** One block of a sampling message. */
 export type SamplingBlock = TextContent | ImageContent | AudioContent | ToolUse | ToolResult
 
+/** A message for the model, or from it. */
 export interface SamplingMessage {
   readonly role: Role
   readonly content: SamplingBlock | readonly SamplingBlock[]
@@ -43,6 +45,7 @@ export type SamplingTool = {
   readonly inputSchema: Readonly<Record<string, unknown>>
 }
 
+/** What the client's model is asked. */
 export interface SamplingParams {
   readonly messages: readonly SamplingMessage[]
   readonly maxTokens: number
@@ -61,6 +64,7 @@ export interface SamplingParams {
   readonly toolChoice?: { readonly mode?: 'auto' | 'required' | 'none' }
 }
 
+/** What the model answered. */
 export interface SamplingResult {
   readonly role: Role
   readonly content: SamplingBlock | readonly SamplingBlock[]
@@ -68,12 +72,14 @@ export interface SamplingResult {
   readonly stopReason?: string
 }
 
+/** Whether a value is a result of `sampling/createMessage`. */
 export function isSamplingResult(value: unknown): value is SamplingResult {
   if (!isRecord(value)) return false
   const { role, content, model } = value
   return typeof role === 'string' && typeof model === 'string' && (isRecord(content) || Array.isArray(content))
 }
 
+/** `sampling/createMessage`: asks the client's model. */
 export const createMessage = request<SamplingResult>()({
   name: 'sampling/createMessage',
   to: 'client',
@@ -97,6 +103,7 @@ export const createMessage = request<SamplingResult>()({
   resultDown: { '2025-06-18': result => ({ ...result, content: firstBlock(result['content']) }) },
 })
 
+/** Error kinds of sampling, with their numbers. */
 export const samplingErrors = { 'sampling-refused': { default: -1 } }
 
 /** Since 2025-11-25 a client declares whether it takes tools and shares context; before, each was taken to share it. */

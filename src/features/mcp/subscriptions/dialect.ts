@@ -35,6 +35,7 @@ interface DialectChanges {
   updated(engine: Engine, conversation: Conversation, uri: string): void
 }
 
+/** The notifications of changes as the dialect s3 has them: with the items that came and went. */
 export function dialectChanges(offered: Offered): DialectChanges {
   return {
     layer: {

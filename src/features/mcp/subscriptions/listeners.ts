@@ -32,6 +32,7 @@ export interface ListenKind {
   open(exchange: Exchange, wanted: unknown, send: Send): Awaitable<Granted | undefined>
 }
 
+/** How many `subscriptions/listen` requests may be open. */
 export interface ListenerLimits {
   readonly listeners: number
   /** Per principal, else per connection. */
@@ -50,6 +51,7 @@ interface Listener {
 
 type Owner = object | string
 
+/** The open `subscriptions/listen` requests, and what each of them wants to hear. */
 export class Listeners {
   readonly #limits: ListenerLimits
   readonly #lapsing: Lapsing | undefined

@@ -47,6 +47,7 @@ interface SubscriptionsPort {
 /** What other features may use of subscriptions. */
 export const subscriptionsPort = port<SubscriptionsPort>('subscriptions')
 
+/** `subscriptions/listen`: a request that stays open and brings the notifications it asks for. */
 export const listen = request<ListenResult>()({
   name: 'subscriptions/listen',
   to: 'server',
@@ -55,6 +56,7 @@ export const listen = request<ListenResult>()({
   lasting: true,
 })
 
+/** `notifications/subscriptions/acknowledged`: the first message on a listen stream says what it will bring. */
 export const acknowledged = notification({
   name: 'notifications/subscriptions/acknowledged',
   to: 'client',

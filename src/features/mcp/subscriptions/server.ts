@@ -44,6 +44,7 @@ interface SubscriptionsOptions {
   readonly lapsing?: Lapsing
 }
 
+/** The server's side of subscriptions, and the functions by which other features tell changes. */
 export interface SubscriptionsServer {
   readonly side: Side
   /** A list is another one now. */
@@ -97,6 +98,7 @@ export const subscriptionsFeature = defineServerFeature<object>({
 
 const lists = { tools: toolsChanged, prompts: promptsChanged, resources: resourcesChanged }
 
+/** Makes the server's side of subscriptions. */
 export function subscriptionsServer(options: SubscriptionsOptions): SubscriptionsServer {
   const listeners = new Listeners(options.limits, options.lapsing)
   const dialect = dialectChanges(options.offered)

@@ -117,6 +117,7 @@ function outletOf(task: RunningTask): Outlet {
 // How far a task is, as its status message says it: `2/3 step 2`. Task wires without progress notifications have nothing else for it, and
 // people read it as well.
 
+/** Progress as the status message of a task; `progressFromText` reads it. */
 export function progressText({ progress, total, message }: Progress): string {
   const count = total === undefined ? `${progress}` : `${progress}/${total}`
   return clip(message === undefined ? count : `${count} ${message}`, 1_000)

@@ -44,8 +44,10 @@ export function relatedTask(meta: Params | undefined): string | undefined {
 }
 
 const statuses = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const
+/** The states of a task. */
 export type TaskStatus = (typeof statuses)[number]
 
+/** A task as the canonical model has it. */
 export interface Task {
   readonly taskId: string
   readonly status: TaskStatus
@@ -65,6 +67,7 @@ export interface DetailedTask extends Task {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
 }
 
+/** The result of `tasks/list`. */
 export interface ListTasksResult {
   readonly tasks: readonly Task[]
   readonly nextCursor?: string
@@ -105,6 +108,7 @@ export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFa
  */
 export type TaskWish = boolean | { readonly ttl?: Duration }
 
+/** Whether a task in this state has ended. */
 export function isTerminal(status: TaskStatus): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }
@@ -113,6 +117,7 @@ export function isTerminal(status: TaskStatus): boolean {
 export const coreIds: readonly RevisionId[] = ['2025-11-25', 'draft-2026-v1']
 /** The one wire on which servers send requests and tasks are known: its clients run tasks for their server. */
 export const clientTaskIds: readonly RevisionId[] = ['2025-11-25']
+/** The revisions that have tasks as an extension. */
 export const extensionIds: readonly RevisionId[] = ['2026-07-28']
 
 const named = object({ taskId: string })
@@ -127,14 +132,17 @@ export const takingTasks = { extensions: { [tasksExtension]: {} } } as const
 
 const ofTask = { to: 'server', in: extensionIds, nameParam: 'taskId', declares: takingTasks } as const
 
+/** `tasks/get` of the extension: the task with its questions, result or failure. */
 export const getTask = request<DetailedTask>()({ ...ofTask, name: 'tasks/get', params: named })
 
+/** `tasks/update`: answers to questions of a task. */
 export const updateTask = request<Record<string, never>>()({
   ...ofTask,
   name: 'tasks/update',
   params: object({ taskId: string, inputResponses: record }),
 })
 
+/** `tasks/cancel` of the extension: a wish, to which the server need not give way. */
 export const cancelTask = request<Record<string, never>>()({ ...ofTask, name: 'tasks/cancel', params: named })
 
 /** To those who listen for this task: all that `tasks/get` would say. */
@@ -145,6 +153,7 @@ export const taskChanged = notification({ name: 'notifications/tasks', to: 'clie
 /** Either end may run tasks for the other. */
 const ofCore = { to: 'both', in: coreIds } as const
 
+/** `tasks/get` of the core form: the state alone. */
 export const getCoreTask = request<Task>()({
   ...ofCore,
   name: 'tasks/get',
@@ -153,6 +162,7 @@ export const getCoreTask = request<Task>()({
   resultUp: coreUp,
 })
 
+/** `tasks/cancel` of the core form: gives the task as it ended. */
 export const cancelCoreTask = request<Task>()({
   ...ofCore,
   name: 'tasks/cancel',
@@ -172,6 +182,7 @@ export const taskResult = request<CallToolResult | InputRequiredResult>()({
   resultUp,
 })
 
+/** `tasks/list`: the caller's tasks, page by page. */
 export const listTasks = request<ListTasksResult>()({
   ...ofCore,
   name: 'tasks/list',
@@ -188,6 +199,7 @@ export const inputResponse = request<Record<string, unknown>>()({
   params: object({ inputResponses: record, taskId: optional(string), _meta: optional(record) }),
 })
 
+/** `notifications/tasks/status`: the state of a task has changed. */
 export const taskStatus = notification({
   name: 'notifications/tasks/status',
   to: 'both',
@@ -197,6 +209,7 @@ export const taskStatus = notification({
   paramsUp: coreUp,
 })
 
+/** Error kinds of tasks, with their numbers. */
 export const taskErrors = {
   'unknown-task': { default: -32602 },
   'task-over': { default: -32602 },
@@ -220,6 +233,7 @@ export function toCore(task: Wire): Wire {
   }
 }
 
+/** A task of the core form as the canonical model has it. */
 export function fromCore(wire: Wire): Wire {
   const { ttl, pollInterval } = wire
   return {

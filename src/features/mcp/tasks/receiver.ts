@@ -22,16 +22,19 @@ export async function visible(runner: Runner, exchange: Exchange, id: string): P
   return record?.owner === runner.owner(exchange) && record?.revision === exchange.peer.revision.id ? record : undefined
 }
 
+/** The caller's task of this id; throws where there is none. */
 export async function find(runner: Runner, exchange: Exchange, id = exchange.params['taskId'] as string): Promise<TaskRecord> {
   const record = await visible(runner, exchange, id)
   if (record === undefined) throw new McpError('unknown-task', `There is no task "${clip(id)}", or its time is over`)
   return record
 }
 
+/** Answers `tasks/get`. */
 export async function look(runner: Runner, exchange: Exchange): Promise<object> {
   return detailedTask(await find(runner, exchange), exchange.engine)
 }
 
+/** Answers `tasks/cancel` of the core form. */
 export async function cancelCore(runner: Runner, exchange: Exchange): Promise<object> {
   const { id } = await find(runner, exchange)
   const after = await runner.cancel(exchange.engine, id)
@@ -40,6 +43,7 @@ export async function cancelCore(runner: Runner, exchange: Exchange): Promise<ob
   return taskOf(after)
 }
 
+/** Answers `tasks/result`. */
 export async function result(runner: Runner, exchange: Exchange): Promise<unknown> {
   const record = await find(runner, exchange)
   return answerResult(exchange, record, runner.running(record.id), () => find(runner, exchange), runner.table.durable)
@@ -166,6 +170,7 @@ function send(
 
 // A record as its wire shows it.
 
+/** The task that a record describes, without its questions, result or failure. */
 export function taskOf(record: TaskRecord): Task {
   return {
     taskId: record.id,
@@ -211,6 +216,7 @@ function finalResult(record: TaskRecord): CallToolResult {
   return { ...result, _meta: { ...result._meta, ...related(record.id) } }
 }
 
+/** The `_meta` that names the task a message belongs to. */
 export function related(taskId: string): Readonly<Record<string, unknown>> {
   return { [relatedTaskKey]: { taskId } }
 }
@@ -230,6 +236,7 @@ export function requireExtension(exchange: Exchange): void {
   throw capabilityMissing(exchange.route.method.name, { extensions: { [tasksExtension]: {} } })
 }
 
+/** Whether this request declared the extension. */
 export function declaresTasks({ peer }: Exchange): boolean {
   return declared(peer, tasksExtension) !== undefined
 }

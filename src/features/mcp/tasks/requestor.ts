@@ -32,6 +32,7 @@ import {
   updateTask,
 } from './messages.ts'
 
+/** Asks the client, as a task where its revision lets it answer so. */
 export async function askThroughTask(
   { engine, conversation, peer }: Exchange,
   method: Method,
@@ -72,6 +73,7 @@ export function portTo(engine: Engine, conversation: Conversation): TaskPort {
   }
 }
 
+/** The task as it is now, in either form. */
 export async function readTask(port: TaskPort, taskId: string, options?: SendOptions): Promise<DetailedTask> {
   const task: DetailedTask = await port.request(port.core ? getCoreTask : getTask, { taskId }, options)
   return checkedTask(task)
@@ -117,6 +119,7 @@ const shape = object({
   error: optional(object({ code: number, message: string })),
 })
 
+/** Whether a value is a task with whatever its state brings. */
 export function isTask(value: unknown): value is Wire & DetailedTask {
   if (shape.check(value) !== undefined) return false
   const { ttlMs } = value as Wire
@@ -130,6 +133,7 @@ function checkedTask(task: unknown): DetailedTask {
 
 // Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up.
 
+/** How to wait for a task. */
 export interface FinishOptions {
   /** Aborted: the task is cancelled, and the wait ends with the signal's reason. */
   readonly signal?: AbortSignal | undefined

@@ -12,6 +12,7 @@ import type { TaskFailure, TaskRecord } from './record.ts'
 import { becomes, RunningTask } from './running.ts'
 import type { TaskTable } from './table.ts'
 
+/** How long tasks may be kept, and how many may run. */
 export interface TaskLimits extends RunningLimitOptions {
   /** How long a task is kept, work included, when neither tool nor caller says. */
   readonly ttlMs: number
@@ -22,6 +23,7 @@ export interface TaskLimits extends RunningLimitOptions {
   readonly resultBytes: number
 }
 
+/** The limits unless options say otherwise. */
 export const taskLimits: TaskLimits = {
   ttlMs: 3_600_000,
   maxTtlMs: 86_400_000,
@@ -49,6 +51,7 @@ const mindMs = 500
 /** Shorter lives would end before anybody can look. */
 const leastTtlMs = 1_000
 
+/** Runs calls as tasks: starts them, keeps their records current, cancels them and lets them ask. */
 export class Runner {
   readonly table: TaskTable
   readonly #options: RunnerOptions

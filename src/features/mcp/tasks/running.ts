@@ -29,6 +29,7 @@ export interface TaskQuestion {
 /** The least time between two writes of how far a task is. */
 const progressMs = 250
 
+/** A task while its call runs in this process: its open questions, and who watches it. */
 export class RunningTask implements Asking {
   readonly id: string
   readonly exchange: Exchange

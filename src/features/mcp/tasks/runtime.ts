@@ -23,6 +23,7 @@ import { hears, type RunningTask } from './running.ts'
 import type { TasksOptions } from './server.ts'
 import { memoryTasks, storeTasks, type TaskTable } from './table.ts'
 
+/** The part of tasks that is loaded with the first call that concerns one. */
 export interface TasksRuntime {
   /** Runs a call whose tool has something to say of tasks, or whose caller asked for one. */
   run(exchange: Exchange, next: Next, facts: TaskFacts | undefined): Awaitable<unknown>
@@ -37,6 +38,7 @@ export interface TasksRuntime {
   close(): void
 }
 
+/** Makes the runtime of tasks. */
 export function createTasksRuntime(options: TasksOptions): TasksRuntime {
   const table = tableOf(options)
   const listeners = new TaskListeners()

@@ -48,6 +48,7 @@ export interface TasksContext {
 
 type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
+/** Options of the server's side of tasks. */
 export interface TasksOptions {
   /** Default: in memory. */
   readonly table?: TaskTable
@@ -119,6 +120,7 @@ function courier(wish: TaskWish | undefined): Courier | undefined {
   }
 }
 
+/** Makes the server's side of tasks. */
 export function tasksServer(options: TasksOptions): TasksServer {
   const { tools } = options
   const lazy = lazily(options)

@@ -16,6 +16,7 @@ import type { MirroredParam } from './headers.ts'
 import type { CallToolResult, TaskSupport, Tool, ToolAnnotations } from './messages.ts'
 import type { Explain, Reply, ReplyParts } from './result.ts'
 
+/** What an author says of a tool. */
 export interface ToolFacts {
   /** The name that people are shown. Default: the name of the tool. */
   readonly title?: string
@@ -53,6 +54,7 @@ export interface ToolFacts {
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
+/** Runs a tool, with arguments that were checked. */
 export type ToolHandler<C> = (args: never, context: C) => Awaitable<unknown>
 
 /** One registered tool, compiled. */
@@ -70,6 +72,7 @@ export interface ToolEntry<C = unknown> {
   readonly streams: boolean
 }
 
+/** The schemas of a tool, as clients are shown them. */
 export type ToolSchemas = Pick<Tool, 'inputSchema' | 'outputSchema'>
 
 /** What another feature adds to tools; `F` are the options that it lets an author give to a tool. */

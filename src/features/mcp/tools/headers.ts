@@ -7,6 +7,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { decodeHeaderValue, encodeHeaderValue, headerFault, type Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
+/** An argument of a tool that also travels in a header, where proxies can read it. */
 export interface MirroredParam {
   /** The header, in lower case. */
   readonly header: string
@@ -113,6 +114,7 @@ export function checkMirrored(
 /** Wires below 2026-07-28 know only objects as results; others are wrapped, in the schema and in the value alike. */
 export const wrapKey = 'result'
 
+/** Whether a schema describes objects, which older revisions demand. */
 export function isObjectSchema(schema: Wire): boolean {
   return schema['type'] === 'object'
 }

@@ -23,6 +23,7 @@ export const toolsPort = port<ToolsPort>('tools')
 export type { ToolEntry, ToolExtension, ToolFacts, ToolSchemas, ToolsPort } from './entry.ts'
 export type { Reply } from './result.ts'
 
+/** Hints about what a tool does. They are claims of the server. */
 export interface ToolAnnotations {
   readonly title?: string
   readonly readOnlyHint?: boolean
@@ -34,6 +35,7 @@ export interface ToolAnnotations {
 /** Whether a call may, must or must not run as a task. */
 export type TaskSupport = 'forbidden' | 'optional' | 'required'
 
+/** A tool, as clients are shown it. */
 export interface Tool {
   readonly name: string
   readonly title?: string
@@ -46,6 +48,7 @@ export interface Tool {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
+/** The result of `tools/list`. */
 export interface ListToolsResult {
   readonly tools: readonly Tool[]
   readonly nextCursor?: string
@@ -53,6 +56,7 @@ export interface ListToolsResult {
   readonly cacheScope?: 'public' | 'private'
 }
 
+/** The result of `tools/call`. */
 export interface CallToolResult {
   readonly content: readonly ContentBlock[]
   /** Any JSON value; undefined alone means that there is none. */
@@ -76,6 +80,7 @@ const eachTool =
   (result: Wire): Wire =>
     Array.isArray(result['tools']) ? { ...result, tools: result['tools'].map(change) } : result
 
+/** `tools/list`: the tools of a server, page by page. */
 export const listTools = request<ListToolsResult>()({
   name: 'tools/list',
   to: 'server',
@@ -97,6 +102,7 @@ export const listTools = request<ListToolsResult>()({
   },
 })
 
+/** `tools/call`: runs a tool. */
 export const callTool = request<CallToolResult>()({
   name: 'tools/call',
   to: 'server',
@@ -120,6 +126,7 @@ export const callTool = request<CallToolResult>()({
 /** The dialect's own name is `tools/invoke`, but it takes the common one too. */
 export const callToolDialect = { ...callTool, in: ['s3' as const], names: {} }
 
+/** `notifications/tools/list_changed`: the list of tools is another one now. */
 export const toolsChanged = notification({
   name: 'notifications/tools/list_changed',
   to: 'client',
@@ -135,6 +142,7 @@ export const toolsChangedDialect = notification({
   params: object({ added: optional(array(record)), removed: optional(array(string)) }),
 })
 
+/** Error kinds of tools, with their numbers. */
 export const toolErrors = {
   'unknown-tool': { default: -32602 },
   'invalid-arguments': { default: -32602, s3: 4001 },

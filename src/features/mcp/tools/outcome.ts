@@ -149,6 +149,7 @@ export function isIncompatibleTool(tool: unknown): boolean {
   return isRecord(tool) && isRecord(tool['input_schema']) && !('inputSchema' in tool)
 }
 
+/** The problem with a server that writes the schemas of its tools under another name. */
 export function incompatibleTools(): Problem {
   return problem('UNSUPPORTED', 'The server lists its tools with input_schema, where the protocol has inputSchema', {
     actor: 'operator',

@@ -13,6 +13,7 @@ import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
 import { because, type CallToolResult, type FailedResult, showsContent } from './messages.ts'
 
+/** The parts of a result that a handler may spell out. */
 export interface ReplyParts {
   readonly content?: readonly ContentBlock[]
   readonly structured?: unknown
@@ -139,6 +140,7 @@ function checkObject(value: unknown): void {
 /** Members of the result's `_meta`, for peers that know what to do with them. */
 export type Explain = (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
 
+/** A problem as the result of a tool call, for the model to read. */
 export function failedResult(exchange: Exchange, problem: Problem, explain: Explain | undefined): CallToolResult {
   const meta = explain?.(exchange, problem)
   const result: FailedResult = {
@@ -156,6 +158,7 @@ export function badArguments(error: unknown): Problem | undefined {
   return problem('INVALID_INPUT', error.message, { cause: error })
 }
 
+/** The problem with a tool that did not end in time. */
 export function tookTooLong(tool: string, timeoutMs: number): Problem {
   return problem('OPERATION_TIMEOUT', `Tool ${tool} took longer than the ${timeoutMs} ms it has`)
 }

@@ -137,6 +137,7 @@ function isGenerator(value: unknown): value is AsyncGenerator {
 
 const emptyInput = { type: 'object', additionalProperties: false } as const
 
+/** Makes the server's side of tools. */
 export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: entry => entry.name, facts: entry => entry.tool })
   let everOffered = options.expected === true
