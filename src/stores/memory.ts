@@ -1,15 +1,5 @@
 /** The store of one process, gone with it: the default where nothing needs to last, and the model for the other drivers. */
-import {
-  checkKey,
-  checkOps,
-  checkSteps,
-  obstacle,
-  pageSize,
-  SortedKeys,
-  scanBounds,
-  sumOf,
-  Watchers,
-} from './checks.ts'
+import { checkKey, checkOps, checkSteps, obstacle, pageSize, SortedKeys, scanBounds, sumOf, Watchers } from './checks.ts'
 import {
   type Committed,
   type Conflict,
