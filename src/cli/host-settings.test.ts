@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readJsonc } from '../host/config/jsonc.ts'
+import { readJsonc } from '../host/config/read.ts'
 import { compile } from '../policy/compile.ts'
 import { extracted } from '../policy/scopes/elevate.ts'
 import { readSettings } from './host-settings.ts'

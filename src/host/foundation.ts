@@ -2,10 +2,13 @@
  * What every host stands on: its store, the servers of its config, the state that they leave, and the audit of it all. What answers
  * servers is handed in, so that this part knows of no model and no policy.
  */
+
+import { type FSWatcher, watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import type { ConnectOptions } from '../client/api.ts'
-import { type Clock, realClock } from '../core/clock.ts'
+import { type Cancel, type Clock, realClock } from '../core/clock.ts'
+import { digestText } from '../core/digest.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { AuditBook, type Noted, type NoteOutcome } from '../policy/audit/book.ts'
@@ -14,12 +17,10 @@ import { type HeldTool, Pins } from '../policy/pins/pins.ts'
 import { openStore } from '../stores/open.ts'
 import { type Store, storeWithin } from '../stores/store.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
-import { watchText } from './config/watch.ts'
 import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
 import { type Applied, Servers } from './servers/servers.ts'
-import { StateBook } from './state/book.ts'
-import { stateBookPort } from './state/port.ts'
+import { StateBook, stateBookPort } from './state/book.ts'
 
 export interface FoundationOptions {
   /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
@@ -264,4 +265,66 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<void>): Promi
     const cancel = clock.setTimeout(resolve, ms, true)
     work.then(resolve, reject).finally(cancel)
   })
+}
+
+// Looks at a file when something may have happened to it: told by the system at once, and now and then in any case, because not
+// every file system tells. Its folder is watched, since editors put a new file in the place of the old one.
+
+interface WatchOptions {
+  readonly clock: Clock
+  /** Told of each text that differs from the one before. Waited for, so that two never run at once. */
+  readonly changed: (text: string) => Promise<void>
+  /** Told that the file cannot be read now. */
+  readonly failed: (error: unknown) => void
+  /** How long it must be quiet before the file is read. Default 100 ms. */
+  readonly settleMs?: number
+  /** How often it is read in any case. Default 10 s. */
+  readonly everyMs?: number
+}
+
+/** `first` is the text that is known. Gives the way to stop. */
+export function watchText(path: string, first: string, options: WatchOptions): () => Promise<void> {
+  const { clock, changed, failed, settleMs = 100, everyMs = 10_000 } = options
+  let stopped = false
+  let known = digestText(first)
+  let timer: Cancel | undefined
+  let looking: Promise<void> = Promise.resolve()
+
+  const wait = (ms: number): void => {
+    timer?.()
+    if (!stopped) timer = clock.setTimeout(look, ms, true)
+  }
+  const look = (): void => {
+    looking = looking
+      .then(read)
+      .catch(failed)
+      .finally(() => wait(everyMs))
+  }
+  const read = async (): Promise<void> => {
+    const text = await readFile(path, 'utf8')
+    const digest = await digestText(text)
+    if (stopped || digest === (await known)) return
+    known = Promise.resolve(digest)
+    await changed(text)
+  }
+  const watcher = watching(dirname(path), basename(path), () => wait(settleMs), failed)
+  wait(everyMs)
+  return async () => {
+    stopped = true
+    timer?.()
+    watcher?.close()
+    await looking
+  }
+}
+
+/** Undefined where the system will not tell. */
+function watching(folder: string, name: string, told: () => void, failed: (error: unknown) => void): FSWatcher | undefined {
+  try {
+    return watch(folder, { persistent: false }, (_, changed) => {
+      if (changed === null || changed === name) told()
+    }).on('error', failed)
+  } catch (error) {
+    failed(error)
+    return undefined
+  }
 }

@@ -6,7 +6,7 @@ import { createServer } from '../server/index.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { memoryPair } from '../transports/memory.ts'
 import { createHost } from './create.ts'
-import type { HostOptions } from './options.ts'
+import type { HostOptions } from './host.ts'
 
 const child = {
   command: process.execPath,

@@ -30,26 +30,23 @@ export type { Extractors } from '../policy/scopes/elevate.ts'
 export type { LiveSection } from './config/entry.ts'
 export { type ConfigFault, type ConfiguredServer, faultText, type HostConfig, readConfig } from './config/read.ts'
 export { createHost } from './create.ts'
+export type { HostOptions, HostSettings } from './host.ts'
 export { Host } from './host.ts'
 export type { Inbox, InboxRecord, ListOptions } from './inbox/options.ts'
 export type { Attempt, InboxState } from './inbox/records.ts'
 export type { OnServerQuestion, ServerQuestion } from './loop/answers/answers.ts'
 export type { OnSampleReview, SampleReview, SampleReviewed } from './loop/answers/sampling.ts'
 export { HostConversation as Conversation } from './loop/conversation.ts'
-export type { ConversationFacts } from './loop/conversation-log.ts'
+export type { CallOutcome, ConversationFacts, PlannedCall, TurnSource, UndoReport, UndoStep } from './loop/conversation-log.ts'
 export type { HookReport, HookRule, ServerHooks } from './loop/hooks.ts'
 export type { LoopLimits } from './loop/limits.ts'
 export type { OnTurn } from './loop/ports.ts'
 export type { PromptSection, PromptSnapshot } from './loop/prompt.ts'
-export type { CallOutcome, PlannedCall, TurnSource, UndoReport, UndoStep } from './loop/records.ts'
 export type { TurnPart } from './loop/turn.ts'
 export { Turn, type TurnAnswer as Answer, type TurnCall, type TurnCost, type TurnStatus } from './loop/turn.ts'
 export type { Attachment, OfferedPrompt, UserInputOptions as SendOptions } from './loop/user-input.ts'
+export { type AiModelOptions, aiModel } from './models/ai.ts'
 export {
-  type AiModelOptions,
-  type AnthropicOptions,
-  aiModel,
-  anthropic,
   estimateTokens,
   type Model,
   type ModelFinish,
@@ -62,27 +59,20 @@ export {
   type ModelToolUse as ToolUse,
   type ModelTraits,
   type ModelUsage,
-  modelFromEnvironment,
-  type OfflineOptions,
-  type OpenAiOptions,
-  offline,
-  openai,
-  type ScriptedAnswer,
-  type ScriptedModel,
-  type ScriptedOptions,
-  type ScriptStep,
-  scripted,
-} from './models/index.ts'
-export type { HostOptions, HostSettings } from './options.ts'
-export { openRecorder, type Recorder } from './recorder/record.ts'
+} from './models/model.ts'
+export { type OfflineOptions, offline } from './models/offline.ts'
+export { type AnthropicOptions, anthropic, modelFromEnvironment, type OpenAiOptions, openai } from './models/providers.ts'
+export { type ScriptedAnswer, type ScriptedModel, type ScriptedOptions, type ScriptStep, scripted } from './models/scripted.ts'
 export {
   type Difference,
+  openRecorder,
+  type Recorder,
   type Replayed,
   type ReplayGiven,
   type ReplayHost,
   type ReplayOptions,
   replay,
-} from './recorder/replay.ts'
+} from './recorder/record.ts'
 export type { Opening, ServerOption, ServerSettings } from './servers/entry.ts'
 export type { HostServer, HostTool, ServerStatus } from './servers/server.ts'
 export type { RolledBack, Sent, StateBook, TreeNode } from './state/book.ts'

@@ -3,8 +3,7 @@
  * writes it and a real one, between a turn of then and one of now. The three differ only in what may differ.
  */
 import { isRecord } from '../jsonrpc/message.ts'
-import { jsonValue } from './format.ts'
-import { type Path, pathPattern, pathText } from './paths.ts'
+import { jsonValue, type Path, pathPattern, pathText } from './format.ts'
 
 /** One leaf that is not the same. */
 export interface LeafDifference {

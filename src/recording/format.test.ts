@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type FrameLine, frameText, frameValue, keptFrame, lineText, type RecordingLine } from './format.ts'
-import { pathPattern, pathText } from './paths.ts'
+import {
+  type FrameLine,
+  frameText,
+  frameValue,
+  keptFrame,
+  lineText,
+  pathPattern,
+  pathText,
+  type RecordingLine,
+} from './format.ts'
 import { readRecording } from './read.ts'
 import { redaction } from './writer.ts'
 

@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'
 import { createServer, type Server } from '../server/index.ts'
-import { replayTape } from '../testing/tapes.ts'
+import { replayTape } from '../testing/connect.ts'
 import { memoryPair } from '../transports/memory.ts'
-import { recordTape } from './record.ts'
+import { openTape } from './mock-server.ts'
 import { Script } from './script.ts'
-import { openTape } from './tape.ts'
+import { recordTape } from './tap.ts'
 
 let folder: string
 let file: string

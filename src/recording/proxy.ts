@@ -4,10 +4,9 @@
  */
 import type { Connection, Sink } from '../jsonrpc/connection.ts'
 import { failureFrame } from '../jsonrpc/message.ts'
-import { FrameSender } from './frame-sender.ts'
+import { FrameSender, UnansweredRequests } from './frame-sender.ts'
 import { openHttpProxy } from './http-proxy.ts'
 import { type ClientListenerOptions, listenForClients } from './listener.ts'
-import { UnansweredRequests } from './unanswered.ts'
 import { RecordingWriter, type RecordOptions } from './writer.ts'
 
 type OnTrouble = (error: Error) => void

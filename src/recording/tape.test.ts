@@ -8,10 +8,10 @@ import { z } from 'zod'
 import { type Client, type ConnectOptions, connect, type RevisionId } from '../client/index.ts'
 import { createServer, type Server } from '../server/index.ts'
 import { fakeClock } from '../testing/clock.ts'
-import { replayTape, startRecording } from '../testing/tapes.ts'
+import { replayTape, startRecording } from '../testing/connect.ts'
 import { memoryPair } from '../transports/memory.ts'
-import { recordTape } from './record.ts'
-import { openTape, serveTape, tapeOf } from './tape.ts'
+import { openTape, serveTape, tapeOf } from './mock-server.ts'
+import { recordTape } from './tap.ts'
 
 let folder: string
 let file: string
@@ -266,7 +266,7 @@ describe('the file', () => {
   test('is whole up to the last frame when its writer is killed', async () => {
     const { url, close } = await shop().listen()
     onTestFinished(close)
-    const script = `import { startRecording } from ${JSON.stringify(join(import.meta.dirname, '..', 'testing', 'tapes.ts'))}
+    const script = `import { startRecording } from ${JSON.stringify(join(import.meta.dirname, '..', 'testing', 'connect.ts'))}
       const proxy = await startRecording(${JSON.stringify(url)}, { file: ${JSON.stringify(file)} })
       console.log(proxy.url)`
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -16,10 +16,12 @@ import {
   type HttpFacts,
   keptFrame,
   lineText,
+  type Path,
+  type PathPattern,
+  pathPattern,
   type RecordingLine,
   recordingVersion,
 } from './format.ts'
-import { type Path, type PathPattern, pathPattern } from './paths.ts'
 
 /** What is kept of what passes. */
 export interface RecordOptions {

@@ -1,5 +1,13 @@
 /** A real client on a real server, without a socket between them. */
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'
+import { type Command, openerOf, type Target } from '../client/target.ts'
+import { redact } from '../core/redact.ts'
+import { clientLimits } from '../engine/limits.ts'
+import type { Connection } from '../jsonrpc/connection.ts'
+import { listenerFrameBytes } from '../recording/listener.ts'
+import { openTape, type Tape } from '../recording/mock-server.ts'
+import { type ProxyOptions, type RecordingProxy, startProxy } from '../recording/proxy.ts'
+import { type ReplayTapeOptions, replayConnections, type TapeReplayed } from '../recording/replay.ts'
 import { type OnFrame, tapConnection } from '../recording/tap.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { Server } from '../server/index.ts'
@@ -22,4 +30,60 @@ export function connectInMemory(server: Server, { revision, onFrame, ...options 
   server.door.accept(far)
   const connection = onFrame === undefined ? near : tapConnection(near, onFrame)
   return connect(connection, revision === undefined ? options : { ...options, revisions: [revision] })
+}
+
+// Recording and replaying servers by their URL, their command or a function that connects: for tests of servers and clients of others.
+
+/** A server that is recorded or replayed against. */
+export type ProxyTarget = Target | (() => Connection)
+
+/**
+ * Starts a recording proxy: stands between any client and any server, passes every frame on as it came, and writes it down.
+ * @example const proxy = await startRecording('https://example.com/mcp', { file: 'session.tape', client: { port: 7000 } })
+ */
+export async function startRecording(target: ProxyTarget, options: ProxyOptions): Promise<RecordingProxy> {
+  const url = isHttp(target) ? new URL(target) : undefined
+  return startProxy({ open: () => openConnection(target, options), url }, { target: labelOf(target), ...options })
+}
+
+/**
+ * Sends the client's part of a tape to a server, and tells what it answers otherwise.
+ * @example
+ * const { differences } = await replayTape('session.tape', 'http://127.0.0.1:7420/mcp', { ignore: ['result.serverInfo.version'] })
+ */
+export async function replayTape(
+  tape: string | Tape,
+  target: ProxyTarget,
+  options: ReplayTapeOptions = {},
+): Promise<TapeReplayed> {
+  const { conversations } = typeof tape === 'string' ? await openTape(tape) : tape
+  const { headers } = options
+  return replayConnections(conversations, carrier => openConnection(target, { headers, pair: carrier === 'sse' }), options)
+}
+
+/** `pair`: over HTTP by the two endpoints of 2024-11-05. */
+async function openConnection(
+  target: ProxyTarget,
+  { headers, pair }: { readonly headers?: ProxyOptions['headers']; readonly pair?: boolean | undefined },
+): Promise<Connection> {
+  if (typeof target === 'function') return target()
+  const opener = openerOf(target, { headers, limits: { ...clientLimits, frameBytes: listenerFrameBytes } })
+  return pair === true && opener.openOldPair !== undefined ? opener.openOldPair() : opener.open()
+}
+
+function isHttp(target: ProxyTarget): target is string | URL {
+  return (typeof target === 'string' || target instanceof URL) && /^https?:/.test(String(target))
+}
+
+function labelOf(target: ProxyTarget): string {
+  if (typeof target === 'string' || target instanceof URL) {
+    const url = new URL(target)
+    return `${url.origin}${url.pathname}`
+  }
+  return typeof target === 'object' && 'command' in target ? wordsOf(target) : 'a connection'
+}
+
+/** Arguments may hold a key. */
+function wordsOf({ command, args = [] }: Command): string {
+  return redact([command, ...args].join(' '))
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { HostOptions } from '../../src/host/host.ts'
 import { createInbox } from '../../src/host/inbox/inbox.ts'
 import { scripted } from '../../src/host/models/scripted.ts'
-import type { HostOptions } from '../../src/host/options.ts'
 import type { ApprovalAnswer, ApprovalQuestion } from '../../src/policy/approvals/question.ts'
 import { createPolicy } from '../../src/policy/policy.ts'
 import type { Asked, BegunBy, PolicyRules } from '../../src/policy/rules/rule.ts'

@@ -1,9 +1,8 @@
 /** For tests of turns: a real host with real servers in memory, a model that calls what it is told to, and an approver that remembers. */
 import { onTestFinished } from 'vitest'
 import { createHost } from '../../src/host/create.ts'
-import type { Host } from '../../src/host/host.ts'
+import type { Host, HostOptions } from '../../src/host/host.ts'
 import { type ScriptedModel, scripted } from '../../src/host/models/scripted.ts'
-import type { HostOptions } from '../../src/host/options.ts'
 import type { Connection } from '../../src/jsonrpc/connection.ts'
 import type { ApprovalAnswer, ApprovalQuestion } from '../../src/policy/approvals/question.ts'
 import { createServer, type Server } from '../../src/server/index.ts'

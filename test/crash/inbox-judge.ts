@@ -1,8 +1,7 @@
 /** What must be on the store after all kills: read from the logs of the conversations and from what the inbox lists. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createInbox } from '../../src/host/inbox/inbox.ts'
-import { conversationKey, listConversations } from '../../src/host/loop/conversation-log.ts'
-import type { LogRecord } from '../../src/host/loop/records.ts'
+import { conversationKey, type LogRecord, listConversations } from '../../src/host/loop/conversation-log.ts'
 import { openStore } from '../../src/stores/open.ts'
 import { type Entry, type Store, storeWithin } from '../../src/stores/store.ts'
 

@@ -1,5 +1,5 @@
 /** A recording proxy as a child process: `node record-on-stdio.ts FILE URL` or `… FILE COMMAND ARGS…`. */
-import { startRecording } from '../../src/testing/tapes.ts'
+import { startRecording } from '../../src/testing/connect.ts'
 
 const [file = '', first = '', ...args] = process.argv.slice(2)
 const target = /^https?:/.test(first) ? first : { command: first, args }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createHost } from '../../host/create.ts'
-import { replay } from '../../host/recorder/replay.ts'
+import { replay } from '../../host/recorder/record.ts'
 
 const root = join(import.meta.dirname, '../../..')
 

@@ -7,7 +7,7 @@ import { isatty } from 'node:tty'
 import { realClock } from '../../core/clock.ts'
 import { type Gateway, type GatewayConfig, type Reloaded, readGatewayFile } from '../../gateway/index.ts'
 import { faultText } from '../../host/config/read.ts'
-import { watchText } from '../../host/config/watch.ts'
+import { watchText } from '../../host/foundation.ts'
 
 interface FollowOptions {
   readonly env: Readonly<Record<string, string | undefined>>

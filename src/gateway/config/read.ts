@@ -8,8 +8,14 @@ import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { quoted, why } from '../../core/suggestion.ts'
 import { type ConfigEnvironment, entryMembers, expand } from '../../host/config/entry.ts'
-import type { Placed } from '../../host/config/jsonc.ts'
-import { type ConfigFault, type ConfiguredServer, type ParsedConfig, parseConfig, readParsed } from '../../host/config/read.ts'
+import {
+  type ConfigFault,
+  type ConfiguredServer,
+  type ParsedConfig,
+  type Placed,
+  parseConfig,
+  readParsed,
+} from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
 import { type Frame, readFrame } from './frame.ts'

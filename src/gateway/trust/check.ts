@@ -2,7 +2,7 @@
 import { handedOutTokens, oauth } from '../../auth/resource/options.ts'
 import { toMilliseconds } from '../../core/clock.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
-import type { Placed } from '../../host/config/jsonc.ts'
+import type { Placed } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { readTargetRule, type WrittenRule } from '../../policy/rules/call-policy.ts'

@@ -10,8 +10,8 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Note } from '../../policy/audit/book.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
+import type { TurnRecord } from '../loop/conversation-log.ts'
 import { publishToolName } from '../loop/host-tools.ts'
-import type { TurnRecord } from '../loop/records.ts'
 import type { HostServer } from '../servers/server.ts'
 
 interface Waiting {
@@ -124,7 +124,7 @@ export class ChannelAnswers {
       await live.publish(channelId, [{ type: 'text', text }], about)
     } catch (error) {
       if (!(error instanceof McpError) || error.kind === 'timeout') return false
-      return dropped('refused', refused(channelId, error))
+      return dropped('refused', refusedPublish(channelId, error))
     }
     note({ ...about, outcome: 'success', ms: clock.now() - began })
     return true
@@ -143,7 +143,7 @@ function prefixOf(server: string): string {
   return `${prefix}${encodeURIComponent(server)}/`
 }
 
-function refused(channelId: string, error: McpError): Why {
+function refusedPublish(channelId: string, error: McpError): Why {
   const undeclared = error.kind === 'feature-set-disabled'
   return why(
     undeclared ? 'PUBLISH_NOT_ALLOWED' : 'PUBLISH_REFUSED',
@@ -156,4 +156,67 @@ function refused(channelId: string, error: McpError): Why {
 function tooOld(channelId: string): Why {
   const message = `The answer was not published in ${clip(channelId)}: its server was not there for a day`
   return why('PUBLISH_TOO_LATE', 'channels.publish', message, 'Bring the server up, and answer anew')
+}
+
+// What people say in a channel to nobody in particular: taken in without waking the model, and shown to it with the next message that is
+// meant for it. The newest are kept, in memory: they are what was going on, not something to be done.
+
+/** Messages of one channel, and their characters; channels of one server. */
+const mostMessages = 20
+const mostCharacters = 16_000
+const mostChannels = 256
+/** Messages of one server that are known when they come again: it may not have heard that they were taken. */
+const mostKnown = 1_000
+
+/** Messages of channels that woke nobody, kept for the next turn. */
+export class AmbientMessages {
+  readonly #servers = new Map<string, Map<string, PushEvent[]>>()
+  readonly #known = new Map<string, Set<string>>()
+
+  /** Whether a message is meant for nobody in particular. What a server does not tag is meant for whoever hears it. */
+  static is({ channel, tags = [] }: PushEvent): boolean {
+    return channel !== undefined && tags.includes('chat:ambient')
+  }
+
+  keep(server: string, event: PushEvent): void {
+    const known = this.#known.get(server) ?? new Set<string>()
+    this.#known.set(server, known)
+    if (known.has(event.eventId)) return
+    known.add(event.eventId)
+    const [oldest] = known
+    if (known.size > mostKnown && oldest !== undefined) known.delete(oldest)
+    this.putBack(server, event)
+  }
+
+  /** What was taken, and not shown after all. */
+  putBack(server: string, event: PushEvent): void {
+    const channels = this.#servers.get(server) ?? new Map<string, PushEvent[]>()
+    this.#servers.set(server, channels)
+    const id = event.channel?.channelId ?? ''
+    const before = channels.get(id) ?? []
+    // The one that was written in last stands last.
+    channels.delete(id)
+    channels.set(id, before.some(({ eventId }) => eventId === event.eventId) ? before : newest([...before, event]))
+    const [oldest] = channels.keys()
+    if (channels.size > mostChannels && oldest !== undefined) channels.delete(oldest)
+  }
+
+  /** What was said in the channel of an event since this was last asked. */
+  take(server: string, { channel }: PushEvent): readonly PushEvent[] {
+    const channels = this.#servers.get(server)
+    const found = channel === undefined ? undefined : channels?.get(channel.channelId)
+    if (channel !== undefined) channels?.delete(channel.channelId)
+    return found ?? []
+  }
+}
+
+function newest(events: readonly PushEvent[]): PushEvent[] {
+  let characters = 0
+  const kept = events.slice(-mostMessages).toReversed()
+  return kept
+    .filter(event => {
+      characters += JSON.stringify(event.content).length
+      return characters <= mostCharacters
+    })
+    .toReversed()
 }

@@ -5,10 +5,9 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import type { Note } from '../../policy/audit/book.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import type { TurnRecord } from '../loop/records.ts'
+import type { TurnRecord } from '../loop/conversation-log.ts'
 import type { HostServer } from '../servers/server.ts'
-import { AmbientMessages } from './ambient.ts'
-import { ChannelAnswers } from './answers.ts'
+import { AmbientMessages, ChannelAnswers } from './answers.ts'
 
 const said = (n: number, channelId = 'room', tags: readonly string[] = ['chat:ambient']): PushEvent => ({
   featureSet: 'chat',

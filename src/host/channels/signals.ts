@@ -9,7 +9,7 @@ import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Note } from '../../policy/audit/book.ts'
 import { messageOf } from '../../stores/store.ts'
-import type { TurnRecord } from '../loop/records.ts'
+import type { TurnRecord } from '../loop/conversation-log.ts'
 import type { HostServer } from '../servers/server.ts'
 import { hasPosted } from './answers.ts'
 

@@ -3,7 +3,7 @@ import type { Command } from '../../client/target.ts'
 import { nearest, quoted, type Why, why } from '../../core/suggestion.ts'
 import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
-import type { Placed } from './jsonc.ts'
+import type { Placed } from './read.ts'
 
 /** What the file says about MCP Live for a server. Names may be patterns: `memory.*`. */
 export interface LiveSection {

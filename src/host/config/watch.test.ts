@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { realClock } from '../../core/clock.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { watchText } from './watch.ts'
+import { watchText } from '../foundation.ts'
 
 async function file(text: string) {
   const folder = await mkdtemp(join(tmpdir(), 'vivarium-watch-'))

@@ -1,6 +1,6 @@
 /** YAML by `yaml`, in the same shape as JSON with comments: values that know their line. Loaded when the first such file is read. */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLMap } from 'yaml'
-import type { Placed, SyntaxFault } from './jsonc.ts'
+import type { Placed, SyntaxFault } from './read.ts'
 
 /** Reads a text. A name that stands twice is a mistake, and so is an alias: a few of them can stand for very much. */
 export function readYaml(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {

@@ -11,9 +11,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
 import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
-import type { Item } from './event-queues.ts'
-import { InboxGate } from './gate.ts'
-import { Groups } from './groups.ts'
+import { Groups, type Item } from './event-queues.ts'
 import type { ChainPosition, InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
 import { callKey, countKey, eventDigest, previewOf, readSeen, type SeenEvent, seenKey, type Todo, todoKey } from './records.ts'
@@ -302,4 +300,62 @@ function tooMany(waitMs: number, rule: string, message: string): PushAnswer {
 
 function tooLarge(bytes: number): Why {
   return why('EVENT_TOO_LARGE', 'inbox.bytes', `An event takes at most ${bytes} bytes`, 'Send a link to what is large')
+}
+
+// Writes of each server at once: those beyond wait their turn, and beyond that are turned away, so that no server fills the store's queue.
+
+interface GateOptions {
+  /** Writes of one server that are under way. */
+  readonly most: number
+  /** Those that wait. */
+  readonly waiting: number
+}
+
+interface Queue {
+  under: number
+  readonly waiting: (() => void)[]
+}
+
+/** Bounds the writes of each server that are under way. */
+export class InboxGate {
+  readonly #options: GateOptions
+  readonly #queues = new Map<string, Queue>()
+
+  constructor(options: GateOptions) {
+    this.#options = options
+  }
+
+  isFull(server: string): boolean {
+    return (this.#queues.get(server)?.waiting.length ?? 0) >= this.#options.waiting
+  }
+
+  /** Whether one more would have to wait. */
+  isBusy(server: string): boolean {
+    return (this.#queues.get(server)?.under ?? 0) >= this.#options.most
+  }
+
+  /** Undefined where there is nothing to wait for. Each that came in goes out. */
+  enter(server: string): Promise<void> | undefined {
+    let queue = this.#queues.get(server)
+    if (queue === undefined) {
+      queue = { under: 0, waiting: [] }
+      this.#queues.set(server, queue)
+    }
+    if (queue.under < this.#options.most) {
+      queue.under++
+      return undefined
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    queue.waiting.push(resolve)
+    return promise
+  }
+
+  leave(server: string): void {
+    const queue = this.#queues.get(server)
+    if (queue === undefined) return
+    const next = queue.waiting.shift()
+    // Whoever waited takes the place of the one that leaves.
+    if (next !== undefined) return next()
+    if (--queue.under === 0) this.#queues.delete(server)
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { InboxGate } from './gate.ts'
+import { InboxGate } from './acceptance.ts'
 
 it('so many go in at once, others wait in their order, and beyond that it is full; servers do not mind each other', async () => {
   const gate = new InboxGate({ most: 1, waiting: 2 })

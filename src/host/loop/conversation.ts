@@ -7,13 +7,19 @@ import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { budgetRefusal } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
-import { ConversationLog } from './conversation-log.ts'
-import { DeadlineExceeded, withDeadline } from './deadline.ts'
+import { eventMessage } from '../models/quoted.ts'
+import {
+  ConversationLog,
+  type LogRecord,
+  type TurnRecord,
+  type UndoReport,
+  type UndoStep,
+  undoReport,
+} from './conversation-log.ts'
 import { moneyFor } from './generate.ts'
-import { eventMessage } from './model-content.ts'
+import { DeadlineExceeded, withDeadline } from './limits.ts'
 import { whyOf } from './permission.ts'
 import type { LoopParts } from './ports.ts'
-import { type LogRecord, type TurnRecord, type UndoReport, type UndoStep, undoReport } from './records.ts'
 import { type AnswerOps, type OnAnswerText, runTurn } from './run-turn.ts'
 import {
   answerOfEnded,

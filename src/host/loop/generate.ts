@@ -1,8 +1,15 @@
 /** One answer of the model, with a reservation of what it may cost and a few more tries where waiting can help. */
 import { type Clock, pauseFor } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
-import type { Model, ModelFinish, ModelRequest, ModelToolUse, ModelUsage } from '../models/model.ts'
-import { estimateTokens, requestTokens } from '../models/tokens.ts'
+import {
+  estimateTokens,
+  type Model,
+  type ModelFinish,
+  type ModelRequest,
+  type ModelToolUse,
+  type ModelUsage,
+  requestTokens,
+} from '../models/model.ts'
 import { deniedProblem, isWhy } from './permission.ts'
 import type { LoopBudgets, LoopPayer } from './ports.ts'
 

@@ -4,8 +4,7 @@ import { type Clock, type Duration, durationText, toMilliseconds } from '../../c
 import { type Why, why } from '../../core/suggestion.ts'
 import type { LiveConnection } from '../../features/live/client-api.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { DeadlineExceeded, withDeadline } from './deadline.ts'
-import type { LoopLimits } from './limits.ts'
+import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
 import type { LoopAudit, LoopPolicy, OnVisit } from './ports.ts'
 
 export interface HookParts {

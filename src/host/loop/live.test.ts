@@ -6,8 +6,7 @@ import type { LiveConnection } from '../../features/live/client-api.ts'
 import { createServer, jsonSchema, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { scripted } from '../models/scripted.ts'
-import { StateBook } from '../state/book.ts'
-import { stateBookPort } from '../state/port.ts'
+import { StateBook, stateBookPort } from '../state/book.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

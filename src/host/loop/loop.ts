@@ -14,8 +14,7 @@ import { createBreaker, type ServerHooks } from './hooks.ts'
 import { hostTools } from './host-tools.ts'
 import { type LoopLimits, loopLimits } from './limits.ts'
 import type { LoopAudit, LoopBudgets, LoopParts, LoopPolicy, LoopServer, LoopState, OnTurn, OnVisit } from './ports.ts'
-import { ToolNames } from './tool-names.ts'
-import type { ToolboxEntry } from './toolbox.ts'
+import { type ToolboxEntry, ToolNames } from './toolbox.ts'
 import { type OfferedPrompt, offeredPrompts } from './user-input.ts'
 
 export interface LoopOptions extends AnswersOptions {

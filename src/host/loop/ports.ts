@@ -12,7 +12,7 @@ import type { StateBook } from '../state/book.ts'
 import type { HookParts } from './hooks.ts'
 import type { LoopLimits } from './limits.ts'
 import type { DeclinedQuestions, KeyedQueue, StateSets, StateUpdates } from './loop.ts'
-import type { ToolNames } from './tool-names.ts'
+import type { ToolNames } from './toolbox.ts'
 import type { Turn } from './turn.ts'
 import type { Attachment } from './user-input.ts'
 

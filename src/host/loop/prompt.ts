@@ -1,12 +1,18 @@
 /** The prompt of a turn: who put what into it, where, and what each part costs. */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { Position } from '../../features/live/context-hooks/messages.ts'
-import type { ModelMessage, ModelRequest, ModelTool, ModelToolResult } from '../models/model.ts'
-import { withoutMarks } from '../models/quoted.ts'
-import { blocksTokens, messageTokensOf, toolTokens } from '../models/tokens.ts'
+import {
+  blocksTokens,
+  type ModelMessage,
+  type ModelRequest,
+  type ModelTool,
+  type ModelToolResult,
+  messageTokensOf,
+  toolTokens,
+} from '../models/model.ts'
+import { hostText, type QuoteSource, quoteExceptHostText, quoteFromServer, withoutMarks } from '../models/quoted.ts'
 import type { InjectedContext } from './before-hooks.ts'
-import { hostText, type QuoteSource, quoteExceptHostText, quoteFromServer } from './model-content.ts'
-import type { CallOutcome, PlannedCall, TurnRecord } from './records.ts'
+import type { CallOutcome, PlannedCall, TurnRecord } from './conversation-log.ts'
 
 export interface PromptSection {
   /** `host`, `history`, `user`, `tools`, or the name of a server. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
-import { ToolNames } from './tool-names.ts'
+import { ToolNames } from './toolbox.ts'
 
 type Offered = readonly (readonly [server: string, tool: string])[]
 

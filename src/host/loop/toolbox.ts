@@ -1,4 +1,6 @@
 /** The tools of a turn: those of all servers that are up, and the host's own, each under one name. */
+
+import { hash } from 'node:crypto'
 import { digest } from '../../core/digest.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { toolSetOf } from '../../features/live/dialects/messages.ts'
@@ -6,13 +8,14 @@ import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
+import { quoteTool } from '../models/quoted.ts'
+import { assignNames, type Names } from '../servers/names.ts'
+import type { PlannedCall } from './conversation-log.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
-import { quoteTool } from './model-content.ts'
 import type { LoopRequest, LoopServer } from './ports.ts'
-import type { PlannedCall } from './records.ts'
-import type { ToolNames } from './tool-names.ts'
 
 export interface ToolboxEntry {
   readonly server: string
@@ -131,4 +134,80 @@ export async function toolChangedSince(server: LoopServer, { tool, definition }:
     `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)} changed while the question was open. The call was not made`,
     'Call it again: it is then asked about as it is now',
   )
+}
+
+// The names of tools as a model sees them, assigned as in the gateway: a name that two servers want goes to neither. What servers have
+// offered is remembered on the store, also while they are down or gone, so that a name that once meant the tool of one server never
+// comes to mean that of another.
+
+interface OfferedTool {
+  readonly server: string
+  readonly tool: string
+}
+
+/** What providers take. */
+const fit = /^[A-Za-z0-9_-]{1,64}$/
+const folded = (name: string): string => name.toLowerCase()
+/** Names of one server that are remembered: beyond that its oldest are forgotten. */
+const perServer = 1_000
+const perCommit = 500
+const prefix = 'tool-name/'
+
+export class ToolNames {
+  readonly #store: Store
+  readonly #taken: ReadonlySet<string>
+  /** What each server has offered, the oldest first. */
+  #claims: Map<string, Set<string>> | undefined = undefined
+  #names: Names = new Map()
+
+  /** `taken`: names that are not to be given. */
+  constructor(store: Store, taken: Iterable<string> = []) {
+    this.#store = store
+    this.#taken = new Set([...taken].map(folded))
+  }
+
+  /** The names of all that was ever offered, these included. */
+  async of(tools: readonly OfferedTool[]): Promise<Names> {
+    const claims = this.#claims ?? (await this.#load())
+    const fresh = tools.filter(({ server, tool }) => claims.get(server)?.has(tool) !== true)
+    if (fresh.length === 0) return this.#names
+    const ops = fresh.flatMap(one => claim(claims, one))
+    this.#names = assignNames(claims, { fits: name => fit.test(name), folded, taken: this.#taken })
+    for (let at = 0; at < ops.length; at += perCommit) await this.#store.commit(ops.slice(at, at + perCommit))
+    return this.#names
+  }
+
+  async #load(): Promise<Map<string, Set<string>>> {
+    const claims = new Map<string, Set<string>>()
+    for (let after: string | undefined; ; ) {
+      const page = await this.#store.scan(prefix, after === undefined ? {} : { after })
+      for (const { value } of page) {
+        const [server, tool] = JSON.parse(value) as [string, string]
+        claims.set(server, (claims.get(server) ?? new Set()).add(tool))
+      }
+      after = page.at(-1)?.key
+      if (after === undefined) break
+    }
+    // Of two that read at once the first counts: what it has learned since is not forgotten.
+    if (this.#claims !== undefined) return this.#claims
+    this.#names = assignNames(claims, { fits: name => fit.test(name), folded, taken: this.#taken })
+    this.#claims = claims
+    return claims
+  }
+}
+
+/** Remembers it, and gives what is to be written. */
+function claim(claims: Map<string, Set<string>>, { server, tool }: OfferedTool): readonly Op[] {
+  const known = claims.get(server) ?? new Set<string>()
+  claims.set(server, known)
+  if (known.has(tool)) return []
+  const [oldest] = known.size >= perServer ? known : []
+  if (oldest !== undefined) known.delete(oldest)
+  known.add(tool)
+  const written = put(keyOf(server, tool), JSON.stringify([server, tool]))
+  return oldest === undefined ? [written] : [remove(keyOf(server, oldest)), written]
+}
+
+function keyOf(server: string, tool: string): string {
+  return `${prefix}${hash('sha256', JSON.stringify([server, tool]), 'base64url')}`
 }

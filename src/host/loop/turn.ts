@@ -2,11 +2,11 @@
 import { type Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { ModelUsage } from '../models/model.ts'
-import type { AnswerChange } from './after-hooks.ts'
+import type { AnswerChange } from './before-hooks.ts'
+import type { CallOutcome, PlannedCall, TurnRecord, TurnSource, UndoReport } from './conversation-log.ts'
 import type { HookReport } from './hooks.ts'
 import { whyProblem } from './permission.ts'
 import type { PromptSnapshot } from './prompt.ts'
-import type { CallOutcome, PlannedCall, TurnRecord, TurnSource, UndoReport } from './records.ts'
 
 export interface TurnAnswer {
   readonly text: string

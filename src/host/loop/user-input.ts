@@ -5,8 +5,8 @@ import type { Prompt } from '../../features/mcp/prompts/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Op } from '../../stores/store.ts'
 import { type ModelMessage, textIn } from '../models/model.ts'
+import { modelBlocksOf, quoteExceptHostText, quoteFromServer, resourceBlock, textBlock } from '../models/quoted.ts'
 import { readServerResource, shortenResult } from './host-tools.ts'
-import { modelBlocksOf, quoteExceptHostText, quoteFromServer, resourceBlock, textBlock } from './model-content.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
 
 /** A resource to be put beside a message. */

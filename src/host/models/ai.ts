@@ -9,6 +9,7 @@ import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import {
+  estimateTokens,
   type Model,
   type ModelFinish,
   type ModelMessage,
@@ -17,9 +18,9 @@ import {
   type ModelRequest,
   type ModelToolResult,
   type ModelTraits,
+  requestTokens,
   textIn,
 } from './model.ts'
-import { estimateTokens, requestTokens } from './tokens.ts'
 
 /** What a model of the AI SDK is, and what it may use. */
 export interface AiModelOptions {

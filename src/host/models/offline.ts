@@ -5,9 +5,17 @@
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Model, type ModelMessage, type ModelPart, type ModelRequest, type ModelTool, textIn } from './model.ts'
+import {
+  estimateTokens,
+  type Model,
+  type ModelMessage,
+  type ModelPart,
+  type ModelRequest,
+  type ModelTool,
+  requestTokens,
+  textIn,
+} from './model.ts'
 import { type Quote, readQuotes, unquoted } from './quoted.ts'
-import { estimateTokens, requestTokens } from './tokens.ts'
 
 const info: ModelInfo = { id: 'offline-assistant', vendor: 'vivarium', contextWindow: 100_000, capabilities: ['tools'] }
 

@@ -6,8 +6,16 @@
 import { type Clock, pauseFor, realClock, seeded } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
-import type { Model, ModelFinish, ModelPart, ModelPrice, ModelRequest, ModelTraits } from './model.ts'
-import { estimateTokens, requestTokens } from './tokens.ts'
+import {
+  estimateTokens,
+  type Model,
+  type ModelFinish,
+  type ModelPart,
+  type ModelPrice,
+  type ModelRequest,
+  type ModelTraits,
+  requestTokens,
+} from './model.ts'
 
 /** One answer of a script. */
 export interface ScriptedAnswer {

@@ -9,8 +9,7 @@ import { readRecording } from '../../recording/read.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { createHost } from '../create.ts'
 import { scripted } from '../models/scripted.ts'
-import { openRecorder } from './record.ts'
-import { type ReplayGiven, replay } from './replay.ts'
+import { openRecorder, type ReplayGiven, replay } from './record.ts'
 
 let folder: string
 let file: string

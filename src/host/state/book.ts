@@ -11,17 +11,20 @@ import type { Why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Store } from '../../stores/store.ts'
+import type { HostServer } from '../servers/server.ts'
 import { Contents, Growth, type Recorded, type StateKeeper } from './growth.ts'
-import { Lineage, lineages, type StateCheckpoint } from './lineage.ts'
 import {
   failedRollback,
+  Lineage,
+  lineages,
   noEarlierState,
   notKept,
   notOffered,
   rollbackRefused,
+  type StateCheckpoint,
   unknownCheckpoint,
   unnamedCheckpoint,
-} from './refusals.ts'
+} from './lineage.ts'
 
 /** What a call carries, and on what it rests: to be handed back with its result. */
 export interface Sent {
@@ -48,7 +51,7 @@ export interface RolledBack {
 }
 
 /** What the book has to know of the servers. */
-export interface StateBookPort {
+interface StateBookPort {
   /** Who keeps the state of a set. */
   keeper(server: string, featureSet: string): StateKeeper
   /** Whether a set can go back. */
@@ -303,4 +306,42 @@ function keyOf(server: string, featureSet: string): string {
 /** A name for keys: short, and of no foreign characters. */
 async function spaceOf(key: string): Promise<string> {
   return (await digestText(key)).slice(0, 22)
+}
+
+// What the book of states knows of servers: by what they declare now, or declared when they were last there.
+
+interface Known {
+  readonly keeper: StateKeeper
+  readonly rollback: boolean
+}
+
+/** Servers may declare ever new sets. */
+const remembered = 10_000
+
+/** Answers what the book of states asks about servers. */
+export function stateBookPort(serverOf: (name: string) => HostServer | undefined): StateBookPort {
+  /** By server and set, for while it is down. */
+  const last = new Map<string, Known>()
+  const look = (server: string, featureSet: string): Known => {
+    const key = JSON.stringify([server, featureSet])
+    const live = serverOf(server)?.live
+    const facts = live?.featureSets.get(featureSet)
+    if (live === undefined || facts === undefined) return last.get(key) ?? { keeper: 'either', rollback: false }
+    // From 0.4 on a server does not declare who keeps its state: data or a patch in a result says so.
+    const silent = live.dialect.label === '0.4' || live.dialect.label === '0.5'
+    const keeper = facts.hostState === true ? 'host' : silent ? 'either' : 'server'
+    const known: Known = { keeper, rollback: facts.rollback === true }
+    if (last.size >= remembered && !last.has(key)) last.delete(last.keys().next().value ?? '')
+    last.set(key, known)
+    return known
+  }
+  return {
+    keeper: (server, featureSet) => look(server, featureSet).keeper,
+    rollsBack: (server, featureSet) => look(server, featureSet).rollback,
+    ask: async (server, featureSet, checkpoint, signal) => {
+      const live = serverOf(server)?.live
+      if (live === undefined) return { success: false, checkpoint, reason: 'the server is not there' }
+      return live.rollback(featureSet, checkpoint, signal === undefined ? {} : { signal })
+    },
+  }
 }

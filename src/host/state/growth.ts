@@ -7,8 +7,7 @@ import { StateTree } from '../../core/state/tree.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import type { Lineage, StateCheckpoint } from './lineage.ts'
-import { orphaned, reused } from './refusals.ts'
+import { type Lineage, orphaned, reused, type StateCheckpoint } from './lineage.ts'
 
 export interface Recorded {
   readonly checkpoint: string

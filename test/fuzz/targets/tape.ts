@@ -1,7 +1,7 @@
 /** Tapes that others wrote, or that were cut or bent on the way: read whole, or refused in one sentence; and what is read can be played. */
 import { keptFrame, lineText, type RecordingLine } from '../../../src/recording/format.ts'
+import { tapeOf } from '../../../src/recording/mock-server.ts'
 import { Script } from '../../../src/recording/script.ts'
-import { tapeOf } from '../../../src/recording/tape.ts'
 import { bentText, value } from '../json.ts'
 import { mutated } from '../mutate.ts'
 import { demand, target } from '../target.ts'

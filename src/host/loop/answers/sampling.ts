@@ -10,9 +10,8 @@ import type { SamplingBlock, SamplingMessage, SamplingParams, SamplingResult } f
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Model, ModelMessage, ModelRequest, ModelToolResult, ModelToolUse } from '../../models/model.ts'
-import { withoutMarks } from '../../models/quoted.ts'
+import { modelBlocksOf, quoteFromServer, quoteTool, textBlock, withoutMarks } from '../../models/quoted.ts'
 import { type Generation, generate } from '../generate.ts'
-import { modelBlocksOf, quoteFromServer, quoteTool, textBlock } from '../model-content.ts'
 import { hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts, LoopRequest, LoopVerdict } from '../ports.ts'
 
