@@ -8,6 +8,7 @@ import { Guarded, NotSpoken } from './wire/envelope.ts'
 import type { SendGuard, WirePeer } from './wire/peer.ts'
 import { promised } from './wire/raw-peer.ts'
 
+/** What a bench is made of. */
 export interface BenchParts {
   readonly peer: Advertised
   readonly allowWrites: boolean
@@ -155,12 +156,14 @@ function verdictOf(error: unknown, frames: readonly Frame[]): Verdict {
 
 // ── The last thing before the wire: a call of a tool that may write does not leave the kit unless that was allowed.
 
+/** Decides about each frame before it is sent. */
 export interface WriteGuard {
   readonly check: SendGuard
   /** From here on it is known which tools there are. */
   learn(peer: Advertised): void
 }
 
+/** Lets everything pass where writing is allowed, and until the tools are known. */
 export function writeGuard(allowWrites: boolean): WriteGuard {
   let known: Advertised | undefined
   function check(message: unknown): void {

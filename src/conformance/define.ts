@@ -22,28 +22,30 @@
  * what must hold (`expectations.ts`). What is peculiar to servers is how a row gets its answers: the steps of `steps.ts`. A row for
  * a client or a host has a play instead of steps, and one table of expectations about all that the play has shown.
  */
-import { isRecord } from '../jsonrpc/message.ts'
 import { knowing } from './calls.ts'
 import {
   type Advertised,
   allRevisions,
   type Bench,
   type Carrier,
-  type Json,
   type OpenOptions,
   type RevisionId,
   type Scenario,
 } from './scenario.ts'
 import { attempted, openScene, type Scene, type TableStep } from './steps.ts'
 import { extensionId, type Finder, missingTool } from './tools.ts'
-import type { Answer } from './wire/raw-peer.ts'
+
+/** Where in `'E11-3 E5-2'` or `'ids MCP basic#requests RFC 6750 §3'` the next statement or clause begins. */
+export const beforeClause = / (?=MCP |RFC |JSON-RPC |SEP-|[A-Z]{1,2}[\d-])/
+/** Ids of rows that are ids of statements: `E5-3`, `L6.6-1`, `X8`. */
+const isStatement = /^[A-Z]/
 
 /** Why a scenario cannot be judged on this peer; undefined: it can. */
 export type Need = (peer: Advertised) => string | undefined
 
 /** What a row, or all rows of a table, are given before anything is sent. */
 export interface Given {
-  /** Statements and clauses. Default: the id, and those that follow it after blanks (`'E3-2 E3-8'`). */
+  /** Statements and clauses, unless the row names its own after its id (`'E3-2 E3-8'`, `'missing MCP basic SEP-2164'`). Default: the id. */
   readonly proves?: readonly string[]
   readonly revisions?: readonly RevisionId[]
   /** Default: every carrier that the revision has. */
@@ -84,14 +86,14 @@ export function table<X extends Scene, G extends Given>(
 ): RowDefiner<X, G> {
   return (ids: string, title: string, own: G | Body<X>, last?: Body<X>) => {
     const [given, body] = last === undefined ? [{} as G, own as Body<X>] : [own as G, last]
-    const [id = '', ...also] = ids.split(' ')
+    const [id = '', ...clauses] = ids.split(beforeClause)
     const all = joined(common, given)
     const begin = enter ?? ((bench: Bench) => openScene(bench, openingOf(bench, common, given)) as Promise<X>)
     return {
       id: `${prefix}${id}`,
       role: 'server',
       title,
-      proves: all.proves ?? [id, ...also],
+      proves: clauses.length > 0 && !isStatement.test(id) ? clauses : (all.proves ?? [id, ...clauses]),
       revisions: all.revisions ?? allRevisions,
       ...(all.carriers === undefined ? {} : { carriers: all.carriers }),
       ...(all.writes === undefined ? {} : { writes: all.writes }),
@@ -186,43 +188,3 @@ export const eras: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
 export const official = since('2024-11-05')
 /** Carriers on which both ends speak when they like. */
 export const duplex: readonly Carrier[] = ['stdio', 'memory', 'websocket']
-
-/** The old way. */
-export interface Definition {
-  readonly title: string
-  readonly proves: readonly string[]
-  readonly revisions: readonly RevisionId[]
-  readonly carriers?: readonly Carrier[]
-  readonly writes?: boolean
-  readonly needs?: readonly Need[]
-  readonly run: Scenario['run']
-}
-
-export function scenario(id: string, { needs = [], ...definition }: Definition): Scenario {
-  return {
-    id,
-    role: 'server',
-    ...definition,
-    needs: peer => needs.map(need => need(peer)).find(why => why !== undefined),
-  }
-}
-export const every = allRevisions
-export function resultIn({ result }: Answer): Json {
-  return isRecord(result) ? result : {}
-}
-export function codeIn({ error }: Answer): unknown {
-  return error?.code
-}
-export function objectIn(value: unknown, ...path: readonly string[]): Json {
-  let at: unknown = value
-  for (const member of path) at = isRecord(at) ? at[member] : undefined
-  return isRecord(at) ? at : {}
-}
-export function listIn(value: unknown, member: string): readonly unknown[] {
-  const list = isRecord(value) ? value[member] : undefined
-  return Array.isArray(list) ? list : []
-}
-export function textIn(answer: Answer): string {
-  const blocks = listIn(answer.result, 'content').filter(isRecord)
-  return blocks.map(block => (typeof block['text'] === 'string' ? block['text'] : '')).join('\n')
-}

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Connection, Door } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { createServer } from '../server/index.ts'
-import { every, scenario, tool } from './define.ts'
+import { table, tool } from './define.ts'
 import { judge } from './judge.ts'
 import type { Scenario } from './scenario.ts'
 import { tableOf } from './table.ts'
@@ -48,6 +48,8 @@ function statusOf(report: Awaited<ReturnType<typeof judge>>, id: string): readon
   return [found?.status, found?.message]
 }
 
+const own = table('own/', { proves: [] })
+
 describe('judging', () => {
   it('E12-2: what is not advertised is skipped with the reason', async () => {
     const report = await judge(
@@ -71,13 +73,8 @@ describe('judging', () => {
   })
 
   it('E12-2: a fault of the kit is an error, and the others are judged all the same', async () => {
-    const broken = scenario('own/broken', {
-      title: 'This one is broken',
-      proves: [],
-      revisions: every,
-      run: () => Promise.reject(new TypeError('a mistake of ours')),
-    })
-    const fine = scenario('own/fine', { title: 'This one is fine', proves: [], revisions: every, run: async () => {} })
+    const broken = own('broken', 'This one is broken', { open: false }, () => Promise.reject(new TypeError('a mistake of ours')))
+    const fine = own('fine', 'This one is fine', { open: false }, async () => {})
     await using server = createServer({ name: 'plain', version: '1' })
     const report = await judge(server, { revisions, scenarios: [broken, fine] })
     expect(report.results.map(({ test_id, status }) => [test_id, status])).toEqual([
@@ -99,14 +96,8 @@ describe('judging', () => {
 
   it('a server that does not answer in time has failed, and nothing hangs', async () => {
     const server = scripted({}, () => undefined)
-    const asks = scenario('own/asks', {
-      title: 'It answers',
-      proves: [],
-      revisions: every,
-      async run(bench) {
-        const peer = await bench.open()
-        await peer.request('ping', {}, { ms: 50 })
-      },
+    const asks = own('asks', 'It answers', async ({ peer }) => {
+      await peer.request('ping', {}, { ms: 50 })
     })
     const report = await judge(server, { revisions, scenarios: [asks] })
     expect(statusOf(report, 'own/asks')).toEqual(['failed', 'ping was not answered within 50 ms'])
@@ -114,7 +105,7 @@ describe('judging', () => {
 
   it('a scenario that does not end is ended', async () => {
     await using server = createServer({ name: 'plain', version: '1' })
-    const endless = scenario('own/endless', { title: 'It ends', proves: [], revisions: every, run: () => new Promise(() => {}) })
+    const endless = own('endless', 'It ends', { open: false }, () => new Promise(() => {}))
     const report = await judge(server, { revisions, scenarios: [endless], scenarioMs: 50 })
     expect(statusOf(report, 'own/endless')[0]).toBe('failed')
   })
@@ -136,15 +127,8 @@ describe('tools that may write', () => {
   }
 
   function calling(name: string): Scenario {
-    return scenario(`own/${name}`, {
-      title: 'It is called',
-      proves: [],
-      revisions: every,
-      needs: [tool(name)],
-      async run(bench) {
-        const peer = await bench.open()
-        await peer.request('tools/call', { name })
-      },
+    return own(name, 'It is called', { needs: [tool(name)] }, async ({ peer }) => {
+      await peer.request('tools/call', { name })
     })
   }
 

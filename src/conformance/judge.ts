@@ -21,6 +21,7 @@ import { Connector, carriersOf, type FrameOrigin, type JudgeTarget, type Places,
 import { Guarded, NotSpoken } from './wire/envelope.ts'
 import { letGo } from './wire/raw-peer.ts'
 
+/** How a server is judged. */
 export interface JudgeOptions {
   /** Default: all seven. */
   readonly revisions?: readonly RevisionId[]

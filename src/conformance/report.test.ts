@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { expectFits } from '../../test/extension-schemas.ts'
-import { scenario, stateless } from './define.ts'
+import { stateless, table } from './define.ts'
 import { badgeOf, conforms, exitCodeOf, faultOf, type Report, type Result, readReport, suiteOf, summaryOf } from './report.ts'
 import { junitOf, tableOf } from './table.ts'
 
@@ -43,7 +43,7 @@ describe('a report', () => {
     const report = reportOf(result('passed'), failed, result('skipped'), result('error'))
     expectFits(report, 'conformance.schema.json')
     expectFits(report, 'conformance.schema.json', 'ConformanceReport')
-    const one = scenario('ext/E5-3', { title: 'A sentence', proves: ['E5-3'], revisions: stateless, run: async () => {} })
+    const one = table('ext/', { revisions: stateless })('E5-3', 'A sentence', async () => {})
     expect(suiteOf([one])).toMatchObject({ tests: [{ test_id: 'ext/E5-3', proposal_ref: 'proposal-5' }] })
     expectFits(suiteOf([one]), 'conformance.schema.json')
   })

@@ -7,8 +7,10 @@ import type { Carrier, Frame, RevisionId, Role, Scenario } from './scenario.ts'
 /** What stands for the set of scenarios; changes when a verdict may change. */
 export const suiteVersion = '1.0.0'
 
+/** How a scenario ended; `error` is a fault of the kit. */
 export type Status = 'passed' | 'failed' | 'skipped' | 'error'
 
+/** A frame as the report shows it. */
 export interface ReportedFrame {
   readonly way: 'out' | 'in'
   readonly at: number
@@ -17,6 +19,7 @@ export interface ReportedFrame {
   readonly status?: number
 }
 
+/** The verdict on one scenario in one cell. */
 export interface Result {
   readonly test_id: string
   readonly status: Status
@@ -35,6 +38,7 @@ export interface Result {
 /** Nobody there; somebody there who wants credentials; somebody who does not speak this revision. */
 export type CellFault = 'unreachable' | 'guarded' | 'unspoken'
 
+/** How many results there are of each status. */
 export interface Summary {
   readonly passed: number
   readonly failed: number
@@ -42,6 +46,7 @@ export interface Summary {
   readonly error: number
 }
 
+/** A whole run. */
 export interface Report {
   readonly server_name: string
   readonly server_version: string
@@ -54,6 +59,7 @@ export interface Report {
 
 const frameLength = 600
 
+/** Writes a verdict down. */
 export function resultOf(
   scenario: Pick<Scenario, 'id' | 'title' | 'proves'>,
   cell: { readonly revision: RevisionId; readonly carrier: Carrier },
@@ -77,6 +83,7 @@ function reported({ way, at, text, status }: Frame): ReportedFrame {
   return { way, at, text: clip(text, frameLength), ...(status === undefined ? {} : { status }) }
 }
 
+/** Counts results by their status. */
 export function summaryOf(results: readonly Result[]): Summary {
   const count = (status: Status): number => results.filter(result => result.status === status).length
   return { passed: count('passed'), failed: count('failed'), skipped: count('skipped'), error: count('error') }
@@ -138,6 +145,7 @@ export function readReport(text: string): Report {
 
 // ── A badge for a README, in the JSON that badge services read from a URL.
 
+/** What the badge service at shields.io calls an endpoint. */
 export interface Badge {
   readonly schemaVersion: 1
   readonly label: string
@@ -146,6 +154,7 @@ export interface Badge {
   readonly isError: boolean
 }
 
+/** Green where the peer conforms, grey where only its guard was seen. */
 export function badgeOf(report: Pick<Report, 'summary' | 'results'>): Badge {
   const { passed, failed, error } = report.summary
   const ran = passed + failed + error

@@ -149,6 +149,7 @@ export class Skipped extends Error {
 
 // ── Which scenarios are run on a peer, and which are skipped and why: made of what the peer says of itself.
 
+/** All revisions, in the order of reports. */
 export const allRevisions: readonly RevisionId[] = [
   '2024-11-05',
   '2025-03-26',
@@ -165,12 +166,14 @@ export interface Cell {
   readonly carrier: Carrier
 }
 
+/** The cells of these revisions and carriers, without those that cannot be. */
 export function cellsOf(revisions: readonly RevisionId[], carriers: readonly Carrier[]): readonly Cell[] {
   return carriers.flatMap(carrier =>
     revisions.filter(revision => carries(revision, carrier)).map(revision => ({ revision, carrier })),
   )
 }
 
+/** Which scenarios are chosen, and whether they may write. */
 export interface PlanOptions {
   readonly only?: RegExp | undefined
   readonly allowWrites: boolean
@@ -195,6 +198,7 @@ export function scenariosFor<S extends Heading>(role: Role, { revision, carrier 
   )
 }
 
+/** What becomes of each scenario of a cell. */
 export function planFor(peer: Advertised, scenarios: readonly Scenario[], options: PlanOptions): readonly Planned[] {
   return scenariosFor(peer.role, peer, scenarios, options.only).map(scenario => planned(scenario, peer, options))
 }

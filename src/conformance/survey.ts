@@ -22,6 +22,7 @@ export async function surveyServer(peer: RawPeer, signal: AbortSignal): Promise<
   return advertisedBy(peer.revision, peer.carrier, { hello, capabilities, ...lists })
 }
 
+/** What was asked of a server, as it came. */
 export interface Surveyed {
   readonly hello: Json
   readonly capabilities: Json
@@ -31,6 +32,7 @@ export interface Surveyed {
   readonly prompts: readonly Json[]
 }
 
+/** Makes what the server said ready for questions. */
 export function advertisedBy(revision: RevisionId, carrier: Carrier, surveyed: Surveyed): Advertised {
   const info = infoIn(surveyed.hello, revision)
   const tool = (name: string): Json | undefined => surveyed.tools.find(one => one['name'] === name)
@@ -121,6 +123,7 @@ const ordinary = new Set([
 
 const marks = ['test_simple_text', 'test_tool_with_task', 'test_error_handling']
 
+/** Whether a tool of this name is a fixture of conformance suites. */
 export function isFixture(name: string, tools: readonly Json[]): boolean {
   if (name.startsWith('test_')) return true
   return ordinary.has(name) && tools.some(tool => marks.includes(String(tool['name'])))

@@ -3,6 +3,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { type Report, type Result, summaryOf } from './report.ts'
 import type { RevisionId } from './scenario.ts'
 
+/** What the report for people shows. */
 export interface TableOptions {
   /** Also what was skipped, and why. Default false. */
   readonly skipped?: boolean
@@ -12,6 +13,7 @@ export interface TableOptions {
   readonly again?: (options: string) => string
 }
 
+/** The report as text. */
 export function tableOf(report: Report, options: TableOptions = {}): string {
   const { results, summary } = report
   const lines = [`${clip(report.server_name)} ${clip(report.server_version)}`, '', ...cells(results, options)]
@@ -117,6 +119,7 @@ function reasons(results: readonly Result[]): string[] {
 
 // ── The report as JUnit XML, for programs that show test results: one suite per revision and carrier.
 
+/** The report as JUnit XML. */
 export function junitOf(report: Report): string {
   const groups = Map.groupBy(report.results, ({ revision, carrier }) => `${revision} over ${carrier}`)
   const suites = [...groups].map(([name, results]) => suite(`${report.server_name} ${name}`, results))

@@ -24,12 +24,15 @@ export interface Finder {
   find(peer: Advertised): FoundTool | undefined
 }
 
+/** Where in `_meta` of a tool its author speaks to the kit. */
 export const hintKey = `${NS}/conformance`
 
+/** The whole id of an extension. */
 export function extensionId(name: string): string {
   return `${NS}/${name}`
 }
 
+/** What a listed tool says under an extension; empty where it says nothing. */
 export function saidOf(tool: Json, extension: string): Json {
   const meta = tool['_meta']
   const said = isRecord(meta) ? meta[extensionId(extension)] : undefined
@@ -47,6 +50,7 @@ export function broughtBy(tool: Json, prefix: string): string | undefined {
   return all.find(what => what.startsWith(`${prefix}:`))?.slice(prefix.length + 1)
 }
 
+/** A listed tool with arguments for it; undefined where none can be made. */
 export function foundTool(tool: Json, args?: Json): FoundTool | undefined {
   const name = tool['name']
   const made = args ?? sampleArguments(tool)
@@ -78,6 +82,7 @@ export function either(first: Finder, second: Finder): Finder {
   return { that: second.that, find: peer => first.find(peer) ?? second.find(peer) }
 }
 
+/** Whether calls of a tool need the yes of a user. */
 export function needsConfirmation(tool: Json): boolean {
   return saidOf(tool, 'confirmation')['requires_confirmation'] === true
 }
@@ -97,6 +102,7 @@ export function otherArguments(args: Json): Json {
   )
 }
 
+/** The scopes that calls of a tool need. */
 export function scopesOf(tool: Json): readonly string[] {
   const scopes = saidOf(tool, 'permissions')['required_scopes']
   return Array.isArray(scopes) ? scopes.filter(scope => typeof scope === 'string') : []
@@ -120,6 +126,7 @@ export const callable = either(
   toolThat('can be called without a yes and without scopes', (tool, peer) => isPlain(tool) && peer.mayCall(String(tool['name']))),
 )
 
+/** A tool whose calls can be taken back. */
 export const undoable = toolThat(
   `names a compensation in _meta["${NS}/transactions"]`,
   tool => isPlain(tool) && isRecord(saidOf(tool, 'transactions')['compensation']) && !brings(tool, 'slow'),

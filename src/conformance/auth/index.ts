@@ -1,164 +1,195 @@
 /** Scenarios for a server that guards itself with OAuth, as a resource server (RFC 6750, RFC 9728; 2025-06-18 and later). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { scenario } from '../define.ts'
-import type { Bench, RevisionId, Scenario } from '../scenario.ts'
-import type { AuthTrial, TokenFlaw } from './issuer.ts'
-import { challengeIn, door, type Knock, metadataPlaces } from './knocking.ts'
+import { type Given, table } from '../define.ts'
+import { isString, listIn, objectIn } from '../expectations.ts'
+import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
+import { type Scene, sceneOf } from '../steps.ts'
+import { isStateless, keys, kitInfo, wireVersion } from '../wire/envelope.ts'
+import type { HttpReply } from '../wire/raw-peer.ts'
+import type { TokenFlaw } from './issuer.ts'
 
-const GUARDED: readonly RevisionId[] = ['2025-06-18', '2025-11-25', '2026-07-28']
-
-/** Open servers have nothing to guard. */
-async function guarded(bench: Bench): Promise<Awaited<ReturnType<typeof door>>> {
-  const { leave } = bench
-  const at = await door(bench)
-  const { status } = await at.knock()
-  if (status < 400) leave('it lets everybody in')
-  return at
+/** One request to the guarded server, with whatever credentials. */
+interface Knock {
+  readonly token?: string
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly query?: string
+  /** Default: what opens a conversation at this revision. */
+  readonly message?: Json
 }
 
-interface Shape {
-  readonly title: string
-  readonly proves: readonly string[]
-  readonly run: Scenario['run']
+/** A scene at the door of a guarded server. */
+interface GuardScene extends Scene {
+  /** Sends one request, and gives the head of what comes back. */
+  knock(how?: Knock): Promise<HttpReply>
+  /** Makes a token; there is nothing to judge where nobody said how. */
+  token(flaw?: TokenFlaw): Promise<string>
+  /** What is refused proves nothing where everything is: a good token must pass. */
+  mustPass(): Promise<void>
 }
 
-function guard(id: string, { title, proves, run }: Shape): Scenario {
-  return scenario(`auth/${id}`, { title, proves, revisions: GUARDED, carriers: ['http'], run })
+/** What a row is given beside the rest: whether it needs tokens of the kit's own making, be it with scopes. */
+interface GuardGiven extends Given {
+  readonly tokens?: 'any' | 'scoped'
 }
 
-/** A token that must be refused with 401. */
+const noTokens = 'the kit was given no way to make tokens for it (option auth)'
+
+/** Opens no conversation, and leaves servers alone that let everybody in. */
+async function approach(bench: Bench, { tokens }: GuardGiven): Promise<GuardScene> {
+  const { auth, leave, expect, revision } = bench
+  if (tokens !== undefined && auth === undefined) leave(noTokens)
+  if (tokens === 'scoped' && auth?.scoped !== true) leave('it wants no scopes')
+  const peer = await bench.open({ hello: false, listen: false })
+  const knock: GuardScene['knock'] = ({ token, method = 'POST', headers = {}, query, message = opening(revision) } = {}) => {
+    const url = new URL(peer.http.url)
+    if (query !== undefined) url.search = query
+    const standard = Object.entries(peer.http.headers(message)).map(([name, value]) => [name.toLowerCase(), value] as const)
+    const { authorization: _, ...own } = Object.fromEntries(standard)
+    return peer.http.call({
+      method,
+      url,
+      headers: { ...own, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers },
+      ...(method === 'POST' ? { body: JSON.stringify(message) } : {}),
+      until: () => true,
+    })
+  }
+  const token: GuardScene['token'] = async flaw => (auth ?? leave(noTokens)).token(flaw)
+  const mustPass = async (): Promise<void> => {
+    const { status } = await knock({ token: await token() })
+    expect(status < 400, `A good token was answered with HTTP ${status}`)
+  }
+  if ((await knock()).status < 400) leave('it lets everybody in')
+  return { ...sceneOf(bench, peer), peer, knock, token, mustPass }
+}
+
+/** The message that begins a conversation. */
+function opening(revision: RevisionId): Json {
+  const protocolVersion = wireVersion(revision)
+  const [method, params] = isStateless(revision)
+    ? ['server/discover', { _meta: { [keys.version]: protocolVersion, [keys.capabilities]: {}, [keys.info]: kitInfo } }]
+    : ['initialize', { protocolVersion, capabilities: {}, clientInfo: kitInfo }]
+  return { jsonrpc: '2.0', id: 1, method, params }
+}
+
+/** The challenge of a refusal (RFC 9110 §11.6.1): its scheme, and its parameters by their lower-case names. */
+interface Challenge {
+  readonly scheme: string
+  readonly parameters: ReadonlyMap<string, string>
+}
+
+/** Undefined where the refusal has none. */
+function challengeIn({ headers }: Pick<HttpReply, 'headers'>): Challenge | undefined {
+  const [, scheme, rest = ''] = /^\s*([\w-]+)\s*(.*)$/s.exec(headers['www-authenticate'] ?? '') ?? []
+  if (scheme === undefined) return undefined
+  const parameters = [...rest.matchAll(/([\w-]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^\s,]+))/g)].map(
+    ([, name = '', quoted, bare]) => [name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? bare ?? ''] as const,
+  )
+  return { scheme: scheme.toLowerCase(), parameters: new Map(parameters) }
+}
+
+/** Where metadata of a resource are, by its address (RFC 9728 §3.1): at its path, and at the root. */
+function metadataPlaces(resource: URL): readonly URL[] {
+  const root = new URL('/.well-known/oauth-protected-resource', resource)
+  return resource.pathname === '/' ? [root] : [new URL(`${root.pathname}${resource.pathname}`, resource), root]
+}
+
+/** The first of these addresses that gives anything. */
+async function firstFound({ peer }: GuardScene, places: readonly URL[]): Promise<HttpReply | undefined> {
+  for (const url of places) {
+    const reply = await peer.http.call({ method: 'GET', url, headers: { accept: 'application/json' } })
+    if (reply.status === 200) return reply
+  }
+  return undefined
+}
+
+const row = table<GuardScene, GuardGiven>(
+  'auth/',
+  { revisions: ['2025-06-18', '2025-11-25', '2026-07-28'], carriers: ['http'] },
+  approach,
+)
+const withTokens = { tokens: 'any' } as const
+
+/** A token with a flaw that must be refused with 401. */
 function refused(id: string, title: string, flaw: TokenFlaw): Scenario {
-  return guard(id, {
-    title,
-    proves: ['MCP basic/authorization#token-handling', 'RFC 9068 §4'],
-    run: async bench => {
-      const trial = trialOf(bench)
-      const { knock } = await guarded(bench)
-      await mustPass(bench, trial, knock)
-      const { status, headers } = await knock({ token: await trial.token(flaw) })
-      bench.expect(status === 401, `Such a token was answered with HTTP ${status}, and must be with 401`)
-      bench.expect(challengeIn({ headers })?.scheme === 'bearer', 'A refusal says WWW-Authenticate: Bearer')
-    },
+  return row(`${id} MCP basic/authorization#token-handling RFC 9068 §4`, title, withTokens, async x => {
+    await x.mustPass()
+    const reply = await x.knock({ token: await x.token(flaw) })
+    x.expect(reply.status === 401, `Such a token was answered with HTTP ${reply.status}, and must be with 401`)
+    x.expect(challengeIn(reply)?.scheme === 'bearer', 'A refusal says WWW-Authenticate: Bearer')
   })
 }
 
-function trialOf({ auth, leave }: Bench): AuthTrial {
-  return auth ?? leave('the kit was given no way to make tokens for it (option auth)')
+/** The refusal has this status. */
+function expectStatus({ expect }: Scene, { status }: HttpReply, wanted: number): void {
+  expect(status === wanted, `The status is ${status} and must be ${wanted}`)
 }
 
-/** What is refused proves nothing where everything is. */
-async function mustPass(bench: Bench, trial: AuthTrial, knock: (how?: Knock) => Promise<{ status: number }>): Promise<void> {
-  const { status } = await knock({ token: await trial.token() })
-  bench.expect(status < 400, `A good token was answered with HTTP ${status}`)
-}
-
+/** What a server that wants tokens is judged by; one that lets everybody in is skipped. */
 export const authScenarios: readonly Scenario[] = [
-  guard('challenge', {
-    title: 'Without a token a request is answered 401 with a challenge that names the metadata',
-    proves: ['MCP basic/authorization#error-handling', 'RFC 9728 §5.1'],
-    run: async bench => {
-      const { knock } = await guarded(bench)
-      const reply = await knock()
-      bench.expect(reply.status === 401, `The status is ${reply.status} and must be 401`)
+  row(
+    'challenge MCP basic/authorization#error-handling RFC 9728 §5.1',
+    'Without a token a request is answered 401 with a challenge that names the metadata',
+    async x => {
+      const reply = await x.knock()
+      expectStatus(x, reply, 401)
       const challenge = challengeIn(reply)
-      bench.expect(challenge?.scheme === 'bearer', 'WWW-Authenticate must begin with Bearer')
+      x.expect(challenge?.scheme === 'bearer', 'WWW-Authenticate must begin with Bearer')
       const named = challenge?.parameters.get('resource_metadata')
-      if (named === undefined && bench.revision !== '2025-06-18')
-        return bench.warn('The challenge does not name resource_metadata')
-      bench.expect(named !== undefined && URL.canParse(named), 'resource_metadata must be the address of the metadata')
+      if (named === undefined && x.revision !== '2025-06-18') return x.warn('The challenge does not name resource_metadata')
+      x.expect(named !== undefined && URL.canParse(named), 'resource_metadata must be the address of the metadata')
     },
-  }),
-  guard('metadata', {
-    title: 'The metadata name the resource and who gives tokens for it, and need no token',
-    proves: ['MCP basic/authorization#token-handling', 'RFC 9728 §3.2'],
-    run: async bench => {
-      const { peer, knock } = await guarded(bench)
-      const named = challengeIn(await knock())?.parameters.get('resource_metadata')
-      const places = named !== undefined && URL.canParse(named) ? [new URL(named)] : metadataPlaces(peer.http.url)
-      for (const url of places) {
-        const { status, body } = await peer.http.call({ method: 'GET', url, headers: { accept: 'application/json' } })
-        if (status !== 200) continue
-        const metadata: unknown = parsed(body)
-        bench.expect(isRecord(metadata), 'The metadata must be a JSON object')
-        const { resource, authorization_servers: servers } = isRecord(metadata) ? metadata : {}
-        bench.expect(
-          typeof resource === 'string' && covers(resource, peer.http.url),
-          `resource is ${JSON.stringify(resource)} and must be this server`,
-        )
-        bench.expect(
-          Array.isArray(servers) && servers.length > 0 && servers.every(one => URL.canParse(String(one))),
-          'authorization_servers must name at least one',
-        )
-        return
-      }
-      bench.fail(`There are no metadata at ${places.map(String).join(' or ')}`)
+  ),
+  row(
+    'metadata MCP basic/authorization#token-handling RFC 9728 §3.2',
+    'The metadata name the resource and who gives tokens for it, and need no token',
+    async x => {
+      const { url } = x.peer.http
+      const named = challengeIn(await x.knock())?.parameters.get('resource_metadata')
+      const places = named !== undefined && URL.canParse(named) ? [new URL(named)] : metadataPlaces(url)
+      const reply = await firstFound(x, places)
+      if (reply === undefined) return x.fail(`There are no metadata at ${places.map(String).join(' or ')}`)
+      const metadata = parsed(reply.body)
+      x.expect(isRecord(metadata), 'The metadata must be a JSON object')
+      const { resource, authorization_servers: servers } = objectIn(metadata)
+      const isThis = isString(resource) && covers(resource, url)
+      x.expect(isThis, `resource is ${JSON.stringify(resource)} and must be this server`)
+      const isNamed = listIn(servers).length > 0 && listIn(servers).every(one => URL.canParse(String(one)))
+      x.expect(isNamed, 'authorization_servers must name at least one')
     },
+  ),
+  row('metadata-place RFC 9728 §3.1', 'The metadata are where clients look for them without a challenge', async x => {
+    const found = await firstFound(x, metadataPlaces(x.peer.http.url))
+    if (found === undefined) x.warn('Clients that do not read challenges do not find the metadata')
   }),
-  guard('metadata-place', {
-    title: 'The metadata are where clients look for them without a challenge',
-    proves: ['RFC 9728 §3.1'],
-    run: async bench => {
-      const { peer } = await guarded(bench)
-      for (const url of metadataPlaces(peer.http.url)) {
-        const { status } = await peer.http.call({ method: 'GET', url, headers: { accept: 'application/json' } })
-        if (status === 200) return
-      }
-      bench.warn('Clients that do not read challenges do not find the metadata')
-    },
+  row('garbage RFC 6750 §3.1', 'A token that is none is refused as invalid_token, and not repeated', async x => {
+    const reply = await x.knock({ token: 'no-token-but-CANARY' })
+    expectStatus(x, reply, 401)
+    const error = challengeIn(reply)?.parameters.get('error')
+    x.expect(error === undefined || error === 'invalid_token', `error is "${error}" and must be invalid_token`)
+    x.expect(!JSON.stringify([reply.body, reply.headers]).includes('CANARY'), 'The refusal repeats the token')
   }),
-  guard('garbage', {
-    title: 'A token that is none is refused as invalid_token, and not repeated',
-    proves: ['RFC 6750 §3.1'],
-    run: async bench => {
-      const { knock } = await guarded(bench)
-      const token = 'no-token-but-CANARY'
-      const reply = await knock({ token })
-      bench.expect(reply.status === 401, `The status is ${reply.status} and must be 401`)
-      const error = challengeIn(reply)?.parameters.get('error')
-      bench.expect(error === undefined || error === 'invalid_token', `error is "${error}" and must be invalid_token`)
-      bench.expect(!JSON.stringify([reply.body, reply.headers]).includes('CANARY'), 'The refusal repeats the token')
-    },
+  row('scheme RFC 6750 §2.1', 'Credentials of another kind are refused', async x => {
+    const { status } = await x.knock({ headers: { authorization: 'Basic dXNlcjpwYXNz' } })
+    x.expect(status === 401 || status === 400, `Basic credentials were answered with HTTP ${status}`)
   }),
-  guard('scheme', {
-    title: 'Credentials of another kind are refused',
-    proves: ['RFC 6750 §2.1'],
-    run: async bench => {
-      const { knock } = await guarded(bench)
-      const { status } = await knock({ headers: { authorization: 'Basic dXNlcjpwYXNz' } })
-      bench.expect(status === 401 || status === 400, `Basic credentials were answered with HTTP ${status}`)
-    },
+  row('streams MCP basic/authorization#token-handling', 'Streams and the end of sessions are guarded too', async x => {
+    for (const method of ['GET', 'DELETE']) {
+      const { status } = await x.knock({ method })
+      x.expect(status >= 400, `${method} without a token was answered with HTTP ${status}`)
+    }
   }),
-  guard('streams', {
-    title: 'Streams and the end of sessions are guarded too',
-    proves: ['MCP basic/authorization#token-handling'],
-    run: async bench => {
-      const { knock } = await guarded(bench)
-      for (const method of ['GET', 'DELETE']) {
-        const { status } = await knock({ method })
-        bench.expect(status >= 400, `${method} without a token was answered with HTTP ${status}`)
-      }
-    },
+  row('query MCP basic/authorization#token-handling RFC 6750 §2.3', 'A token in the address is no token', withTokens, async x => {
+    await x.mustPass()
+    const { status } = await x.knock({ query: `access_token=${await x.token()}` })
+    x.expect(status === 401 || status === 400, `A token in the query was answered with HTTP ${status}`)
   }),
-  guard('query', {
-    title: 'A token in the address is no token',
-    proves: ['MCP basic/authorization#token-handling', 'RFC 6750 §2.3'],
-    run: async bench => {
-      const trial = trialOf(bench)
-      const { knock } = await guarded(bench)
-      await mustPass(bench, trial, knock)
-      const { status } = await knock({ query: `access_token=${await trial.token()}` })
-      bench.expect(status === 401 || status === 400, `A token in the query was answered with HTTP ${status}`)
-    },
-  }),
-  guard('accepts', {
-    title: 'A token of the named issuer, for this server, is taken',
-    proves: ['MCP basic/authorization#token-handling'],
-    run: async bench => {
-      const trial = trialOf(bench)
-      const { knock } = await guarded(bench)
-      await mustPass(bench, trial, knock)
-    },
-  }),
+  row(
+    'accepts MCP basic/authorization#token-handling',
+    'A token of the named issuer, for this server, is taken',
+    withTokens,
+    ({ mustPass }) => mustPass(),
+  ),
   refused('audience', 'A token for another server is refused', { audience: 'https://elsewhere.example/mcp' }),
   refused('no-audience', 'A token for nobody in particular is refused', { audience: null }),
   refused('issuer', 'A token of another issuer is refused', { issuer: 'https://issuer.example' }),
@@ -167,41 +198,35 @@ export const authScenarios: readonly Scenario[] = [
   refused('unsigned', 'A token without a signature is refused', { signature: 'none' }),
   refused('algorithm', 'A token signed with the public key as a secret is refused', { signature: 'HS256' }),
   refused('other-key', 'A token signed by somebody else is refused', { signature: 'other' }),
-  guard('scope', {
-    title: 'A token without the scope is answered 403, with what is missing',
-    proves: ['MCP basic/authorization#error-handling', 'RFC 6750 §3.1'],
-    run: async bench => {
-      const { leave } = bench
-      const trial = trialOf(bench)
-      if (trial.scoped !== true) leave('it wants no scopes')
-      const { knock } = await guarded(bench)
-      await mustPass(bench, trial, knock)
-      const reply = await knock({ token: await trial.token({ scope: '' }) })
-      bench.expect(reply.status === 403, `The status is ${reply.status} and must be 403`)
+  row(
+    'scope MCP basic/authorization#error-handling RFC 6750 §3.1',
+    'A token without the scope is answered 403, with what is missing',
+    { tokens: 'scoped' },
+    async x => {
+      await x.mustPass()
+      const reply = await x.knock({ token: await x.token({ scope: '' }) })
+      expectStatus(x, reply, 403)
       const parameters = challengeIn(reply)?.parameters
-      bench.expect(parameters?.get('error') === 'insufficient_scope', 'The challenge must say error="insufficient_scope"')
-      if (parameters?.get('scope') === undefined) bench.warn('The challenge should name the scope')
+      x.expect(parameters?.get('error') === 'insufficient_scope', 'The challenge must say error="insufficient_scope"')
+      if (parameters?.get('scope') === undefined) x.warn('The challenge should name the scope')
     },
-  }),
-  guard('each-request', {
-    title: 'A session is no credential: each of its requests needs the token of whoever opened it',
-    proves: ['MCP basic/authorization#token-handling'],
-    run: async bench => {
-      const trial = trialOf(bench)
-      const { leave } = bench
-      const { knock } = await guarded(bench)
-      if (bench.revision === '2026-07-28') leave('this wire has no sessions')
-      const opened = await knock({ token: await trial.token() })
-      const session = opened.headers['mcp-session-id']
-      if (session === undefined) return leave('it keeps no sessions')
-      const headers = { 'mcp-session-id': session, 'mcp-protocol-version': bench.revision }
+  ),
+  row(
+    'each-request MCP basic/authorization#token-handling',
+    'A session is no credential: each of its requests needs the token of whoever opened it',
+    withTokens,
+    async x => {
+      if (x.modern) x.leave('this wire has no sessions')
+      const opened = await x.knock({ token: await x.token() })
+      const session = opened.headers['mcp-session-id'] ?? x.leave('it keeps no sessions')
+      const headers = { 'mcp-session-id': session, 'mcp-protocol-version': x.revision }
       const message = { jsonrpc: '2.0', id: 2, method: 'ping' }
-      const { status } = await knock({ headers, message })
-      bench.expect(status === 401, `Without a token the session was answered with HTTP ${status}`)
-      const other = await knock({ headers, message, token: await trial.token({ subject: 'somebody-else' }) })
-      bench.expect(other.status >= 400, `Somebody else’s token in this session was answered with HTTP ${other.status}`)
+      const { status } = await x.knock({ headers, message })
+      x.expect(status === 401, `Without a token the session was answered with HTTP ${status}`)
+      const other = await x.knock({ headers, message, token: await x.token({ subject: 'somebody-else' }) })
+      x.expect(other.status >= 400, `Somebody else’s token in this session was answered with HTTP ${other.status}`)
     },
-  }),
+  ),
 ]
 
 /** Metadata may be for the origin, or for the very address. */

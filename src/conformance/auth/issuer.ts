@@ -6,11 +6,13 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
+/** How the authorization server is started. */
 export interface IssuerOptions {
   /** Default: one that is free. */
   readonly port?: number
 }
 
+/** What the tokens of a trial must have for the server that is judged to take them. */
 export interface TrialOptions {
   /** The address of the server that is judged, as its tokens must name it. */
   readonly resource: string
@@ -18,6 +20,7 @@ export interface TrialOptions {
   readonly scopes?: readonly string[]
 }
 
+/** An authorization server that runs until it is closed. */
 export interface Issuer {
   /** The issuer identifier: what the server that is judged is configured with. */
   readonly url: string
@@ -124,6 +127,7 @@ export interface TokenFlaw {
   readonly signature?: 'none' | 'HS256' | 'other'
 }
 
+/** How the kit gets tokens for the server that is judged. */
 export interface AuthTrial {
   /** Makes a token that the server should take, but for its flaw. */
   token(flaw?: TokenFlaw): Promise<string>

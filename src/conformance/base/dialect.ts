@@ -9,6 +9,7 @@ import { look, send, step } from '../steps.ts'
 const row = table('base/dialect/', { proves: ['dialect mcpVersion 2025-06-18'], revisions: ['s3'] })
 const invoke = (name: string) => send('tools/invoke', { name, arguments: {} })
 
+/** What a server that speaks the dialect must do. */
 export const dialectScenarios: readonly Scenario[] = [
   row('hello', 'the handshake of the dialect names the server and what it supports', { open: { fresh: true } }, [
     look(({ peer }) => peer.hello).expect({

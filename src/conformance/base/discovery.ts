@@ -36,6 +36,7 @@ function isRefusal(what: string, ...codes: readonly number[]): Expectations<Peer
 const removed = ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']
 const asked = '1999-01-01'
 
+/** What every stateless request says of itself, and what `server/discover` says of the server. */
 export const discoveryScenarios: readonly Scenario[] = [
   row(
     'result',

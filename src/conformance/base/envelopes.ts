@@ -75,6 +75,7 @@ const errorsAfter = (sent: (peer: RawPeer) => Promise<unknown>) =>
 
 const any = table('base/envelope/', {})
 
+/** Ids of every kind, and frames that are no messages. */
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
     any(
@@ -163,6 +164,7 @@ const bothAnswered =
     expect(both(), 'every request of a batch must be answered', peer.frames.slice(before))
   }
 
+/** Arrays of messages: served at 2025-03-26, refused later. */
 export const batchScenarios: readonly Scenario[] = [
   batch('requests', 'every request of a batch is answered', bothAnswered()),
   batch('mixed', 'notifications in a batch do not keep its requests from being answered', bothAnswered(note)),

@@ -1,299 +1,309 @@
-/** Streamable HTTP with sessions (2025-03-26 to 2025-11-25), and what holds for HTTP at any revision. */
-import { official, scenario, sessions, since, tool } from '../define.ts'
-import type { Bench, Scenario } from '../scenario.ts'
-import { harmless, kitInfo } from '../wire/envelope.ts'
+/**
+ * What is below the messages over Streamable HTTP: sessions (2025-03-26 to 2025-11-25), headers that repeat the body (2026-07-28),
+ * and what holds at any revision.
+ */
+import type { PeerAnswer } from '../calls.ts'
+import { isServed } from '../calls.ts'
+import { official, sessions, since, stateless, table, tool } from '../define.ts'
+import { type Expectation, type Expectations, orSkip, should } from '../expectations.ts'
+import type { Json, Scenario } from '../scenario.ts'
+import { callTool, look, type Scene, type SentStep, send, step } from '../steps.ts'
+import { harmless, keys, kitInfo } from '../wire/envelope.ts'
 import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
 
-const transport = ['MCP basic/transports#streamable-http']
-const managing = ['MCP basic/transports#session-management']
-const http = ['http'] as const
+const transport = { proves: ['MCP basic/transports#streamable-http'], carriers: ['http'] } as const
+const row = table('base/http/', { ...transport, revisions: official })
+const inSessions = { revisions: sessions }
+/** Rows about session ids: they say nothing of a server that works without. */
+const session = table('base/http/', {
+  proves: ['MCP basic/transports#session-management'],
+  revisions: sessions,
+  carriers: ['http'],
+})
 
-function post(peer: RawPeer, headers: Record<string, string>, body?: string): Promise<HttpReply> {
-  return peer.http.call({ method: 'POST', headers, body: body ?? JSON.stringify(harmless(peer.revision, 1)) })
+/** Headers with some changed; undefined leaves one out. */
+type HeaderChanges = Readonly<Record<string, string | undefined>>
+
+function changed(headers: HeaderChanges, changes: HeaderChanges): Record<string, string> {
+  const given = Object.entries({ ...headers, ...changes }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as Record<string, string>
+}
+
+/** Posts a message with the headers that it should have, but for some; the body may be another text. */
+function post(peer: RawPeer, changes: HeaderChanges = {}, message = harmless(peer.revision, 1), body = JSON.stringify(message)) {
+  return peer.http.call({ method: 'POST', headers: changed(peer.http.headers(message), changes), body })
+}
+
+/** The same as a step. */
+const posts = (changes: HeaderChanges = {}, body?: string): SentStep<HttpReply> =>
+  step(({ peer }) => post(peer, changes, undefined, body))
+
+/** Asks for a stream of events. */
+function get(peer: RawPeer, more: Partial<Parameters<RawPeer['http']['call']>[0]> = {}, lastEvent?: string): Promise<HttpReply> {
+  const accept = { 'content-type': undefined, accept: 'text/event-stream', 'last-event-id': lastEvent }
+  return peer.http.call({ method: 'GET', headers: changed(peer.http.headers(), accept), ...more })
 }
 
 function isRefused({ status }: HttpReply): boolean {
   return status >= 400 && status < 500
 }
 
-function sessionOf(bench: Bench, peer: RawPeer): string {
-  const { session } = peer.http
-  return session ?? bench.leave('it works without sessions')
+/** The status is this one; its sentence says so before the one that came. */
+const hasHttpStatus =
+  (wanted: number): Expectation<{ readonly status: number }> =>
+  ({ status }, _, says) =>
+    status === wanted || `${says}, not ${status}`
+const isOk = { 'the HTTP status must be 200': hasHttpStatus(200) }
+
+/** There are sessions at all. */
+const hasSession = look(({ peer }) => peer.http.session).expect({ 'it works without sessions': orSkip(id => id !== undefined) })
+const version = {
+  proves: ['MCP 2025-06-18 basic/transports#protocol-version-header'],
+  revisions: ['2025-06-18', '2025-11-25'],
+} as const
+const typeOf = ({ headers }: Pick<HttpReply, 'headers'>): string => headers['content-type'] ?? ''
+
+/** A page elsewhere that a browser on this machine has open, seen in one header. */
+async function foreignPage({ peer, revision, leave, warn, expect }: Scene, name: 'host' | 'origin'): Promise<void> {
+  if (!['localhost', '127.0.0.1', '[::1]'].includes(peer.http.url.hostname)) leave('the server is not on loopback')
+  const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
+  const isModern = since('draft-2026-v1').includes(revision)
+  const message: Json = isModern ? harmless(revision, 1) : { jsonrpc: '2.0', id: 1, method: 'initialize', params }
+  const value = name === 'host' ? 'evil.example.com' : 'http://evil.example.com'
+  const reply = await post(peer, { 'mcp-session-id': undefined, [name]: value }, message)
+  // Of the two the Origin is what the protocol demands; the Host is the same hole seen from the other side.
+  if (name === 'host' && !isRefused(reply)) warn(`a foreign Host should be refused with 4xx, not ${reply.status}`)
+  else expect(isRefused(reply), `it must be refused with HTTP status 4xx, not ${reply.status}`)
 }
 
-function rightHeaders(peer: RawPeer): Record<string, string> {
-  return peer.http.headers(harmless(peer.revision, 1))
-}
-
+/** HTTP at any revision, and with sessions. */
 export const httpScenarios: readonly Scenario[] = [
-  scenario('base/http/answer-type', {
-    title: 'a request is answered with JSON or a stream of events',
-    proves: transport,
-    revisions: official,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const { status, headers } = await post(peer, rightHeaders(peer))
-      bench.expect(status === 200, `the HTTP status must be 200, not ${status}`)
-      const type = headers['content-type'] ?? ''
-      bench.expect(/^(application\/json|text\/event-stream)/.test(type), `the content type must be JSON or events, not "${type}"`)
-    },
-  }),
-  scenario('base/http/notification', {
-    title: 'a notification is taken with 202 and an empty body',
-    proves: transport,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const body = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
-      const reply = await post(peer, peer.http.headers(), body)
-      bench.expect(reply.status === 202, `the HTTP status must be 202, not ${reply.status}`)
-      bench.expect(reply.body === '', 'the body must be empty')
-    },
-  }),
-  scenario('base/http/content-type', {
-    title: 'a body that is not declared as JSON is not taken',
-    proves: transport,
-    revisions: official,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const reply = await post(peer, { ...rightHeaders(peer), 'content-type': 'text/plain' })
-      if (!isRefused(reply))
-        bench.warn(`a body of another type than application/json should be refused with 415, not ${reply.status}`)
-    },
-  }),
-  scenario('base/http/accept', {
-    title: 'who takes JSON only gets no stream of events',
-    proves: transport,
-    revisions: official,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const { status, headers } = await post(peer, { ...rightHeaders(peer), accept: 'application/json' })
-      const type = headers['content-type'] ?? ''
-      if (status === 200 && type.startsWith('text/event-stream'))
-        bench.warn('a stream of events was sent to who did not accept it')
-      bench.expect(status < 500, `the HTTP status must not be ${status}`)
-    },
-  }),
-  scenario('base/http/no-empty-events', {
-    title: 'a client that does not know empty events gets none',
-    proves: ['MCP 2025-11-25 changelog', 'SEP-1699'],
-    revisions: ['2025-03-26', '2025-06-18'],
-    carriers: http,
-    needs: [tool('test_tool_with_progress')],
-    async run(bench) {
-      const peer = await bench.open()
-      const params = { name: 'test_tool_with_progress', _meta: { progressToken: 'p' } }
-      const message = { jsonrpc: '2.0', id: 'streamed', method: 'tools/call', params }
-      const reply = await post(peer, peer.http.headers(message), JSON.stringify(message))
-      const empty = reply.events.filter(({ type, data }) => type === '' && data === '')
-      bench.expect(empty.length === 0, 'events without data are for clients at 2025-11-25 or later')
-    },
-  }),
-  scenario('base/http/not-json', {
-    title: 'a body that is no JSON is refused with 400',
-    proves: transport,
-    revisions: official,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const reply = await post(peer, rightHeaders(peer), '{"jsonrpc":')
-      bench.expect(reply.status === 400, `the HTTP status must be 400, not ${reply.status}`)
-    },
-  }),
-  scenario('base/http/get', {
-    title: 'GET gives a stream of events, or 405',
-    proves: transport,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open({ listen: false })
-      const { 'content-type': _, ...headers } = peer.http.headers()
-      let head: { status: number; type: string } | undefined
-      const stop = new AbortController()
-      const seen = new Promise<void>(resolve => {
-        const onHead = (status: number, got: Readonly<Record<string, string>>): void => {
-          head = { status, type: got['content-type'] ?? '' }
-          resolve()
-        }
-        const call = {
-          method: 'GET',
-          headers: { ...headers, accept: 'text/event-stream' },
-          onHead,
-          signal: stop.signal,
-          ms: 5_000,
-        }
-        peer.http.call(call).catch(() => resolve())
-      })
-      await seen
+  row('answer-type', 'a request is answered with JSON or a stream of events', [
+    posts().expect({
+      ...isOk,
+      'the content type must be JSON or events': (reply, _, says) =>
+        /^(application\/json|text\/event-stream)/.test(typeOf(reply)) || `${says}, not "${typeOf(reply)}"`,
+    }),
+  ]),
+  row('notification', 'a notification is taken with 202 and an empty body', inSessions, [
+    step(({ peer }) => post(peer, {}, { jsonrpc: '2.0', method: 'notifications/initialized' })).expect({
+      'the HTTP status must be 202': hasHttpStatus(202),
+      'the body must be empty': ({ body }) => body === '',
+    }),
+  ]),
+  row('content-type', 'a body that is not declared as JSON is not taken', [
+    posts({ 'content-type': 'text/plain' }).expect({
+      'a body of another type than application/json should be refused with 415': should(
+        (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
+      ),
+    }),
+  ]),
+  row('accept', 'who takes JSON only gets no stream of events', [
+    posts({ accept: 'application/json' }).expect({
+      'a stream of events was sent to who did not accept it': should(
+        reply => reply.status !== 200 || !typeOf(reply).startsWith('text/event-stream'),
+      ),
+      'the HTTP status must not be': ({ status }, _, says) => status < 500 || `${says} ${status}`,
+    }),
+  ]),
+  row(
+    'no-empty-events MCP 2025-11-25 changelog SEP-1699',
+    'a client that does not know empty events gets none',
+    { revisions: ['2025-03-26', '2025-06-18'], needs: [tool('test_tool_with_progress')] },
+    [
+      step(({ peer }) => {
+        const params = { name: 'test_tool_with_progress', _meta: { progressToken: 'p' } }
+        return post(peer, {}, { jsonrpc: '2.0', id: 'streamed', method: 'tools/call', params })
+      }).expect({
+        'events without data are for clients at 2025-11-25 or later': ({ events }) =>
+          !events.some(({ type, data }) => type === '' && data === ''),
+      }),
+    ],
+  ),
+  row('not-json', 'a body that is no JSON is refused with 400', [
+    posts({}, '{"jsonrpc":').expect({ 'the HTTP status must be 400': hasHttpStatus(400) }),
+  ]),
+  row('get', 'GET gives a stream of events, or 405', { ...inSessions, open: { listen: false } }, async ({ peer, expect }) => {
+    let head: { status: number; type: string } | undefined
+    const stop = new AbortController()
+    // The stream may stay silent: its head says enough.
+    const onHead = (status: number, headers: Readonly<Record<string, string>>): void => {
+      head = { status, type: typeOf({ headers }) }
       stop.abort()
-      const isStream = head?.status === 200 && head.type.startsWith('text/event-stream')
-      bench.expect(isStream || head?.status === 405, `GET must give a stream of events or 405, not ${head?.status} ${head?.type}`)
-    },
+    }
+    await get(peer, { onHead, signal: stop.signal, ms: 5_000 }).catch(() => undefined)
+    const isStream = head?.status === 200 && head.type.startsWith('text/event-stream')
+    expect(isStream || head?.status === 405, `GET must give a stream of events or 405, not ${head?.status} ${head?.type}`)
   }),
-  scenario('base/http/session-id', {
-    title: 'a session id is made of visible ASCII',
-    proves: managing,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      bench.expect(/^[\x21-\x7e]+$/.test(sessionOf(bench, peer)), 'Mcp-Session-Id must be of visible ASCII')
-    },
-  }),
-  scenario('base/http/session-fresh', {
-    title: 'no two sessions have the same id',
-    proves: managing,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const [one, two] = [await bench.open(), await bench.open()]
-      bench.expect(sessionOf(bench, one) !== sessionOf(bench, two), 'session ids must be unique')
-    },
-  }),
-  scenario('base/http/session-missing', {
-    title: 'a request without the session id is refused with 400',
-    proves: managing,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      sessionOf(bench, peer)
-      const { 'mcp-session-id': _, ...headers } = rightHeaders(peer)
-      const { status } = await post(peer, headers)
-      if (status !== 400) bench.warn(`a request without the session id should be refused with 400, not ${status}`)
-    },
-  }),
-  scenario('base/http/session-unknown', {
-    title: 'a session id that the server never gave is refused',
-    proves: managing,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      sessionOf(bench, peer)
-      const reply = await post(peer, { ...rightHeaders(peer), 'mcp-session-id': 'vivarium-no-such-session' })
-      bench.expect(isRefused(reply), `an unknown session must be refused with 4xx, not ${reply.status}`)
-      if (reply.status !== 404) bench.warn(`an unknown session should be refused with 404, not ${reply.status}`)
-    },
-  }),
-  scenario('base/http/session-ended', {
-    title: 'a session that was ended with DELETE is gone: 404',
-    proves: managing,
-    revisions: sessions,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      sessionOf(bench, peer)
-      const headers = rightHeaders(peer)
-      const { status } = await peer.http.call({ method: 'DELETE', headers })
-      if (status === 405) bench.leave('it does not let clients end sessions')
-      bench.expect(status >= 200 && status < 300, `DELETE must be answered with 2xx or 405, not ${status}`)
-      const late = await post(peer, headers)
-      bench.expect(late.status === 404, `after DELETE the session must be answered with 404, not ${late.status}`)
-    },
-  }),
-  scenario('base/http/version-header', {
-    title: 'a version header that names no version is refused with 400',
-    proves: ['MCP 2025-06-18 basic/transports#protocol-version-header'],
-    revisions: ['2025-06-18', '2025-11-25'],
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const { status } = await post(peer, { ...rightHeaders(peer), 'mcp-protocol-version': '1999-01-01' })
-      bench.expect(status === 400, `an unknown version must be refused with 400, not ${status}`)
-    },
-  }),
-  scenario('base/http/no-version-header', {
-    title: 'a request of a session without the version header is served',
-    proves: ['MCP 2025-06-18 basic/transports#protocol-version-header'],
-    revisions: ['2025-06-18', '2025-11-25'],
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
-      const { 'mcp-protocol-version': _, ...headers } = rightHeaders(peer)
-      const { status } = await post(peer, headers)
-      bench.expect(status === 200, `the HTTP status must be 200, not ${status}`)
-    },
-  }),
-  scenario('base/http/several-streams', {
-    title: 'requests posted at once are each answered on their own exchange',
-    proves: transport,
-    revisions: official,
-    carriers: http,
-    async run(bench) {
-      const peer = await bench.open()
+  session('session-id', 'a session id is made of visible ASCII', [
+    hasSession,
+    look(({ peer }) => peer.http.session).expect({
+      'Mcp-Session-Id must be of visible ASCII': id => /^[\x21-\x7e]+$/.test(String(id)),
+    }),
+  ]),
+  session('session-fresh', 'no two sessions have the same id', [
+    hasSession,
+    step(({ bench }) => bench.open()).expect({
+      'session ids must be unique': ({ http }, { peer }) => http.session !== peer.http.session,
+    }),
+  ]),
+  session('session-missing', 'a request without the session id is refused with 400', [
+    hasSession,
+    posts({ 'mcp-session-id': undefined }).expect({
+      'a request without the session id should be refused with 400': should(hasHttpStatus(400)),
+    }),
+  ]),
+  session('session-unknown', 'a session id that the server never gave is refused', [
+    hasSession,
+    posts({ 'mcp-session-id': 'vivarium-no-such-session' }).expect({
+      'an unknown session must be refused with 4xx': (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
+      'an unknown session should be refused with 404': should(hasHttpStatus(404)),
+    }),
+  ]),
+  session('session-ended', 'a session that was ended with DELETE is gone: 404', [
+    hasSession,
+    step(({ peer }) => peer.http.call({ method: 'DELETE', headers: peer.http.headers(harmless(peer.revision, 1)) })).expect({
+      'it does not let clients end sessions': orSkip(({ status }) => status !== 405),
+      'DELETE must be answered with 2xx or 405': ({ status }, _, says) =>
+        (status >= 200 && status < 300) || `${says}, not ${status}`,
+    }),
+    posts().expect({ 'after DELETE the session must be answered with 404': hasHttpStatus(404) }),
+  ]),
+  row('version-header', 'a version header that names no version is refused with 400', version, [
+    posts({ 'mcp-protocol-version': '1999-01-01' }).expect({
+      'an unknown version must be refused with 400': hasHttpStatus(400),
+    }),
+  ]),
+  row('no-version-header', 'a request of a session without the version header is served', version, [
+    posts({ 'mcp-protocol-version': undefined }).expect(isOk),
+  ]),
+  row(
+    'several-streams',
+    'requests posted at once are each answered on their own exchange',
+    async ({ peer, revision, expect }) => {
       const ids = ['s1', 's2', 's3']
-      const replies = await Promise.all(
-        ids.map(id => post(peer, rightHeaders(peer), JSON.stringify(harmless(bench.revision, id)))),
-      )
+      const replies = await Promise.all(ids.map(id => post(peer, {}, harmless(revision, id))))
       for (const [at, reply] of replies.entries()) {
         const said = reply.body + reply.events.map(({ data }) => data).join()
         const others = ids.filter(id => id !== ids[at])
-        bench.expect(said.includes(`"${ids[at]}"`), 'each exchange must bring the answer to its own request')
-        bench.expect(!others.some(id => said.includes(`"id":"${id}"`)), 'an exchange must not bring answers to other requests')
+        expect(said.includes(`"${ids[at]}"`), 'each exchange must bring the answer to its own request')
+        expect(!others.some(id => said.includes(`"id":"${id}"`)), 'an exchange must not bring answers to other requests')
       }
     },
-  }),
-  ...(['host', 'origin'] as const).map(name =>
-    scenario(`base/http/foreign-${name}`, {
-      title: `a request of a page elsewhere (${name} evil.example.com) is refused on loopback`,
-      proves: ['MCP basic/transports#security-warning'],
-      revisions: official,
-      carriers: http,
-      async run(bench) {
-        const peer = await bench.open()
-        const { hostname } = peer.http.url
-        if (!['localhost', '127.0.0.1', '[::1]'].includes(hostname)) bench.leave('the server is not on loopback')
-        const value = name === 'host' ? 'evil.example.com' : 'http://evil.example.com'
-        const initialize = {
-          jsonrpc: '2.0',
-          id: 1,
-          method: 'initialize',
-          params: { protocolVersion: bench.revision, capabilities: {}, clientInfo: kitInfo },
-        }
-        const modern = since('draft-2026-v1').includes(bench.revision)
-        const message = modern ? harmless(bench.revision, 1) : initialize
-        const { 'mcp-session-id': _, ...headers } = peer.http.headers(message)
-        const reply = await post(peer, { ...headers, [name]: value }, JSON.stringify(message))
-        // Of the two the Origin is what the protocol demands; the Host is the same hole seen from the other side.
-        if (name === 'host' && !isRefused(reply)) bench.warn(`a foreign Host should be refused with 4xx, not ${reply.status}`)
-        else bench.expect(isRefused(reply), `it must be refused with HTTP status 4xx, not ${reply.status}`)
-      },
-    }),
   ),
-  scenario('base/http/resume', {
-    title: 'a stream that was let go is continued by GET with Last-Event-ID',
-    proves: ['MCP 2025-11-25 basic/transports#resumability-and-redelivery', 'SEP-1699'],
-    revisions: ['2025-11-25'],
-    carriers: http,
-    needs: [tool('test_reconnection')],
-    async run(bench) {
-      const peer = await bench.open()
+  ...(['host', 'origin'] as const).map(name =>
+    row(
+      `foreign-${name} MCP basic/transports#security-warning`,
+      `a request of a page elsewhere (${name} evil.example.com) is refused on loopback`,
+      x => foreignPage(x, name),
+    ),
+  ),
+  row(
+    'resume MCP 2025-11-25 basic/transports#resumability-and-redelivery SEP-1699',
+    'a stream that was let go is continued by GET with Last-Event-ID',
+    { revisions: ['2025-11-25'], needs: [tool('test_reconnection')] },
+    async ({ peer, expect }) => {
       const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { name: 'test_reconnection' } }
-      const cut = await post(peer, peer.http.headers(message), JSON.stringify(message))
-      const [prime] = cut.events
-      bench.expect(
-        prime !== undefined && prime.id !== undefined && prime.data === '',
-        'the stream must open with an event with an id and no data',
-      )
-      const lastId = cut.events.findLast(({ id }) => id !== undefined)?.id ?? ''
-      const answered = cut.events.some(({ data }) => data.includes('"resumed"'))
-      bench.expect(!answered, 'the stream must be let go before the answer')
-      const { 'content-type': _, ...headers } = peer.http.headers()
-      const reply = await peer.http.call({
-        method: 'GET',
-        headers: { ...headers, accept: 'text/event-stream', 'last-event-id': lastId },
-        until: ({ data }) => data.includes('"resumed"'),
-        ms: 8_000,
-      })
-      bench.expect(
-        reply.events.some(({ data }) => data.includes('"resumed"')),
-        'the answer must come on the continued stream',
-      )
+      const isAnswer = ({ data }: { readonly data: string }): boolean => data.includes('"resumed"')
+      const { events } = await post(peer, {}, message)
+      const isPrimed = events[0]?.id !== undefined && events[0].data === ''
+      expect(isPrimed, 'the stream must open with an event with an id and no data')
+      expect(!events.some(isAnswer), 'the stream must be let go before the answer')
+      const lastId = events.findLast(({ id }) => id !== undefined)?.id ?? ''
+      const reply = await get(peer, { until: isAnswer, ms: 8_000 }, lastId)
+      expect(reply.events.some(isAnswer), 'the answer must come on the continued stream')
     },
-  }),
+  ),
+]
+
+const headerRow = table('base/headers/', {
+  proves: ['MCP 2026-07-28 basic/transports/streamable-http#headers', 'SEP-2243'],
+  revisions: ['2026-07-28'],
+  carriers: ['http'],
+})
+const fixture = 'test_simple_text'
+type Case = readonly [id: string, what: string, headers: HeaderChanges]
+
+/** Each of them makes a call whose headers and body say different things. */
+const mismatches: readonly Case[] = [
+  ['method-missing', 'a call without Mcp-Method', { 'mcp-method': undefined }],
+  ['method-other', 'a call whose Mcp-Method is another', { 'mcp-method': 'tools/list' }],
+  ['method-case', 'a call whose Mcp-Method is written in other case', { 'mcp-method': 'TOOLS/CALL' }],
+  ['name-missing', 'a call without Mcp-Name', { 'mcp-name': undefined }],
+  ['name-other', 'a call whose Mcp-Name is another', { 'mcp-name': 'another_tool' }],
+  ['name-bad-base64', 'a call whose Mcp-Name cannot be decoded', { 'mcp-name': '=?base64?%%%?=' }],
+  ['version-other', 'a call whose version header is another', { 'mcp-protocol-version': '1999-01-01' }],
+]
+
+const accepted: readonly Case[] = [
+  ['name-encoded', 'a name that is encoded in base64', { 'mcp-name': `=?base64?${btoa(fixture)}?=` }],
+  ['name-padded', 'a name with blanks around it', { 'mcp-name': ` ${fixture} ` }],
+  ['session-ignored', 'a session id, which means nothing here', { 'mcp-session-id': 'vivarium' }],
+  ['last-event-ignored', 'a Last-Event-ID, which means nothing here', { 'last-event-id': '7' }],
+]
+
+/** Values of the header that repeats a parameter, and whether they say what the body says. */
+const parameters: readonly (readonly [id: string, what: string, value: string | undefined, isRight: boolean])[] = [
+  ['right', 'the value of the parameter', 'eu-west', true],
+  ['encoded', 'the value in base64', `=?base64?${btoa('eu-west')}?=`, true],
+  ['missing', 'no header at all', undefined, false],
+  ['other', 'another value', 'us-east', false],
+  ['bad-base64', 'base64 that cannot be decoded', '=?base64?%%%?=', false],
+]
+
+/** Headers and body disagree: 400, and the number for that. */
+function isMismatch(what: string): Expectations<PeerAnswer, Scene> {
+  return {
+    [`${what} must be refused with HTTP status 400`]: ({ status }, _, says) => status === 400 || `${says}, not ${status}`,
+    'the error of a mismatch': should(({ code }, { modern }) => {
+      const wanted = modern ? -32020 : -32001
+      return code === wanted || `the error should be ${wanted}, not ${code}`
+    }),
+  }
+}
+
+/** HTTP without sessions: headers that repeat the body, and verbs that are no more. */
+export const statelessHttpScenarios: readonly Scenario[] = [
+  ...mismatches.map(([id, what, headers]) =>
+    headerRow(id, `${what} is refused`, { revisions: stateless.toReversed(), needs: [tool(fixture)] }, [
+      callTool(fixture, { headers }).expect(isMismatch(what)),
+    ]),
+  ),
+  ...accepted.map(([id, what, headers]) =>
+    headerRow(id, `${what} is taken`, { needs: [tool(fixture)] }, [
+      callTool(fixture, { headers }).expect({
+        [`${what} must be taken`]: isServed,
+        'no session must be named': ({ answer }) => answer.headers?.['mcp-session-id'] === undefined,
+      }),
+    ]),
+  ),
+  headerRow('version-missing', 'a request without the version header is refused', [
+    send('server/discover', {}, { headers: { 'mcp-protocol-version': undefined } }).expect({
+      'it must be refused with HTTP status 400': ({ status }, _, says) => status === 400 || `${says}, not ${status}`,
+    }),
+  ]),
+  headerRow('mismatch-before-version', 'headers that disagree with the body are told before a version that is not spoken', [
+    send('server/discover', {}, { meta: { [keys.version]: '1999-01-01' } }).expect(
+      isMismatch('a version header that disagrees with the body'),
+    ),
+  ]),
+  ...['GET', 'DELETE'].map(method =>
+    headerRow(`no-${method.toLowerCase()} MCP 2026-07-28 basic/transports/streamable-http`, `${method} is answered with 405`, [
+      step(({ peer }) => get(peer, { method, until: () => true, ms: 3_000 })).expect({
+        [`${method} must be answered with HTTP status 405`]: hasHttpStatus(405),
+      }),
+    ]),
+  ),
+  ...parameters.map(([id, what, value, isRight]) =>
+    headerRow(
+      `param-${id}`,
+      `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`,
+      { needs: [tool('test_header_parameter')] },
+      [
+        callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
+          isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
+        ),
+      ],
+    ),
+  ),
 ]

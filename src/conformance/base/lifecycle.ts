@@ -19,6 +19,7 @@ const others = [
   ['stateless-version', '2026-07-28', 'a version that has no handshake is answered with one that has'],
 ] as const
 
+/** The handshake, and what every connection must keep. */
 export const lifecycleScenarios: readonly Scenario[] = [
   row(
     'initialize-result',

@@ -135,6 +135,7 @@ const row = table('base/tools/', { needs: [capability('tools')] })
 const namesIn = ({ result }: PeerAnswer): readonly unknown[] =>
   listIn(result, 'tools').map(item => (isRecord(item) ? item.name : item))
 
+/** The lists of tools, resources, templates and prompts. */
 export const listedScenarios: readonly Scenario[] = [
   ...kinds.flatMap(listScenarios),
   row(
@@ -174,6 +175,7 @@ const cached: readonly (readonly [string, ...Need[]])[] = [
   ['resources/read', capability('resources'), peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)],
 ]
 
+/** How long a result may be kept (2026-07-28). */
 export const cachingScenarios: readonly Scenario[] = [
   ...cached.map(([method, ...needs]) =>
     caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`, { needs }, [

@@ -40,6 +40,7 @@ const needsPromptThat =
 const odd = { arg1: 'Zoë "漢字"', arg2: '🙂\nsecond line' }
 const withArguments = 'test_prompt_with_arguments'
 
+/** Getting prompts, with and without arguments. */
 export const promptScenarios: readonly Scenario[] = [
   row(
     'get-any',
@@ -117,6 +118,7 @@ const isCompletion: Expectations<PeerAnswer> = {
 }
 const takesArguments = (one: Json): boolean => listIn(one, 'arguments').length > 0
 
+/** Completing the arguments of prompts. */
 export const completionScenarios: readonly Scenario[] = [
   completion(
     'prompt',

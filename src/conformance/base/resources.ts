@@ -40,6 +40,7 @@ const updatesWithin = (ms: number) =>
     it => it,
   )
 
+/** Reading resources, and subscribing to them. */
 export const resourceScenarios: readonly Scenario[] = [
   row('read-text', 'a text is read as text', { needs: [resource('test://static-text')] }, [
     read('test://static-text').expect({ ...isWhole, 'the contents must hold a text': holdsMember('text') }),

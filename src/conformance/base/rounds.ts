@@ -69,6 +69,7 @@ const single = [
 
 const needsElicitation = { needs: [tool(fixture('elicitation'))] }
 
+/** Calls that are answered by questions, and made again with the answers. */
 export const roundScenarios: readonly Scenario[] = [
   ...single.map(([id, key, method, tells]) =>
     row(

@@ -64,6 +64,7 @@ async function mustEnd(x: Scene, taskId: string, wanted: string): Promise<void> 
 /** Names the task in `_meta`. */
 const relates = (meta: unknown, taskId: string): boolean => objectIn(meta, keys.relatedTask).taskId === taskId
 
+/** Tasks that the caller asks for (2025-11-25). */
 export const taskScenarios: readonly Scenario[] = [
   row(
     'result',
@@ -180,6 +181,7 @@ async function until(x: Scene, taskId: string, wanted: string): Promise<PeerAnsw
   return x.fail(`the task does not become ${wanted}`)
 }
 
+/** Tasks that the server decides on (2026-07-28). */
 export const taskExtensionScenarios: readonly Scenario[] = [
   later('result', 'a call becomes a task, and its result comes inside tasks/get', needing('slow_compute'), async x => {
     const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed')

@@ -84,6 +84,7 @@ async function callDescribed(x: Scene, { name, outputSchema }: Json): Promise<vo
 
 const odd = 'Zoë\n"漢字"\u2028🙂\\'
 
+/** Calls of tools, right and wrong. */
 export const toolScenarios: readonly Scenario[] = [
   ...contents.map(([id, name, what, kinds, revisions]) =>
     row(`call-${id}`, `a tool answers with ${what}`, { revisions, needs: [tool(name)] }, [

@@ -37,6 +37,7 @@ const tokens = [
   ['integer-token', 4711, 'an integer'],
 ] as const
 
+/** Progress of a request. */
 export const progressScenarios: readonly Scenario[] = [
   ...tokens.map(([id, token, what]) =>
     progress(id, `progress comes with the token of the request, ${what}, and only rises`, async x => {
@@ -89,6 +90,7 @@ const canBeSaid = look(({ carrier, revision, leave }) =>
   carrier === 'http' && isStateless(revision) ? leave('over HTTP hanging up is the cancellation') : undefined,
 )
 
+/** Requests that are cancelled, or hung up on. */
 export const cancellationScenarios: readonly Scenario[] = [
   cancelling(
     'no-answer',
@@ -168,6 +170,7 @@ const isLow = (message: Frame): boolean => levels.indexOf(String(paramsOf(messag
 const setsLevels = { needs: [tool('test_tool_with_logging')], open: { fresh: true } }
 const namesLevels = { needs: [tool('test_logging_tool')], open: { fresh: true } }
 
+/** Log messages, by session and by request. */
 export const loggingScenarios: readonly Scenario[] = [
   ...levels.map(level =>
     logging(`level-${level}`, `the level ${level} can be set`, { open: { fresh: level === 'emergency' } }, [

@@ -13,7 +13,7 @@
  * ```
  */
 
-import { eras } from '../define.ts'
+import { beforeClause, eras } from '../define.ts'
 import {
   type CheckResult,
   type Expectation,
@@ -64,9 +64,6 @@ export interface ClientRowDefiner {
   (ids: string, title: string, body: ClientBody): ClientScenario
   (ids: string, title: string, given: Play | ClientGiven, body: ClientBody): ClientScenario
 }
-
-/** Where in `'E11-3 E5-2'` or `'ids MCP basic#requests RFC 6750 §3'` the next clause begins. */
-const beforeClause = / (?=MCP |RFC |JSON-RPC |SEP-|[EL]\d)/
 
 /** A table; without clauses a row proves the statement that its id begins with. */
 export function clientTable(prefix: string, common: ClientGiven): ClientRowDefiner {

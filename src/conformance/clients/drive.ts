@@ -6,6 +6,7 @@ import { promised } from '../wire/raw-peer.ts'
 import type { Play } from './play.ts'
 import type { ClientTarget, ScriptedServer } from './server.ts'
 
+/** A client that is a program. */
 export interface ClientCommand {
   /** A command line, split at blanks (quotes keep words together), or its words. */
   readonly command: string | readonly string[]
@@ -30,7 +31,9 @@ export interface Told {
   readonly signal: AbortSignal
 }
 
+/** A client in this process: it resolves when it has done its steps. */
 export type ClientFunction = (target: ClientTarget, told: Told) => Promise<void>
+/** What can be judged as a client or a host. */
 export type ClientUnderTest = ClientCommand | ClientFunction
 
 /** How it ended. */
@@ -41,6 +44,7 @@ export interface ClientEnd {
   readonly error?: string
 }
 
+/** Runs the client against one play, and ends it when its time is over. */
 export async function drive(client: ClientUnderTest, server: ScriptedServer, signal: AbortSignal): Promise<ClientEnd> {
   const { play } = server
   const ms = play.ms ?? 30_000

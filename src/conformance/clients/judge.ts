@@ -24,6 +24,7 @@ import { Observation } from './log.ts'
 import type { Play } from './play.ts'
 import { openServer } from './server.ts'
 
+/** How a client or a host is judged. */
 export interface JudgeClientOptions {
   /** Default: all seven. One that is named here and not spoken is a failure; else it is skipped. */
   readonly revisions?: readonly RevisionId[]
@@ -53,6 +54,7 @@ interface Trial extends JudgeClientOptions {
 /** What a play has shown, how long it took, or why it could not be run. */
 type Shown = { readonly seen: Observation; readonly ms: number } | { readonly fault: unknown }
 
+/** The same for one role, with its scenarios. */
 export interface RoleOptions extends JudgeClientOptions {
   readonly role: Role
   readonly scenarios: readonly ClientScenario[]

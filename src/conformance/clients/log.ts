@@ -1,6 +1,6 @@
 /** What passed between the client under test and the scripted server, in order: the evidence of every verdict. */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { listIn, objectIn } from '../define.ts'
+import { listIn, objectIn } from '../expectations.ts'
 import type { Carrier, Json, RevisionId } from '../scenario.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
 import type { ClientEnd } from './drive.ts'

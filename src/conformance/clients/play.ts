@@ -39,11 +39,13 @@ export type Step =
   /** Stays until the server says that it is done: it lists a tool of this name, and announces the change. */
   | { readonly do: 'stay'; readonly ms: number; readonly as?: string }
 
+/** A folder that the client shows to servers. */
 export interface Root {
   readonly uri: string
   readonly name?: string
 }
 
+/** What a client is asked to do with a call, beside making it. */
 export interface CallWishes {
   /** Wants to hear of progress. */
   readonly progress?: boolean

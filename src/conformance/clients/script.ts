@@ -79,6 +79,7 @@ const CACHEABLE = new Set([
   'resources/read',
 ])
 
+/** Answers the messages of one client, by what the play serves. */
 export class Script {
   /** Filled before the client comes. */
   serves: Served = {}

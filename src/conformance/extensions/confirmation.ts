@@ -85,6 +85,7 @@ function changing(peer: Advertised) {
     : { by: String(by.name), tool: tool && needsConfirmation(tool) ? foundTool(tool, {}) : undefined }
 }
 
+/** E6: calls that need the yes of a user. */
 export const confirmation: readonly Scenario[] = [
   row('E6-2 E6-10', 'A tool that needs a yes does not run without one, whatever else the call claims', [
     callTool(confirmed).expect({ 'A call without a yes': unanswered }),

@@ -101,6 +101,7 @@ function foreign(access_url: string): TableStep {
   })
 }
 
+/** E9: data that are given by reference. */
 export const references: readonly Scenario[] = [
   row(
     'E9-1',
@@ -235,6 +236,7 @@ const sending = (finder: Finder, mimeType: string, data: string | ((tool: Json) 
 // No base64 at all, so that whoever decodes it first fails in another way.
 const tooLarge = (tool: Json) => '!'.repeat(Math.ceil(((mostOf(tool) + 64) * 4) / 3))
 
+/** E10: media of tools. */
 export const media: readonly Scenario[] = [
   mediaRow('E10-1', 'More than a tool takes is refused, by its length alone', [
     sending(sized, 'image/png', tooLarge).expect({ 'A picture that is too large': isRefusedBy('PAYLOAD_TOO_LARGE') }),
@@ -289,6 +291,7 @@ const stampOf = (called: PeerAnswer): Json =>
   )
 const timesOf = (called: PeerAnswer) => JSON.stringify(records(called).map(record => record.retrieved_at ?? null))
 
+/** E7: sources of results. */
 export const provenance: readonly Scenario[] = [
   sourceRow('E7-1 E7-2', 'Sources fit their schema, on the result and on single blocks, in order', [
     callTool(many).expect({

@@ -107,6 +107,7 @@ const isDenied = ({ response }: Subscription): boolean => response.status === 'd
 const isActive = ({ response }: Subscription): boolean => response.status === 'active'
 const lastOf = (x: Scene, count: number): readonly Frame[] => x.peer.frames.slice(-count)
 
+/** E15: subscriptions, their events and their end. */
 export const events: readonly Scenario[] = [
   row('E15-1', 'Only events that were subscribed to, and fit the filter, arrive', given, async x => {
     const { name, value, other } = fieldOf(x)

@@ -81,6 +81,7 @@ const permanent = bringing('failure:permanent')
 const transient = bringing('failure:transient')
 const briefly = (x: Scene) => keyed(x, { idempotency: { idempotency_key: x.key(), idempotency_ttl_seconds: 1 } })
 
+/** E5: calls under a key. */
 export const idempotency: readonly Scenario[] = [
   row('E5-1', 'A key that was used for one tool is refused for another one', [
     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
@@ -277,6 +278,7 @@ const lastFirst: Expectation<PeerAnswer, Scene> = (it, { was }) => {
 
 const rolledBack = (says: string) => ending('rollback').expect({ [says]: hasResult({ status: 'rolled_back' }) })
 
+/** E5: steps of a transaction. */
 export const transactions: readonly Scenario[] = [
   transacted('E5-11', 'An id of a transaction is used once, also after its end', [
     beginning(),

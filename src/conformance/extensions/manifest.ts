@@ -107,6 +107,7 @@ async function listed({ ask }: Scene): Promise<readonly Json[]> {
 
 const sameRevision: Expectation<PeerAnswer, Scene> = (it, { was }) => it.result.revision === was(0).result.revision
 
+/** E1: the manifest of a server. */
 export const manifest: readonly Scenario[] = [
   row('E1-1', 'The manifest fits its schema', reading, [
     get({
@@ -232,6 +233,7 @@ export const manifest: readonly Scenario[] = [
 
 const levels = ['high', 'medium', 'low']
 
+/** E13: other servers that it recommends. */
 export const recommendations: readonly Scenario[] = [
   recommending('E13-1', 'Recommendations come best first, each server once', { wants: ['manifest'], writes: false }, async x => {
     const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
@@ -293,6 +295,7 @@ function metaOf(frame: Frame | undefined): string {
   return JSON.stringify([holder._meta, blocks, objectIn(error).data])
 }
 
+/** C4: what clients get that know no extensions. */
 export const degradation: readonly Scenario[] = [
   plainRow(
     'plain-client',

@@ -26,6 +26,7 @@ const unsealed = (wrong: (token: string) => string) =>
       JSON.stringify(it.problem.details ?? {}).includes('"recovery":"restart"'),
   })
 
+/** E14: state that travels with calls. */
 export const state: readonly Scenario[] = [
   row('E14-2', 'A token is at most 64 KiB, however much is remembered', [
     callTool(large).expect({
@@ -142,6 +143,7 @@ const all = (chunks: readonly Chunk[]): readonly Frame[] => chunks.map(({ frame 
 const rises = (numbers: readonly number[]): boolean => numbers.every((number, at) => at === 0 || number > (numbers[at - 1] ?? 0))
 const streamingTool = { tools: [streaming] }
 
+/** E8: results in chunks. */
 export const streamings: readonly Scenario[] = [
   streamRow('E8-1', 'Who gives no progressToken gets no progress', streamingTool, async x => {
     x.made(await x.call(streaming), 'A call without a progressToken')

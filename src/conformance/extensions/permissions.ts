@@ -90,6 +90,7 @@ const namesMissing =
   (it, x) =>
     sameSet(listIn(it.problem, 'details', 'missing_scopes'), scopesOf(x.tool(tool).listed))
 
+/** E4: scopes of tools, and grants of scopes. */
 export const permissions: readonly Scenario[] = [
   row('E4-1', 'A check agrees with the decision of the call, without a grant and with one', { tools: [scopedTool] }, async x => {
     await expectLack(x, scopedTool)
@@ -244,6 +245,7 @@ const confirmed = toolThat(
 const branching = bringing('state:branch')
 const streaming = toolThat('streams', tool => isPlain(tool) && saidOf(tool, 'streaming').supports_streaming === true)
 
+/** C8: what one principal has is nothing to another. */
 export const principals: readonly Scenario[] = [
   between(
     'permissions',

@@ -32,6 +32,7 @@ const membersOf = (result: Json) =>
     .filter(name => name !== '_meta')
     .sort()
 
+/** E2: what a call is for. */
 export const intent: readonly Scenario[] = [
   intentRow('E2-1', 'A call that says what it is for is made as it is', [
     callTool(counting),
@@ -123,6 +124,7 @@ async function usedUp(x: Scene): Promise<{ says: string; frames: PeerAnswer['fra
   return undefined
 }
 
+/** E3: prices, budgets, quotas and rates. */
 export const cost: readonly Scenario[] = [
   costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters', { writes: false }, [
     look(x => x.bench.peer.tools).expect({
@@ -251,7 +253,7 @@ const isWhole = (value: unknown) => Number.isInteger(value) && Number(value) >= 
 const members: readonly (readonly [string, (value: unknown) => boolean, string])[] = [
   ['code', code => isString(code) && /^[A-Z][A-Z0-9_]*$/.test(code), 'code is not in upper case with underscores'],
   ['message', isWord, 'message is missing'],
-  ['category', isOneOf(...categories), `category is none of ${failureCategories.join(', ')}`],
+  ['category', isOneOf(...failureCategories), `category is none of ${failureCategories.join(', ')}`],
   ['retry_after_seconds', ifThere(isWhole), 'retry_after_seconds is no whole number'],
   ['user_actionable', ifThere(isFlag), 'user_actionable is no boolean'],
   ['suggestion', ifThere(isString), 'suggestion is no text'],
@@ -265,6 +267,7 @@ const isProblem: Expectation<PeerAnswer> = ({ problem }) => {
 }
 const schema = { 'The problem does not fit its schema': isProblem }
 
+/** E11: problem objects of failures. */
 export const problems: readonly Scenario[] = [
   row('E11-1', 'Wrong arguments are a failed result with a problem of the category invalid_input', [
     callTool(checked, { args: {} }).expect({

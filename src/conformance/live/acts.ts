@@ -58,6 +58,7 @@ async function push(x: LiveScene, text: string): Promise<Said | undefined> {
   return x.host.next('push/event', holds(text))
 }
 
+/** Pushes, hooks and inference. */
 export const actScenarios: readonly Scenario[] = [
   live(
     'L9.2-1 L6.5-1 L10.3-1 L4.1-1',
@@ -199,6 +200,7 @@ async function openListener({ bench, sets }: LiveScene, set: string) {
   return { ...requesterOn(peer, () => meta), listen }
 }
 
+/** The binding of MCP Live to the stateless wire. */
 export const listenScenarios: readonly Scenario[] = [
   live(
     'A17',

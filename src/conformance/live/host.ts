@@ -30,6 +30,7 @@ export interface Selection {
   readonly scopes?: Json
 }
 
+/** What rows of MCP Live do as a host. */
 export interface LiveHost {
   readonly peer: RawPeer
   readonly modern: boolean
@@ -56,6 +57,7 @@ export class Refusal extends Error {
   }
 }
 
+/** How the host of a row behaves. */
 export interface HostOptions {
   /** What it declares. False: it knows nothing of MCP Live. */
   readonly declares?: Json | false
@@ -89,6 +91,7 @@ const kind: Readonly<Record<string, (params: Json) => unknown>> = {
   'scope/elevate': () => ({ approved: true }),
 }
 
+/** The parameters of a hook: one turn of a conversation. */
 export const turn = (userMessage: string | null, more: Json = {}): Json => ({
   inferenceId: crypto.randomUUID(),
   conversationId: 'kit',

@@ -42,6 +42,7 @@ const without = ({ sets }: LiveScene, set: string) => ({
 const lastOf = ({ host }: LiveScene) => host.peer.frames.slice(-3)
 const addsNothing: Expectation<PeerAnswer> = it => it.code !== undefined || listIn(it.result, 'contextInjections').length === 0
 
+/** The declaration, and which sets are on. */
 export const setScenarios: readonly Scenario[] = [
   live(
     'L3.1-1',
@@ -214,6 +215,7 @@ async function act(x: LiveScene, scope?: unknown) {
   return { called, asked }
 }
 
+/** Scopes and state of tools. */
 export const stateScenarios: readonly Scenario[] = [
   live(
     'L7.4-1 L7.3-1 L6.5-1 L7.1-1',

@@ -12,6 +12,7 @@ import { type SendGuard, WirePeer } from './peer.ts'
 import { memoryPipe, stdioPipe, webSocketPipe } from './pipes.ts'
 import type { Pipe } from './raw-peer.ts'
 
+/** What all connections of a cell have in common. */
 export interface ConnectorOptions {
   readonly places: Places
   readonly carrier: Carrier
@@ -31,6 +32,7 @@ export interface FrameOrigin {
 
 const mostClosing = 3
 
+/** The connections of one cell. */
 export class Connector {
   readonly #options: ConnectorOptions
   readonly #spare = new Map<string, WirePeer>()
@@ -120,6 +122,7 @@ export interface Places {
 /** What can be judged: a URL, a command, a server of this process, or one server at several places. */
 export type JudgeTarget = string | URL | Subject | { readonly door: Door } | Places
 
+/** The places of a target; throws TypeError where it has none. */
 export function placesOf(target: JudgeTarget): Places {
   if (typeof target === 'string' || target instanceof URL) return placeOf(target)
   if ('command' in target) return { stdio: target }
@@ -135,6 +138,7 @@ function placeOf(target: string | URL): Places {
 
 const carriers: readonly Carrier[] = ['memory', 'stdio', 'http', 'sse', 'websocket']
 
+/** The carriers that a server has a place for, in the order of reports. */
 export function carriersOf(places: Places): readonly Carrier[] {
   return carriers.filter(carrier => places[carrier] !== undefined)
 }

@@ -23,8 +23,10 @@ export function carries(revision: RevisionId, carrier: Carrier): boolean {
   return true
 }
 
+/** What the kit calls itself. */
 export const kitInfo = { name: 'vivarium-conformance', version: '1.0.0' }
 
+/** Names in `_meta` and in capabilities that the protocol itself has. */
 export const keys = {
   version: 'io.modelcontextprotocol/protocolVersion',
   capabilities: 'io.modelcontextprotocol/clientCapabilities',

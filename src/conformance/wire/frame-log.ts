@@ -11,6 +11,7 @@ interface Waiter {
   failed(error: unknown): void
 }
 
+/** The frames of one connection. */
 export class FrameLog {
   readonly #begun = performance.now()
   readonly #taken = new Set<Frame>()

@@ -13,6 +13,7 @@ export interface Sockets {
   close(): void
 }
 
+/** Sockets that are kept open between calls. */
 export function openSockets(): Sockets {
   const plain = new Agent({ keepAlive: true })
   const secure = new SecureAgent({ keepAlive: true })
@@ -97,6 +98,7 @@ async function readReply(call: HttpCall, response: IncomingMessage, drop: () => 
 
 // ── Reads a stream of server-sent events and keeps what scenarios look at: ids, types, the wait that is asked for.
 
+/** One server-sent event. */
 export interface StreamEvent {
   /** Empty for plain messages. */
   readonly type: string
@@ -105,6 +107,7 @@ export interface StreamEvent {
   readonly retry?: number
 }
 
+/** Takes bytes, and gives events as soon as they are whole. */
 export class EventReader {
   readonly #onEvent: (event: StreamEvent) => void
   readonly #decoder = new TextDecoder()

@@ -11,6 +11,7 @@ const streamMs = 600_000
 /** A server that does not answer at all when it is listened to need not be waited for. */
 const listenMs = 5_000
 
+/** A pipe to one endpoint. */
 export function httpPipe({ url, headers: always }: HttpPlace, revision: RevisionId): Pipe {
   const sockets = openSockets()
   const gone = new AbortController()
@@ -99,11 +100,13 @@ function lowered(headers: Readonly<Record<string, string | undefined>> = {}): Re
 /** The longest time until the stream has named where to post. */
 const endpointMs = 10_000
 
+/** Where a server is reached over HTTP. */
 export interface HttpPlace {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** A pipe to the old pair. */
 export function ssePipe({ url, headers }: HttpPlace): Pipe {
   const sockets = openSockets()
   const gone = new AbortController()

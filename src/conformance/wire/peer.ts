@@ -29,6 +29,7 @@ interface Pending {
   nothing(): void
 }
 
+/** How long an answer may take where nothing else is said. */
 export const answerMs = 10_000
 const mostRounds = 10
 /** A peer that floods is not written down for ever. */
@@ -37,6 +38,7 @@ const mostFrames = 50_000
 /** Refuses what must not be sent, by throwing. */
 export type SendGuard = (message: unknown) => void
 
+/** A connection to the server that is judged. */
 export class WirePeer implements RawPeer {
   readonly revision: RevisionId
   readonly closed: Promise<string>

@@ -15,6 +15,7 @@ const exitMs = 500
 /** A line that never ends is not kept. */
 const longestLine = 64 * 1024 * 1024
 
+/** Starts the process, and speaks with it by lines. */
 export function stdioPipe(subject: Subject): Pipe {
   const stderr: string[] = []
   let running: RunningCommand | undefined
@@ -97,6 +98,7 @@ function childFace(running: () => RunningCommand | undefined, stderr: readonly s
 
 // ── A server behind a WebSocket: one frame a text message.
 
+/** Where a server is reached over WebSocket. */
 export interface WebSocketPlace {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -104,6 +106,7 @@ export interface WebSocketPlace {
   readonly protocols?: readonly string[] | undefined
 }
 
+/** Connects with the subprotocol `mcp`, or without where the server knows none. */
 export function webSocketPipe(place: WebSocketPlace): Pipe {
   let socket: Socket | undefined
   return {
@@ -153,6 +156,7 @@ async function connectSocket({ url, headers }: WebSocketPlace, protocols: readon
 
 // ── A server in this process, reached through its door.
 
+/** Speaks with a server of this process. */
 export function memoryPipe(door: Door): Pipe {
   const [near, far] = memoryPair()
   return {

@@ -22,6 +22,7 @@ export interface Answer {
   readonly body?: string
 }
 
+/** What is peculiar to one request. */
 export interface RequestOptions {
   /** Default: the next number. Anything may be sent, also what is no id. */
   readonly id?: unknown
@@ -77,6 +78,7 @@ export interface ChildFace {
 /** Which frame is waited for: by its method, or by anything (`message` is empty where the frame is no object). */
 export type Match = string | ((message: Json, frame: Frame) => boolean)
 
+/** A connection at the level of frames. */
 export interface RawPeer {
   readonly revision: RevisionId
   readonly carrier: Carrier
@@ -113,6 +115,7 @@ export interface RawPeer {
 
 // ── What one HTTP exchange sends and gets. Apart from the code that makes it, so that these types can be read without those of Node.
 
+/** What one HTTP exchange sends, and who hears of its answer. */
 export interface HttpCall {
   readonly url: URL
   readonly method: string
@@ -128,6 +131,7 @@ export interface HttpCall {
   until?(event: StreamEvent): boolean
 }
 
+/** What one HTTP exchange got. */
 export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -140,12 +144,14 @@ export interface HttpReply {
 
 // ── What a raw peer needs of a carrier: frames out, frames in, and the end.
 
+/** Who hears what a carrier brings. */
 export interface PipeSink {
   /** `exchange` names the POST that brought it, where there was one. */
   frame(text: string, status?: number, exchange?: number): void
   closed(reason: string): void
 }
 
+/** What a carrier is told of a frame beside its text. */
 export interface Outward {
   /** The message in the frame, where it is one: carriers with headers look at it. */
   readonly message?: Json | undefined
@@ -156,6 +162,7 @@ export interface Outward {
   onHead?(status: number, headers: Readonly<Record<string, string>>): void
 }
 
+/** A carrier of frames. */
 export interface Pipe {
   readonly carrier: Carrier
   start(sink: PipeSink): Promise<void>
