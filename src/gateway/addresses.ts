@@ -33,6 +33,7 @@ interface Held {
   readonly contested: readonly Template[]
 }
 
+/** Finds the server and its own address for every resource address that clients use, and the other way round. */
 export class Addresses {
   /** In the order of the file. */
   #held: readonly Held[] = []
@@ -160,6 +161,7 @@ interface Told {
   readonly places: Map<string, UpstreamPlace>
 }
 
+/** Remembers, per caller, addresses that servers gave in results and that no list holds. */
 export class Links {
   readonly #catalog: Pick<GatewayCatalog, 'address' | 'resource'>
   readonly #key = randomBytes(32)

@@ -50,6 +50,7 @@ const togetherMs = 20
 const share = 30
 const mostWaitMs = 1_000
 
+/** Registers at the server face what upstreams offer, and keeps it current. */
 export class GatewayCatalog {
   readonly #proxies: Proxies
   readonly #trust: Trust

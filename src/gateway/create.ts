@@ -153,6 +153,7 @@ function faceOf(server: Server, auth: Auth | undefined): FetchHandler {
 
 // Where a gateway keeps what must last: opened once, for its face and for what it adds, and closed where it opened it.
 
+/** The store of a gateway, and what closes it where the gateway opened it. */
 export interface GatewayStore {
   readonly store: Store
   close(): Promise<void>

@@ -56,6 +56,7 @@ export interface Reloaded {
   readonly pending: readonly string[]
 }
 
+/** A gateway that runs: its server face, its upstreams, and what its operator can ask and answer. */
 export interface Gateway extends TrustControl {
   /** What clients see: a server like any other. */
   readonly server: Server
@@ -86,6 +87,7 @@ export interface Gateway extends TrustControl {
 /** A server that is started, or called, in another way than before. */
 export type LaunchChange = Pick<HeldLaunch, 'id' | 'upstream' | 'changes'>
 
+/** The options of `createGateway`. */
 export interface GatewayOptions extends TrustSettings {
   /** A file that says all of this: YAML or JSON. What is given here stands before what it says. */
   readonly config?: string

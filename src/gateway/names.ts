@@ -94,6 +94,7 @@ const kinds: ReadonlyMap<string, string> = new Map([
   ['prompts/get', 'prompt'],
 ])
 
+/** Keeps short names callable after they had to be prefixed. */
 export class Aliases {
   /** What each short name meant first, by kind and name. */
   readonly #meant = new Map<string, Meant>()

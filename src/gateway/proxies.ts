@@ -55,6 +55,7 @@ export interface Proxied {
   readonly exposed: string
 }
 
+/** Registers tools, resources and prompts whose handlers call an upstream. Each method returns what removes the entry. */
 export class Proxies {
   readonly #server: Server
   readonly #relay: Relay

@@ -22,8 +22,10 @@ export interface ShareOptions {
   readonly subscriptions?: number
 }
 
+/** How much room there is at each server where the options do not say it. */
 export const defaultShares: Required<ShareOptions> = { calls: 64, waiting: 1_000, subscriptions: 1_000 }
 
+/** The options with their defaults. Throws where one is unknown or too small. */
 export function sharesOf(options: ShareOptions = {}): Required<ShareOptions> {
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(defaultShares, name))
@@ -34,6 +36,7 @@ export function sharesOf(options: ShareOptions = {}): Required<ShareOptions> {
   return { ...defaultShares, ...options }
 }
 
+/** Identifies a client among those that share something. */
 export type Sharer = object | string
 
 /** Who shares: a user, with whatever OAuth clients, of which anybody can register many; else a pipe. Whoever comes over the network without a token cannot be told from others without one. */
@@ -45,6 +48,7 @@ export function sharerOf(caller: Caller): Sharer {
 
 const nameless = {}
 
+/** Counts slots by client. One client gets at most as many as it leaves free. */
 export class SlotShares {
   readonly most: number
   readonly #held = new Tally<Sharer>()
@@ -91,6 +95,7 @@ interface Watched {
   counts: Sharer
 }
 
+/** Refuses subscriptions beyond a client's share of those at one server. */
 export class WatchShares {
   readonly #most: number
   readonly #find: (uri: string) => UpstreamPlace | undefined

@@ -42,6 +42,7 @@ const holdMs = 2_000
 /** So many of one request are waited for. */
 const mostWaited = 100
 
+/** Subscribes at upstreams to every resource that some client watches. */
 export class Watches {
   readonly #port: WatchesPort
   readonly #watches = new Map<string, Watch>()
@@ -218,6 +219,7 @@ const prefix = 'gateway/session/'
 const toldMs = 30_000
 const againMs = 500
 
+/** Tells other gateways on the store about subscriptions of shared sessions. */
 export class SessionNews {
   readonly #server: Server
   readonly #store: Store

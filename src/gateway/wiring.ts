@@ -31,6 +31,7 @@ import { approveBy, credentialsParts } from './upstreams/entry.ts'
 import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
 import { SessionNews, Watches } from './watches.ts'
 
+/** The parts of a gateway that its façade uses. */
 export interface Parts {
   readonly server: Server
   readonly trust: Trust
@@ -43,6 +44,7 @@ export interface Parts {
   readonly ends: readonly (() => Awaitable<void>)[]
 }
 
+/** Creates all parts of a gateway and connects them to each other. */
 export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
   const { clock = realClock, name = 'vivarium-gateway', store } = options
   const trace: Trace = (event, detail) => server.engine.trace(event, detail)

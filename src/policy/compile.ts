@@ -10,6 +10,7 @@ import type { Asked, Effect, Otherwise, PolicyRules, Rule } from './rules/rule.t
 import { type Shadow, shadowed } from './rules/weigh.ts'
 import { type ScopeJudge, scopeJudge } from './scopes/lists.ts'
 
+/** A policy that is ready to decide. */
 export interface CompiledPolicy {
   readonly written: PolicyRules
   readonly rules: readonly ReadRule[]
@@ -91,6 +92,7 @@ function merged(lists: readonly ScopeLists[]): ScopeLists {
 
 // What a change of the policy changes: rules by name, feature sets that go on or off, and what was decided lately.
 
+/** The differences that an update of the rules makes. */
 export interface PolicyDiff {
   readonly added: readonly string[]
   readonly removed: readonly string[]
@@ -110,6 +112,7 @@ export interface PolicyDiff {
 
 type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>
 
+/** Compares two policies by their rules, by the feature sets that they enable, and by examples. */
 export function compare(before: World, after: World, declared: Declared, examples: readonly Asked[]): PolicyDiff {
   const sets = [...declared].flatMap(([server, facts]) =>
     [...facts.keys()].map((featureSet): Asked => ({ kind: 'set', server, featureSet })),

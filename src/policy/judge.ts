@@ -25,6 +25,7 @@ export interface World {
   scopesOf(asked: Asked): readonly Scope[] | undefined
 }
 
+/** A verdict of the rules alone; kept answers are not looked at yet. */
 export type Judged =
   | { readonly do: 'allow'; readonly rule: string }
   | { readonly do: 'deny'; readonly why: Why; readonly retryAfterMs?: number }
@@ -32,6 +33,7 @@ export type Judged =
   | { readonly do: 'hold'; readonly until: number; readonly why: Why }
   | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
 
+/** That somebody has to be asked, and about what. */
 export interface AskVerdict {
   readonly do: 'ask'
   readonly rule: string
@@ -44,6 +46,7 @@ export interface AskVerdict {
   readonly forOthers?: true
 }
 
+/** Decides by rules, counts and scope lists. */
 export function judge(world: World, asked: Asked): Judged {
   const rule = strongest(holding(world, asked))
   const said = onBehalf(asked, rule, rule === undefined ? unruled(world, asked) : ruled(world, rule, asked))
@@ -211,6 +214,7 @@ const nouns: Readonly<Record<Exclude<Kind, 'tool' | 'resource' | 'prompt' | 'sco
   definition: 'a definition of',
 }
 
+/** What would allow it, for the `fix` of a refusal. */
 export function allowFix({ kind, server, featureSet, tool, begunBy }: Asked): string {
   if (kind === 'set') return `Enable ${clip(featureSet ?? '')} for server ${clip(server)}: servers.${clip(server)}.enable`
   const by = begunBy?.kind === 'event' && `begunBy ${clip(begunByNames(begunBy).join(' and '))}`

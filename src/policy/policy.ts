@@ -7,8 +7,8 @@ import { type Cancel, type Clock, type Duration, realClock, toMilliseconds } fro
 import { Problem } from '../core/problem.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import type { SetUse } from '../features/live/dialects/messages.ts'
-import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
-import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
+import type { HostSelection } from '../features/live/dialects/selection.ts'
+import type { Scope } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
 import {
@@ -20,32 +20,16 @@ import {
   type Kept,
   widerAnswers,
 } from './approvals/approvals.ts'
-import {
-  ApprovalAsker,
-  type OnApproval,
-  ofSet,
-  outcomeOf,
-  type PolicyDecision,
-  questionText,
-  ToldSets,
-  unanswered,
-} from './approvals/question.ts'
+import { ApprovalAsker, type OnApproval, outcomeOf, type PolicyDecision, questionText, unanswered } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
-import {
-  Admissions,
-  AgreedUses,
-  type Selection,
-  type SetAdmission,
-  SetConsent,
-  selection,
-  unforeseen,
-} from './feature-sets/set-consent.ts'
+import { type DeclaredSets, type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
 import { type AskVerdict, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
 import { Counts } from './rules/counts.ts'
 import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
 import type { Shadow } from './rules/weigh.ts'
 import { type Extractors, extracted } from './scopes/elevate.ts'
 
+/** The options of `createPolicy`. */
 export interface PolicyOptions {
   readonly rules?: PolicyRules
   /** Where answers are kept. Default in memory. */
@@ -103,15 +87,11 @@ export class Policy {
   readonly #clock: Clock
   readonly #counts: Counts
   readonly #approvals: Approvals
-  readonly #agreed: AgreedUses
   readonly #consent: SetConsent
-  readonly #admissions: Admissions
   readonly #asker: ApprovalAsker
   readonly #rememberMs: number
-  readonly #declared = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
   /** What was asked lately, to show what a change of the rules would have meant. */
   readonly #lately: Asked[] = []
-  readonly #toldSets = new ToldSets()
   #compiled: CompiledPolicy
   #timer: Cancel | undefined
 
@@ -123,20 +103,16 @@ export class Policy {
     this.#counts = new Counts(clock)
     const store = options.store ?? memoryStore({ now: clock.now })
     this.#approvals = new Approvals(store, clock, id)
-    this.#agreed = new AgreedUses(store, error => options.onTrouble?.(error))
     this.#consent = new SetConsent({
+      store,
       approvals: this.#approvals,
-      agreed: this.#agreed,
       world: () => this.#world(),
+      compiled: () => this.#compiled,
       bound: (asked, asking) => this.#bound(asked, asking),
-      widened: (server, featureSet) => this.#compiled.uses(server, featureSet),
-    })
-    this.#admissions = new Admissions({
-      consent: this.#consent,
       identityOf: server => options.identityOf?.(server),
       subscriptionsOf: server => options.subscriptionsOf?.(server) ?? [],
-      declared: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
-      refresh: server => this.#approvals.refresh(server),
+      decided: decision => options.onDecided?.(decision),
+      failed: error => options.onTrouble?.(error),
     })
     this.#asker = new ApprovalAsker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
     this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
@@ -144,7 +120,7 @@ export class Policy {
 
   async open(): Promise<void> {
     await this.#approvals.load()
-    await this.#agreed.load()
+    await this.#consent.load()
     this.#plan()
   }
 
@@ -228,70 +204,48 @@ export class Policy {
   }
 
   /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
-  select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection {
-    this.#declared.set(server, declared)
-    this.#admissions.declared(server)
-    const scopes = (name: string): ScopeLists | undefined => this.#compiled.scopes(server, name)?.lists
-    const consent = this.#consent
-    const selected = selection(
-      declared,
-      name => this.#judgeSet(server, name, declared),
-      scopes,
-      (name, facts) => consent.extra(server, name, facts),
-    )
-    for (const name of selected.enabled) consent.enabled(server, name, declared.get(name) as FeatureSetFacts)
-    const on = new Set(selected.enabled)
-    const now = new Map([...declared.keys()].map(name => [name, on.has(name)] as const))
-    for (const [name, isOn] of this.#toldSets.changed(server, now)) {
-      const asked = consent.asked(server, name, declared.get(name))
-      this.#options.onDecided?.(ofSet(asked, consent.decision(asked).rule, isOn))
-    }
-    return selected
-  }
-
-  #judgeSet(server: string, name: string, declared: ReadonlyMap<string, FeatureSetFacts>): 'allow' | 'ask' | 'deny' {
-    return this.#consent.verdict(this.#consent.asked(server, name, declared.get(name)))
+  select(server: string, declared: DeclaredSets): HostSelection {
+    return this.#consent.select(server, declared)
   }
 
   /** Asks about those that no rule speaks of; gives the names of those that are now on. */
-  async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
+  async review(server: string, declared: DeclaredSets): Promise<readonly string[]> {
     await this.#approvals.load()
-    const open = [...declared.keys()].filter(name => this.#judgeSet(server, name, declared) === 'ask')
+    const consent = this.#consent
+    const all = [...declared].map(([name, facts]) => consent.asked(server, name, facts))
     // One after the other: several questions at once are read by nobody.
-    for (const name of open) {
-      const asked = this.#consent.asked(server, name, declared.get(name))
+    for (const asked of all.filter(each => consent.decision(each).do === 'ask')) {
       const verdict = await this.decide(asked)
       if (verdict.do === 'ask') await this.approve(asked)
     }
     // By now the server may declare other things: what was answered does not count for those.
-    return this.select(server, this.#declared.get(server) ?? declared).enabled
+    return this.select(server, consent.declared.get(server) ?? declared).enabled
   }
 
   /** Asks whether an enabled set may do what it does not declare. A yes is kept, and counts for exactly this declaration. */
   async widen(server: string, featureSet: string, use: SetUse): Promise<Approved> {
-    const facts = this.#declared.get(server)?.get(featureSet)
-    if (facts === undefined) return { yes: false }
-    return this.approve(this.#consent.asked(server, featureSet, facts, use))
+    const facts = this.#consent.facts(server, featureSet)
+    return facts === undefined ? { yes: false } : this.approve(this.#consent.asked(server, featureSet, facts, use))
   }
 
   /** Why a set that is known may no longer do any of these, where nobody agrees to it any more. */
   withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined {
-    return this.#admissions.withdrawn(server, featureSet, uses)
+    return this.#consent.withdrawn(server, featureSet, uses)
   }
 
   /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
   admission(server: string, featureSet: string, subscription?: string): SetAdmission {
-    return this.#admissions.now(server, featureSet, subscription)
+    return this.#consent.admission(server, featureSet, subscription)
   }
 
   /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
   refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined> {
-    return this.#admissions.refusal(server, featureSet, uses, admitted)
+    return this.#consent.refusal(server, featureSet, uses, admitted)
   }
 
   /** The rule or the approval by which a set that is known is on, or off. */
   ruleOfSet(server: string, featureSet: string): string {
-    return this.#consent.decision(this.#consent.asked(server, featureSet, this.#declared.get(server)?.get(featureSet))).rule
+    return this.#consent.decision(this.#consent.asked(server, featureSet)).rule
   }
 
   async update(rules: PolicyRules): Promise<PolicyDiff> {
@@ -308,7 +262,7 @@ export class Policy {
 
   /** What such an update would change, without it. */
   preview(rules: PolicyRules, examples: readonly Asked[] = this.#lately): PolicyDiff {
-    return compare(this.#world(), this.#world(compile(rules)), this.#declared, examples)
+    return compare(this.#world(), this.#world(compile(rules)), this.#consent.declared, examples)
   }
 
   /** What would be decided, and by what; counts nothing and asks nobody. */
@@ -367,8 +321,8 @@ export class Policy {
       compiled,
       counts: this.#counts,
       now: this.#clock.now(),
-      facts: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
-      unforeseen: asked => unforeseen(asked, this.#agreed),
+      facts: (server, featureSet) => this.#consent.facts(server, featureSet),
+      unforeseen: asked => this.#consent.unforeseen(asked),
       scopesOf: ({ server, tool = '', payload }) => this.scopesOf(server, tool, payload),
     }
   }

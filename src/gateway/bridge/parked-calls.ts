@@ -25,6 +25,7 @@ interface ParkedCallsOptions {
   readonly shared?: SharedParkedCalls | undefined
 }
 
+/** Keeps upstream calls open while their clients collect answers, and drops those whose client does not come back. */
 export class ParkedCalls implements CallParking {
   readonly #options: ParkedCallsOptions
   readonly #upstreamCalls = new Map<string, UpstreamCall>()
@@ -198,6 +199,7 @@ const lookMs = 500
 
 const root = 'gateway/'
 
+/** Lets a client answer at any process that shares the store with the one that made the upstream call. */
 export class SharedParkedCalls {
   readonly #store: Store
   readonly #clock: Clock

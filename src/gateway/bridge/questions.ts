@@ -126,6 +126,7 @@ function declarationOf(bits: number): Capabilities {
 
 const most = 1_000
 
+/** Remembers which callers were sent to a page, up to a limit, and tells them when the page is done. */
 export class Pages {
   readonly #sent = new Map<string, Exchange>()
 

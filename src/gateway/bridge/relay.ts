@@ -94,6 +94,7 @@ interface RelayPort {
   readable(upstream: string, uri: string, exchange: Exchange): boolean
 }
 
+/** Passes calls, reads, prompts and completions on to upstreams, and their results back. */
 export class Relay {
   readonly #port: RelayPort
   /** What was said in `_meta` of results whose handlers give their content alone. */

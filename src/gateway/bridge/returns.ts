@@ -43,6 +43,7 @@ export function plainFor(peer: Peer, result: CallToolResult): CallToolResult {
 
 const own = `${NS}/`
 
+/** The `_meta` of a result without extensions of ours that this peer did not declare. */
 export function plainMeta(peer: Peer, meta: Params | undefined): Params | undefined {
   return meta && keptOf(meta, key => !key.startsWith(own) || declared(peer, key) !== undefined)
 }
@@ -53,6 +54,7 @@ function withMeta<T extends { readonly _meta?: Params }>(value: T, meta: Params 
   return { ...rest, ...(meta !== undefined && { _meta: meta }) } as T
 }
 
+/** Messages of a prompt with the addresses that the caller uses here. */
 export function returnedMessages(messages: readonly PromptMessage[], told: Told): readonly PromptMessage[] {
   const contents = messages.map(({ content }) => content)
   const made = readdressed(contents, told)
@@ -128,6 +130,7 @@ export function cleaned<R extends { readonly _meta?: Meta | undefined }>(result:
   return (meta === undefined ? rest : { ...rest, _meta: meta }) as R
 }
 
+/** As much of the `_meta` of a result as may go on to clients. `gateway`: how the gateway names itself. */
 export function resultMeta(meta: unknown, gateway: string): Meta | undefined {
   return authored(meta, gateway, inResults)
 }

@@ -18,6 +18,7 @@ const kind = 'gateway-state'
 /** Where a server does not say how long its own is good. */
 const lastsMs = 86_400_000
 
+/** Exchanges state tokens of upstreams for one sealed token per client, and back. */
 export class States {
   readonly #seal: Seal
   readonly #clock: Clock

@@ -58,6 +58,7 @@ interface TurnsPort {
   giveWay(owner: object): void
 }
 
+/** A queue in which one caller at a time has calls under way, once `begin` was called. */
 export class CallTurns {
   readonly #port: TurnsPort
   /** By caller, its calls under way. Undefined: nobody takes turns here. */
@@ -198,6 +199,7 @@ export class CallTurns {
 /** How long a call waits for a place. */
 const momentMs = 1_000
 
+/** The slots for calls at one upstream, with a short queue for those that find none free. */
 export class UpstreamSlots {
   readonly #upstream: string
   readonly #clock: Clock

@@ -43,6 +43,7 @@ export interface CallParking {
   ended(upstreamCall: UpstreamCall): void
 }
 
+/** How an upstream call ended. */
 export type EndedCall = { readonly result: unknown } | { readonly error: unknown }
 
 const mostRounds = 16
@@ -51,6 +52,7 @@ const mostQuestions = 32
 const none: Map<string, Question> = new Map()
 const never = new AbortController().signal
 
+/** A client's call on its way to an upstream, with the questions that are open in it. */
 export class UpstreamCall implements Between {
   readonly upstream: string
   ctx: Context

@@ -25,6 +25,7 @@ const doubtMs = 10_000
 /** How long a server may take to withdraw what it asks for a call that was given up. */
 const withdrawMs = 5_000
 
+/** What a connection to an upstream needs of the gateway. */
 export interface UpstreamConnectionPort {
   readonly clock: Clock
   readonly shares: Required<ShareOptions>
@@ -37,6 +38,7 @@ export interface UpstreamConnectionPort {
   seesAll(upstream: string, caller: Caller): boolean
 }
 
+/** Routes what an upstream asks and logs to the call that it belongs to. */
 export class UpstreamConnection {
   readonly upstream: string
   readonly #turns: CallTurns

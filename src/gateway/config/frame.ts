@@ -10,6 +10,7 @@ import { defaultShares, type ShareOptions } from '../shares.ts'
 import type { AuthSettings } from '../trust/settings.ts'
 import type { TellFault } from './read.ts'
 
+/** Where a gateway listens, and who may reach it there. */
 export interface ListenPlace {
   readonly host?: string
   readonly port?: number
@@ -23,6 +24,7 @@ export interface ListenPlace {
   readonly hosts?: readonly string[]
 }
 
+/** The settings of the gateway itself, as its file gives them. */
 export interface Frame {
   readonly name?: string
   readonly instructions?: string
@@ -185,6 +187,7 @@ interface ServingFault {
   readonly fix: string
 }
 
+/** What keeps a gateway from listening as it is told to; undefined: nothing. */
 export function servingFault({ place, auth, unprotected }: Serving): ServingFault | undefined {
   const { host, path = '/mcp' } = place
   if (unprotected && auth !== undefined)

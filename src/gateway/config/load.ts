@@ -10,6 +10,7 @@ import { type TrustSettings, trustMembers } from '../trust/settings.ts'
 import type { GatewayServer } from '../upstreams/entry.ts'
 import { type FoundServer, type GatewayConfig, readGatewayConfig } from './read.ts'
 
+/** Where variables and the home folder in a file come from. */
 export interface GatewayFileOptions {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -37,6 +38,7 @@ export async function withConfig(given: GatewayOptions, options?: GatewayFileOpt
   return { ...optionsOf(config), ...given, servers: { ...optionsOf(config).servers, ...given.servers } }
 }
 
+/** The options for `createGateway` that a file stands for; servers that are switched off are left out. */
 export function optionsOf({ file, servers, frame, trust }: GatewayConfig<TrustSettings>): GatewayOptions {
   const used = [...servers].filter(([, { disabled }]) => !disabled)
   return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }

@@ -23,6 +23,7 @@ import { type Frame, readFrame } from './frame.ts'
 /** Tells a mistake at a place of the file. */
 export type TellFault = (at: { readonly line: number }, rule: string, message: string, fix: string) => void
 
+/** A server of the file, or of a file that it includes. */
 export interface FoundServer extends ConfiguredServer {
   readonly file: string
   /** How the gateway shows there who it is. */
@@ -31,6 +32,7 @@ export interface FoundServer extends ConfiguredServer {
   readonly prefix?: boolean | string
 }
 
+/** A file that was read: its settings, and every mistake in it. */
 export interface GatewayConfig<Trust> {
   readonly file: string
   /** All that it is made of: the file itself, those that it includes, and those that hold variables of its servers. */
@@ -56,6 +58,7 @@ const own =
   'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits shares names'.split(' ')
 const mostChars = 1024 * 1024
 
+/** Reads the text of a file. Mistakes are told in `faults`; nothing is thrown. */
 export async function readGatewayConfig<Trust>(
   text: string,
   file: string,

@@ -20,6 +20,7 @@ interface FirstLookParts {
 const listing = ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']
 const using = ['tools/call', 'prompts/get', 'resources/read', 'resources/subscribe', 'completion/complete']
 
+/** Holds back lists and calls of unknown names until all servers were listed once, or the wait is over. */
 export class FirstLook {
   readonly #parts: FirstLookParts
   readonly #ended = Promise.withResolvers<void>()

@@ -9,6 +9,7 @@ import type { OpenPage, PageReader } from '../../transports/http/listening.ts'
 import { upstreamAbsent } from '../bridge/failures.ts'
 import type { UpstreamStatus } from '../gateway.ts'
 
+/** What the health pages tell of. */
 export interface HealthParts {
   readonly store: Store
   readonly clock: Clock
@@ -25,6 +26,7 @@ export interface HealthParts {
 const storeMs = 2_000
 const freshMs = 1_000
 
+/** The pages `/health` and `/ready`. */
 export function healthPages(parts: HealthParts): ReadonlyMap<string, OpenPage> {
   const reachable = storeProbe(parts)
   return new Map<string, OpenPage>([

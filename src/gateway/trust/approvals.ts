@@ -9,6 +9,7 @@ import { heldText, type KeptTool, type ToolPins } from '../../policy/pins/tool-p
 import type { Server } from '../../server/api.ts'
 import type { GatewayOptions } from '../gateway.ts'
 
+/** Something that waits for the operator's answer. */
 export type Approval =
   /** `about` says by which rule, at which server, and for which client and subject. */
   | ({ readonly kind: 'call' } & WaitingCall)
@@ -42,16 +43,19 @@ interface ApprovalsParts {
   confirmations(): Server['confirmations'] | undefined
 }
 
+/** A held tool definition as an entry of the queue. */
 export function toolApproval(id: string, kept: KeptTool): Approval & { readonly kind: 'tool' } {
   const { server, tool, before, changes, since } = kept
   const whole = { definition: tool, ...(before !== undefined && { before }) }
   return { kind: 'tool', id, upstream: server, tool: tool.name, message: heldText(kept), changes, ...whole, since }
 }
 
+/** A held launch as an entry of the queue. */
 export function launchApproval({ id, upstream, changes, why }: HeldLaunch): Approval & { readonly kind: 'launch' } {
   return { kind: 'launch', id, upstream, message: why.message, changes }
 }
 
+/** The queue, and what answers its entries. */
 export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsParts) {
   const note = ({ server, tool }: KeptTool, outcome: 'approved' | 'refused', by?: string): void =>
     notes.note({ client: '', upstream: server, tool: tool.name, outcome, rule: 'pins', by })
@@ -85,6 +89,7 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
 
 // What whoever runs a gateway has to hear of, because it waits for him or went wrong: told, or else written where its log goes.
 
+/** A message for the operator of a gateway. */
 export interface GatewayNotice {
   readonly kind: 'call-waits' | 'tool-held' | 'launch-held' | 'launch-changed' | 'audit-behind' | 'audit-lost' | 'audit-caught-up'
   /** One sentence, or two. */
@@ -95,6 +100,7 @@ export interface GatewayNotice {
   readonly id?: string
 }
 
+/** Delivers a message to the operator. */
 export type TellNotice = (notice: GatewayNotice) => void
 
 /** By its log that is an error, so that it is seen where nobody asked for more than those. */

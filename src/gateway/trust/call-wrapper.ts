@@ -41,8 +41,10 @@ interface CallWrapperParts {
   tool(exposed: string): KnownTool | undefined
 }
 
+/** Middleware around one upstream call. */
 export type CallWrapper = (call: GatewayCall, next: () => Promise<UpstreamResult>) => Promise<UpstreamResult>
 
+/** Creates the middleware that audits, explains and stamps every upstream call. */
 export function callWrapper(parts: CallWrapperParts): CallWrapper {
   const { clock, notes, clients } = parts
   return (call, next) => {
@@ -133,6 +135,7 @@ function codeOf(error: unknown): string {
 
 // One call of a tool of some upstream, as what stands around it sees it.
 
+/** A tool call on its way to an upstream. */
 export interface GatewayCall {
   /** The name of the server that it goes to. */
   readonly upstream: string

@@ -21,6 +21,7 @@ interface KnownClient {
 /** Callers whose names are remembered. */
 const remembered = 10_000
 
+/** Names callers by the `clients` of the settings, and says what each of them sees. */
 export class Clients {
   #known: ReadonlyMap<string, KnownClient> = new Map()
   /** Clients are named: whoever is none of them sees nothing. */

@@ -58,6 +58,7 @@ const silent: UpstreamNews = {
   close: async () => {},
 }
 
+/** Creates the events of upstreams; without the setting, one that does nothing. */
 export function upstreamNews(
   setting: TrustSettings['events'],
   server: () => Server | undefined,
@@ -183,6 +184,7 @@ interface Claim {
   readonly kept: Map<string, { readonly at: number; readonly tell: () => void }>
 }
 
+/** Decides which process of a shared store publishes what an upstream announces. */
 export class NotificationOwner {
   readonly #parts: NotificationOwnerParts
   readonly #runners: Runners | undefined

@@ -24,6 +24,7 @@ function policyOf({ tools }: GateParts, { params }: Exchange): ToolPolicy | unde
   return tools.get(params['name'] as string)
 }
 
+/** The layer that refuses tool calls by rule, and counts them where rules have rates. */
 export function decideLayer(parts: GateParts): Layer {
   return {
     stage: 'decide',
@@ -112,6 +113,7 @@ export interface Explaining {
   readonly args?: Params
 }
 
+/** What would become of a call. */
 export interface ExplainedCall {
   readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
   /** The rule that counts; `otherwise` where none is about it, `clients` where that client does not see the tool. */
@@ -134,6 +136,7 @@ interface ExplainParts {
   readonly listed: TrustSettings['listed']
 }
 
+/** Judges a call without making it, counting it or asking anybody. */
 export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): ExplainedCall {
   const { upstream, tool, client = unnamed.http, principal, args = {} } = call
   const known = call.client === undefined ? undefined : clients.get(call.client)
@@ -157,6 +160,7 @@ export function explain({ clients, policy, listed }: ExplainParts, call: Explain
 
 // What rules refuse of resources and prompts: reading them, watching them, and having their arguments completed.
 
+/** The layer that refuses resources and prompts by rule. */
 export function readingLayer(parts: VisibilityLayersParts): Layer {
   return {
     stage: 'decide',

@@ -23,8 +23,10 @@ interface OptionParts {
   readonly waits?: ConfirmFacts['onWait']
 }
 
+/** Options of a tool that the gateway adds to what its server says. */
 export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 
+/** The options that rules and clients add to a tool. */
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
   const { settings, clients, decided, waits } = parts
   const judged = (args: Params, caller: ConfirmCaller): PolicyCallFacts => judgedOf(clients, caller, args)
@@ -45,6 +47,7 @@ export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool):
   }
 }
 
+/** A call as rules see it. */
 export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): PolicyCallFacts {
   return { client: clients.nameOf(caller), principal: subjectOf(caller), args }
 }

@@ -44,6 +44,7 @@ export interface GatewayClientSettings {
   readonly budget?: ClientBudget | readonly ClientBudget[]
 }
 
+/** The settings of a gateway that are about trust. */
 export interface TrustSettings {
   readonly auth?: AuthSettings
   readonly clients?: Readonly<Record<string, GatewayClientSettings>>

@@ -83,6 +83,7 @@ export interface TrustControl {
   readonly audit: AuditControl
 }
 
+/** Everything that a gateway adds to its servers, as the rest of the gateway uses it. */
 export interface Trust {
   /** For `createServer`. */
   readonly serverOptions: Pick<ServerOptions, 'cost' | 'audit'>
@@ -113,6 +114,7 @@ export interface Trust {
   close(): Promise<void>
 }
 
+/** Creates it from settings. Throws where one of them is mistaken. */
 export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   checkTrust(first)
   let settings = first

@@ -39,6 +39,7 @@ function showsEvent(visibility: Visibility, caller: Caller, name: string, payloa
 /** What a client can be shown. Rules speak of templates as of resources. */
 export type Shown = TargetKind | 'template'
 
+/** What the layers that hide things need. */
 export interface VisibilityLayersParts {
   readonly clients: Clients
   readonly visibility: Visibility

@@ -27,6 +27,7 @@ interface VisibilityParts {
 
 const kinds: readonly TargetKind[] = ['tool', 'resource', 'prompt']
 
+/** Decides, per caller, what of the upstreams may be listed, read and told of. */
 export class Visibility {
   readonly #parts: VisibilityParts
 
@@ -108,6 +109,7 @@ interface View {
 /** Kinds of callers that are remembered: as many as rules can tell apart, as a rule few. */
 const mostKinds = 256
 
+/** Caches, per kind of caller, which tools are hidden. */
 export class Views {
   readonly #parts: ViewsParts
   readonly #views = new Map<string, View>()

@@ -21,6 +21,7 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 
+/** How the gateway authenticates at one server. */
 export interface UpstreamAuth {
   /** A person signs in once for it, and the gateway renews what that brought. Otherwise it signs in for itself. */
   readonly signIn?: boolean
@@ -53,6 +54,7 @@ export interface UpstreamAuth {
 /** In short: a person signs in, and nothing else is to be said of it. */
 export type UpstreamAuthOption = 'sign-in' | UpstreamAuth
 
+/** The option in its long form. */
 export function authOf(option: UpstreamAuthOption): UpstreamAuth {
   return option === 'sign-in' ? { signIn: true } : option
 }
@@ -137,6 +139,7 @@ function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
 // Credentials of the gateway's own for the servers behind it. Nobody is there to be asked: where a person has to sign in, that is said,
 // with the way to do it. What a caller shows to the gateway is not known here at all.
 
+/** What credentials for servers are made with. */
 export interface CredentialsParts {
   /** Where the tokens of those who signed in are. */
   tokens(): TokenStorage
@@ -179,6 +182,7 @@ const unseen = (): Promise<never> => Promise.reject(new SignInNeeded())
 /** So no client is registered for a sign-in that cannot be. Tokens that are kept are used and renewed. */
 const nobody: Browser = { redirectUri: unseen, authorize: unseen }
 
+/** Credentials for one server, whose failures say what the operator has to do. */
 export function credentialsFor(
   upstream: string,
   auth: UpstreamAuth | ClientAuthorization,

@@ -46,6 +46,7 @@ export function addressOf(target: Opening): string | undefined {
   return typeof target === 'string' ? target : undefined
 }
 
+/** An option as an entry that can be connected to. Throws where its `auth` is mistaken. */
 export function upstreamEntry(name: string, option: GatewayServer, parts: CredentialsParts): KnownServer {
   if (!('target' in Object(option))) return knownServer(name, option)
   const { auth, prefix: _, pinLaunch: __, ...rest } = option as Extract<GatewayServer, { readonly auth?: unknown }>

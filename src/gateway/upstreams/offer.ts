@@ -19,6 +19,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Capabilities } from '../../revisions/index.ts'
 
+/** The lists of one upstream, and what it can do beside them. */
 export interface Offer {
   readonly tools: readonly Tool[]
   readonly resources: readonly Resource[]
@@ -43,6 +44,7 @@ interface Unread {
   readonly whole?: true
 }
 
+/** The offer of an upstream that was never listed. */
 export const emptyOffer: Offer = {
   tools: [],
   resources: [],

@@ -22,6 +22,7 @@ import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './auth
 import { addressOf, Gate, type GatewayServer, pinsLaunch, prefixIn, same, upstreamEntry, voiceOf } from './entry.ts'
 import { type Offer, readOffer } from './offer.ts'
 
+/** What upstreams need of the gateway. */
 export interface UpstreamsPort extends UpstreamConnectionPort {
   readonly clock: Clock
   readonly random: () => number
@@ -114,6 +115,7 @@ class ServerDown extends Error {
   }
 }
 
+/** Connects the servers behind a gateway, lists them, and restarts them when their entries change. */
 export class Upstreams {
   readonly #port: UpstreamsPort
   readonly #servers: Servers

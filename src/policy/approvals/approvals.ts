@@ -41,6 +41,7 @@ export interface Kept {
 
 const yearMs = 366 * 86_400_000
 
+/** The answers and grants that are kept, by server. */
 export class Approvals {
   readonly #grants: Grants
   readonly #store: Store

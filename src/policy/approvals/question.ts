@@ -2,16 +2,18 @@
 
 import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
+import { Tally } from '../../core/occupancy.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { type SetUse, setUses } from '../../features/live/dialects/messages.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
-import { clip, echo } from '../../jsonrpc/limits.ts'
+import { echo } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../audit/book.ts'
 import { type AskVerdict, allowFix, wordsFor } from '../judge.ts'
 import { type Asked, begunByText, type Kind } from '../rules/rule.ts'
 import type { Covers, WiderAnswer } from './approvals.ts'
 
+/** A question to the user, with all that is needed to show and answer it. */
 export interface ApprovalQuestion {
   /** One sentence. Names in it are the server's, and clipped. */
   readonly text: string
@@ -47,6 +49,7 @@ export type OnApproval = (
   context: { readonly signal: AbortSignal },
 ) => ApprovalAnswer | Promise<ApprovalAnswer>
 
+/** The question in one sentence. */
 export function questionText(asked: Asked, { scopes, flaw, rule }: AskVerdict): string {
   const places = scopes.map(({ label }) => echo(label)).join(', ')
   const what = asked.kind === 'tool' && places !== '' ? `${wordsFor(asked)} on ${places}` : wordsFor(asked)
@@ -100,11 +103,12 @@ type ApprovalOutcome =
 /** Questions that are open at once. One server has at most as many as it leaves free; what comes beyond is refused, as by nobody. */
 const most = 100
 
+/** Asks each question once, however many wait for its answer, and bounds how many are open. */
 export class ApprovalAsker {
   readonly #options: AskerOptions
   readonly #open = new Map<string, Promise<ApprovalOutcome>>()
   /** How many of those are about each server. */
-  readonly #ofServer = new Map<string, number>()
+  readonly #ofServer = new Tally<string>()
 
   constructor(options: AskerOptions) {
     this.#options = options
@@ -116,19 +120,14 @@ export class ApprovalAsker {
     // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
     if (open !== undefined) return open.then(outcome => (isOnce(outcome) ? this.ask(question) : outcome))
     const { server } = question.asked
-    const own = this.#ofServer.get(server) ?? 0
-    if (onApproval === undefined || own >= most - this.#open.size) return Promise.resolve({ is: 'nobody' })
-    const asked = this.#ask(question, onApproval).finally(() => this.#closed(question.digest, server))
-    this.#ofServer.set(server, own + 1)
+    if (onApproval === undefined || this.#ofServer.of(server) >= most - this.#open.size) return Promise.resolve({ is: 'nobody' })
+    const asked = this.#ask(question, onApproval).finally(() => {
+      this.#open.delete(question.digest)
+      this.#ofServer.add(server, -1)
+    })
+    this.#ofServer.add(server, 1)
     this.#open.set(question.digest, asked)
     return asked
-  }
-
-  #closed(digest: string, server: string): void {
-    this.#open.delete(digest)
-    const left = (this.#ofServer.get(server) ?? 1) - 1
-    if (left === 0) this.#ofServer.delete(server)
-    else this.#ofServer.set(server, left)
   }
 
   async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<ApprovalOutcome> {
@@ -173,27 +172,6 @@ export interface PolicyDecision {
 export function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
   if (said?.code === 'APPROVAL_TIMEOUT') return 'timeout'
   return said?.code === 'APPROVAL_FAILED' ? 'failure' : 'refused'
-}
-
-/** Feature sets as they were last told, so that only changes are decisions. */
-export class ToldSets {
-  readonly #on = new Map<string, ReadonlyMap<string, boolean>>()
-
-  /** The sets that are on or off otherwise than before, or new; undefined for those that are no longer declared. */
-  changed(server: string, now: ReadonlyMap<string, boolean>): readonly (readonly [name: string, on: boolean | undefined])[] {
-    const before = this.#on.get(server) ?? new Map<string, boolean>()
-    this.#on.set(server, now)
-    const gone = [...before.keys()].filter(name => !now.has(name))
-    return [...[...now].filter(([name, on]) => before.get(name) !== on), ...gone.map(name => [name, undefined] as const)]
-  }
-}
-
-/** That a feature set went on or off, or is gone: that is nobody's decision, and all that rested on it is over. */
-export function ofSet(asked: Asked, rule: string, on: boolean | undefined): PolicyDecision {
-  if (on === undefined) return { kind: 'set', asked, outcome: 'success', detail: 'gone', rule: 'no longer declared' }
-  if (on) return { kind: 'set', asked, outcome: 'success', detail: 'on', rule }
-  const message = `The feature set ${clip(asked.featureSet ?? '')} of ${clip(asked.server)} is not enabled`
-  return { kind: 'set', asked, outcome: 'refused', detail: 'off', why: why('SET_NOT_ENABLED', rule, message, allowFix(asked)) }
 }
 
 /** Why there is no yes where nobody gave an answer. */

@@ -9,6 +9,7 @@ import { lastPosition } from '../../core/feed/feed.ts'
 import type { Why } from '../../core/suggestion.ts'
 import { type LogEntry, type LogPosition, type Op, put, type Store } from '../../stores/store.ts'
 
+/** Where notes are written, and how long they are kept. */
 export interface AuditBookOptions {
   readonly store: Store
   readonly clock: Clock
@@ -36,6 +37,7 @@ const gathered = 200
 const followed = 50
 const keepMs = 90 * 86_400_000
 
+/** Writes notes to the audit log and answers questions about them. */
 export class AuditBook {
   readonly #options: AuditBookOptions
   readonly #audit: Audit
@@ -149,6 +151,7 @@ function trail(id: string): string {
 
 // Questions to the log of notes. Lines lie in the order of their writing, so a time is found by halving.
 
+/** A filter for notes; what is absent does not matter. */
 export interface AuditQuestion {
   readonly server?: string
   readonly featureSet?: string
@@ -166,6 +169,7 @@ export interface AuditQuestion {
   readonly limit?: number
 }
 
+/** One page of notes. */
 export interface Queried {
   readonly notes: readonly Noted[]
   /** Ask again with this as `after`; absent where nothing is left. */
@@ -234,6 +238,7 @@ function timeOf(entry: LogEntry): number {
 /** What came of it. `refused`, `held` and `dropped` are decisions of the host and say why. */
 export type NoteOutcome = 'success' | 'failure' | 'timeout' | 'refused' | 'held' | 'dropped'
 
+/** One thing that a host did for a server, or refused. */
 export interface Note {
   readonly server: string
   readonly featureSet?: string | undefined

@@ -71,6 +71,7 @@ export interface GatewayNote {
   readonly exchange?: Exchange | undefined
 }
 
+/** Reads and verifies the audit log of a gateway. */
 export interface AuditControl {
   read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
   verify(): Promise<AuditVerdict>
@@ -105,6 +106,7 @@ export function auditIn(
   })
 }
 
+/** Writes the audit log of a gateway, in batches, and keeps lines while the store is unavailable. */
 export class Notes {
   readonly #parts: NotesParts
   readonly #audit: Audit | undefined

@@ -14,6 +14,7 @@ interface DenialsParts<What> {
   note(what: What, times: number): void
 }
 
+/** Writes the first refusals of a kind one by one, and the others of that minute as one line with a count. */
 export class Denials<What> {
   readonly #parts: DenialsParts<What>
   readonly #counts = new Map<string, { seen: number; times: number; what: What }>()
@@ -61,6 +62,7 @@ interface Second {
 
 const secondMs = 1_000
 
+/** Writes so many notes of a kind a second, and of the others how many there were. */
 export class SummedNotes {
   readonly #options: SummedOptions
   readonly #whole: number

@@ -40,6 +40,7 @@ interface Actual {
   readonly requests?: 0 | 1
 }
 
+/** What was reserved for one inference. */
 export interface BudgetReservation {
   /** It has ended, and this is what it took: also more than was reserved, since what was spent was spent. */
   settle(actual: Actual): Promise<void>
@@ -50,6 +51,7 @@ interface BudgetRefusal extends Why {
   readonly retryAfterMs?: number
 }
 
+/** The budgets of a host. */
 export interface HostBudgets {
   /** A reservation, or why there is none. */
   reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal>
@@ -79,6 +81,7 @@ export interface BudgetStatus {
 const owner = 'host'
 const remembered = 1_000
 
+/** Opens the budgets on a store. Throws where a limit is mistaken. */
 export function createBudgets(options: HostBudgetsOptions): HostBudgets {
   return new Purses(options)
 }
@@ -232,12 +235,14 @@ function raise({ name, counts }: BudgetLimit): string {
 
 // What was spent, by server, feature set and day: counted with every settlement, for reports.
 
+/** What one feature set of one server has spent. */
 export interface SpentRow extends Spender {
   readonly tokens: number
   readonly money: number
   readonly requests: number
 }
 
+/** The days of a report. */
 export interface SpentOptions {
   /** Days, both included: `2026-01-31`. Default: all that is kept. */
   readonly from?: string
@@ -279,8 +284,10 @@ async function spentRows(store: Store, { from, to }: SpentOptions): Promise<read
 // Limits of what servers may spend: so many tokens, so much money, so many requests in a time.
 
 const spendings = ['tokens', 'money', 'requests'] as const
+/** What a limit counts. */
 export type Spending = (typeof spendings)[number]
 
+/** So much of something in each window of time. */
 export interface BudgetLimit {
   /** Names it in refusals and warnings. */
   readonly name: string
@@ -311,6 +318,7 @@ export interface Spender {
 /** The one who spends in turns that the user begins. */
 export const usersTurns = { server: 'host', featureSet: 'conversation' } as const satisfies Spender
 
+/** Whether the user spends, in a turn that the user began. */
 export function isUsers({ server, featureSet }: Spender): boolean {
   return server === usersTurns.server && featureSet === usersTurns.featureSet
 }

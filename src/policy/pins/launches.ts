@@ -51,6 +51,7 @@ interface Waiting extends HeldLaunch {
 
 const refusedMs = 90 * 86_400_000
 
+/** Compares how each server is started with how it was approved, and holds back what differs. */
 export class Launches {
   readonly #parts: LaunchesParts
   readonly #store: Store
@@ -270,6 +271,7 @@ export function launchChanges(before: Readonly<Record<string, string>>, now: Lau
   return changes
 }
 
+/** What is kept of a launch. */
 export function launchRecord(launch: Launch): Readonly<Record<string, string>> {
   return Object.fromEntries([...launch].map(([name, { kept }]) => [name, kept]))
 }

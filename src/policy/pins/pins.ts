@@ -29,6 +29,7 @@ export interface HeldTool {
   readonly why: Why
 }
 
+/** The tools of a server, divided by whether they are the pinned ones. */
 export interface Looked {
   readonly offered: readonly Tool[]
   readonly held: readonly HeldTool[]

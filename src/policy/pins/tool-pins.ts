@@ -22,6 +22,7 @@ interface PinsParts {
   relook(upstream: string): void
 }
 
+/** Pins the tools of all upstreams of a gateway, and queues changed definitions for approval. */
 export class ToolPins {
   readonly #parts: PinsParts
   readonly #store: Store
@@ -122,6 +123,7 @@ export function heldText({ server, tool, before }: Pick<HeldTool, 'server' | 'to
 
 // Definitions of tools that wait for a yes, kept on the store: whoever runs the gateway answers from any process.
 
+/** A held definition as it lies on the store. */
 export interface KeptTool extends Pick<HeldTool, 'server' | 'tool' | 'before' | 'digest' | 'changes'> {
   /** Since when it is held: milliseconds since the epoch. */
   readonly since: number

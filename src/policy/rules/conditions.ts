@@ -123,6 +123,7 @@ function comesFrom(wanted: ReadonlyMap<string, readonly string[]>, origin: unkno
 /** Patterns of what lies at a path. */
 type ArgumentRule = readonly [path: readonly string[], patterns: readonly string[]]
 
+/** Whether the arguments of a call meet all these conditions. `allows`: the rule lets something through. */
 export function fitsArguments(rules: readonly ArgumentRule[], given: unknown, allows: boolean): boolean {
   return rules.every(([path, patterns]) => {
     const found: string[] = []

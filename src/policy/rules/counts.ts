@@ -125,6 +125,7 @@ interface Part {
   taking: Promise<void> | undefined
 }
 
+/** Counts of all processes that share a store. */
 export class SharedCounts implements RateCounts {
   readonly #store: Store
   readonly #clock: Clock

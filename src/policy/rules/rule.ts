@@ -9,6 +9,7 @@ import type { Risk } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Hours } from './read.ts'
 
+/** Every kind of request that a policy decides about. */
 export const kinds = [
   'push',
   'infer',
@@ -90,6 +91,7 @@ export interface RuleRate {
   readonly by?: Counted
 }
 
+/** By what rates can be counted. */
 export const counted = ['client', 'server', 'featureSet', 'origin'] as const
 /** What is counted apart from each other. `server`: all clients of a gateway together. */
 export type Counted = (typeof counted)[number]
@@ -217,6 +219,7 @@ export interface PolicyRules {
 // Who began a turn: the user, or an event that a server pushed. What the turn may do without a question depends on it: a server that
 // can make the model act must not thereby get the rights of another.
 
+/** The user, or an event and the servers that had a part in it. */
 export type BegunBy =
   | { readonly kind: 'user' }
   | {

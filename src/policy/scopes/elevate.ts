@@ -52,6 +52,7 @@ interface ElevationRequest {
   readonly scope: Scope
 }
 
+/** Answers `scope/elevate` by the policy, and by the user where the policy says so. */
 export async function elevate(
   policy: Pick<Policy, 'decide' | 'approve'>,
   server: string,

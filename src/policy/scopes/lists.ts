@@ -12,6 +12,7 @@ type ScopeVerdict =
   /** Neither: somebody has to be asked. `flaw`: the spelling is unusual, and this is how. */
   | { readonly is: 'open'; readonly flaw: string | undefined }
 
+/** The lists of a feature set, ready to be held against scopes. */
 export interface ScopeJudge {
   readonly lists: ScopeLists
   judge(scope: Scope): ScopeVerdict
