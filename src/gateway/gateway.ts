@@ -112,7 +112,7 @@ export interface GatewayOptions extends TrustSettings {
   /** Where `gateway.listen()` listens. Default: loopback, any port that is free. */
   readonly listen?: ListenPlace
   /** Of what callers send; `frameBytes`, where it is given, of what servers answer too (default 16 MiB). */
-  readonly limits?: ServerOptions['limits']
+  readonly limits?: NonNullable<ServerOptions['limits']>
   /** Room at each server, for all clients together; one client has at most as much of it as it leaves free. */
   readonly shares?: ShareOptions
   /** `prefixed`: every name has its server's in front, so that none ever changes. Default: only where two servers share one. */

@@ -13,6 +13,7 @@ import { streamingExtension } from '../features/reliability/streaming/messages.t
 import { transactionsExtension } from '../features/reliability/transactions/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
+import { picked } from '../jsonrpc/message.ts'
 import type { Context, Server } from '../server/api.ts'
 import type { UpstreamPlace } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
@@ -73,16 +74,13 @@ export class Proxies {
   /** `tasks`: its server may answer any call with a task. What it gives back removes it. */
   tool(proxy: Proxied, tool: Tool, tasks: boolean): () => void {
     const relay = this.#relay
-    const { title, description, inputSchema, outputSchema, annotations, icons, execution } = tool
+    const { inputSchema, outputSchema, annotations, execution } = tool
     const more = this.#trust.options(proxy.upstream, tool, proxy.exposed)
     const task = taskOf(execution?.taskSupport, tasks)
     const options = {
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
+      ...picked(tool, 'title', 'description', 'annotations', 'icons'),
       input: new Unchecked(inputSchema),
       ...(outputSchema !== undefined && { output: new Unchecked(outputSchema) }),
-      ...(annotations !== undefined && { annotations }),
-      ...(icons !== undefined && { icons }),
       ...(task !== undefined && { task }),
       ...more,
       ...(more.idempotent !== undefined && { annotations: repeated(annotations, more.idempotent) }),
@@ -98,49 +96,26 @@ export class Proxies {
 
   resource(proxy: Proxied, item: Resource | ResourceTemplate, completes: boolean): () => void {
     const relay = this.#relay
-    const { name, title, description, mimeType, icons, annotations } = item
-    const size = 'uri' in item ? item.size : undefined
     const variables = 'uriTemplate' in item && completes ? namesIn(item.uriTemplate) : []
     const options = {
-      name: name || proxy.own,
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      ...(mimeType !== undefined && { mimeType }),
-      ...(size !== undefined && { size }),
-      ...(icons !== undefined && { icons }),
-      ...(annotations !== undefined && { annotations }),
+      name: item.name || proxy.own,
+      ...picked(item, 'title', 'description', 'mimeType', 'icons', 'annotations'),
+      ...('uri' in item && picked(item, 'size')),
       ...(variables.length > 0 && { complete: completersOf(relay, proxy, 'template', variables) }),
       meta: { ...definitionMeta(item._meta), ...origin(proxy) },
     }
     return this.#server.resource(proxy.exposed, options, (_, ctx) => this.#read(ctx)).remove
   }
 
-  prompt(proxy: Proxied, { title, description, arguments: args = [], icons, _meta }: Prompt, completes: boolean): () => void {
+  prompt(proxy: Proxied, prompt: Prompt, completes: boolean): () => void {
     const relay = this.#relay
-    const complete = completes
-      ? completersOf(
-          relay,
-          proxy,
-          'prompt',
-          args.map(({ name }) => name),
-        )
-      : {}
+    const { arguments: args = [] } = prompt
+    const names = completes ? args.map(({ name }) => name) : []
     const options = {
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      ...(icons !== undefined && { icons }),
-      arguments: Object.fromEntries(
-        args.map(({ name, title: shown, description: says, required }) => [
-          name,
-          {
-            ...(shown !== undefined && { title: shown }),
-            ...(says !== undefined && { description: says }),
-            ...(required !== undefined && { required }),
-          },
-        ]),
-      ),
-      ...(args.length > 0 && { complete }),
-      meta: { ...definitionMeta(_meta), ...origin(proxy) },
+      ...picked(prompt, 'title', 'description', 'icons'),
+      arguments: Object.fromEntries(args.map(each => [each.name, picked(each, 'title', 'description', 'required')])),
+      ...(args.length > 0 && { complete: completersOf(relay, proxy, 'prompt', names) }),
+      meta: { ...definitionMeta(prompt._meta), ...origin(proxy) },
     }
     return this.#server.prompt(proxy.exposed, options, (values, ctx) => relay.prompt(proxy, values, ctx)).remove
   }

@@ -6,7 +6,7 @@ import { createSeal } from '../core/handle.ts'
 import { logFrom, type Trace } from '../core/log.ts'
 import { declaration } from '../engine/extensions.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'
-import type { Awaitable } from '../jsonrpc/message.ts'
+import { type Awaitable, picked } from '../jsonrpc/message.ts'
 import { revisions } from '../revisions/index.ts'
 import { version } from '../revisions/revision.ts'
 import type { Context } from '../server/api.ts'
@@ -130,14 +130,10 @@ function faceOptions(options: GatewayOptions, name: string, clock: Clock, { stor
     version: options.version ?? version,
     revisions: options.revisions ?? revisions.map(({ id }) => id),
     clock,
-    ...(options.instructions !== undefined && { instructions: options.instructions }),
-    ...(options.secret !== undefined && { secret: options.secret }),
+    ...picked(options, 'instructions', 'secret', 'askTimeout', 'limits', 'onTrace'),
     ...(options.store !== undefined && { store }),
-    ...(options.askTimeout !== undefined && { askTimeout: options.askTimeout }),
-    ...(options.limits !== undefined && { limits: options.limits }),
     // What callers are not told is to be found somewhere.
     log: logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'),
-    ...(options.onTrace !== undefined && { onTrace: options.onTrace }),
   }
 }
 
@@ -189,7 +185,7 @@ function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): Ups
 
 /** What of the options is about trust. */
 export function trustOf(options: GatewayOptions): TrustSettings {
-  return Object.fromEntries(trustMembers.flatMap(name => (options[name] === undefined ? [] : [[name, options[name]]])))
+  return picked(options, ...trustMembers)
 }
 
 // An upstream that has asked for a client's folders hears when that client says that they are others now.

@@ -71,3 +71,8 @@ export function notificationFrame(method: string, params: Params | undefined): s
   const tail = params === undefined ? '' : `,"params":${JSON.stringify(params)}`
   return `{"jsonrpc":"2.0","method":${JSON.stringify(method)}${tail}}`
 }
+
+/** A copy with only these members, as far as they are there. */
+export function picked<T extends object, K extends keyof T>(value: T, ...names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(names.flatMap(name => (value[name] === undefined ? [] : [[name, value[name]]]))) as Pick<T, K>
+}

@@ -4,6 +4,7 @@ import { quoted, type Why, why } from '../core/suggestion.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
+import { picked } from '../jsonrpc/message.ts'
 import type { CompiledPolicy } from './compile.ts'
 import { isAbout } from './rules/conditions.ts'
 import { type Counts, countedAs } from './rules/counts.ts'
@@ -177,16 +178,8 @@ function openScopes(open: readonly AskVerdict[]): Pick<AskVerdict, 'scopes' | 'f
   return { scopes: open.flatMap(each => each.scopes), ...(flaw !== undefined && { flaw }) }
 }
 
-function scopeOf({ server, featureSet, tags, origin, begunBy }: Asked, scope: Scope): Asked {
-  return {
-    kind: 'scope',
-    server,
-    scope,
-    ...(begunBy !== undefined && { begunBy }),
-    ...(featureSet !== undefined && { featureSet }),
-    ...(tags !== undefined && { tags }),
-    ...(origin !== undefined && { origin }),
-  }
+function scopeOf(asked: Asked, scope: Scope): Asked {
+  return { kind: 'scope', scope, ...picked(asked, 'server', 'begunBy', 'featureSet', 'tags', 'origin') }
 }
 
 function unknownScope(asked: Asked): AskVerdict {

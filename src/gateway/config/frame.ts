@@ -50,37 +50,62 @@ const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'text
   hosts: 'texts',
 }
 
-/** `folder`: that of the file, from which its paths count. */
-export function readFrame(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): Frame {
-  const text = <N extends 'name' | 'instructions' | 'store' | 'secret'>(
-    name: N,
-    fits: (text: string) => boolean,
-    fix: string,
-  ): { readonly [K in N]?: string } => {
-    const at = members.get(name)
-    if (at === undefined || at.value === null) return {}
-    if (typeof at.value === 'string' && fits(at.value)) return { [name]: at.value } as { readonly [K in N]?: string }
-    tell(at, `gateway.${name}`, `${name} is not what it must be`, fix)
-    return {}
+/** A member that is taken as it is: whether its value fits, what to say where it does not, and what to write instead. */
+type Plain = readonly [member: Exclude<keyof Frame, 'listen' | 'limits' | 'shares'>, fits: Fits, wrong: string, fix: string]
+type Fits = (value: unknown) => boolean
+
+/** Null stands for a text with a variable that is not set, which is told elsewhere. */
+const text =
+  (fits: (text: string) => boolean): Fits =>
+  value =>
+    value === null || (typeof value === 'string' && fits(value))
+
+const isDuration: Fits = value => {
+  try {
+    return toMilliseconds(value as Duration, '') >= 0
+  } catch {
+    return false
   }
-  const { store } = text(
+}
+
+const unfit = 'is not what it must be'
+const noTime = 'is no span of time'
+const plain: readonly Plain[] = [
+  [
     'store',
-    said => /^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(said),
+    text(said => /^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(said)),
+    unfit,
     'Give memory:, sqlite:PATH or postgres://…',
-  )
-  return {
-    ...text('name', said => said !== '' && said.length <= 100, 'Give a name of 1 to 100 characters'),
-    ...text('instructions', () => true, 'Give a text'),
-    ...(store !== undefined && { store: storeFrom(store, folder) }),
-    ...text('secret', said => said.length >= 32, 'Give at least 32 characters, best by a variable of the environment'),
-    ...durationIn('askTimeout', members, '10m', tell),
-    ...durationIn('startWait', members, '5s', tell),
-    ...durationIn('drain', members, '30s', tell),
+  ],
+  ['name', text(said => said !== '' && said.length <= 100), unfit, 'Give a name of 1 to 100 characters'],
+  ['instructions', text(() => true), unfit, 'Give a text'],
+  ['secret', text(said => said.length >= 32), unfit, 'Give at least 32 characters, best by a variable of the environment'],
+  ['askTimeout', isDuration, noTime, 'Write 10m, or a number of milliseconds'],
+  ['startWait', isDuration, noTime, 'Write 5s, or a number of milliseconds'],
+  ['drain', isDuration, noTime, 'Write 30s, or a number of milliseconds'],
+]
+const isNaming: Fits = value => value === 'prefixed' || value === 'short'
+const naming: Plain = ['names', isNaming, 'is neither prefixed nor short', 'Write names: prefixed, or leave it out']
+
+/** Reads the settings of the gateway itself. `folder`: that of the file, from which its paths count. */
+export function readFrame(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): Frame {
+  const frame: Record<string, unknown> = {}
+  const take = ([name, fits, wrong, fix]: Plain): void => {
+    const at = members.get(name)
+    if (at === undefined) return
+    if (!fits(at.value)) tell(at, `gateway.${name}`, `${name} ${wrong}`, fix)
+    else if (at.value !== null) frame[name] = at.value
+  }
+  plain.forEach(take)
+  const { store } = frame
+  if (typeof store === 'string') frame['store'] = storeFrom(store, folder)
+  const rest = {
     listen: listenIn(members.get('listen'), tell),
     ...numbersIn('limits', { ...serverLimits }, 'frameBytes: 33554432', members, tell),
     ...numbersIn('shares', { ...defaultShares }, 'calls: 128', members, tell),
-    ...namesIn(members.get('names'), tell),
   }
+  take(naming)
+  return { ...frame, ...rest }
 }
 
 /** Wherever the gateway is started, and whoever looks beside it, it is the same file. */
@@ -100,43 +125,16 @@ function numbersIn<N extends 'limits' | 'shares'>(
   const at = members.get(of)
   if (at === undefined) return {}
   const said: Record<string, number> = {}
+  const least = of === 'shares' ? 1 : 0
   if (at.members === undefined) tell(at, `gateway.${of}`, `${of} is no object`, `Write ${of}: { ${example} }`)
   for (const [name, member] of at.members ?? []) {
     const { value } = member
     if (!Object.hasOwn(defaults, name))
       tell(member, `gateway.${of}`, `${of} has no member ${quoted(name)}`, `There are ${Object.keys(defaults).join(', ')}`)
-    else if (typeof value === 'number' && Number.isSafeInteger(value) && value > (of === 'shares' ? 1 : 0)) said[name] = value
-    else {
-      const least = of === 'shares' ? 1 : 0
-      tell(member, `gateway.${of}`, `${of}.${name} is no whole number above ${least}`, `The default is ${defaults[name]}`)
-    }
+    else if (typeof value === 'number' && Number.isSafeInteger(value) && value > least) said[name] = value
+    else tell(member, `gateway.${of}`, `${of}.${name} is no whole number above ${least}`, `The default is ${defaults[name]}`)
   }
   return at.members === undefined ? {} : ({ [of]: said } as { readonly [K in N]?: Record<string, number> })
-}
-
-function namesIn(at: Placed | undefined, tell: TellFault): { names?: 'prefixed' | 'short' } {
-  if (at === undefined) return {}
-  if (at.value === 'prefixed' || at.value === 'short') return { names: at.value }
-  tell(at, 'gateway.names', 'names is neither prefixed nor short', 'Write names: prefixed, or leave it out')
-  return {}
-}
-
-function durationIn<N extends 'askTimeout' | 'startWait' | 'drain'>(
-  name: N,
-  members: ReadonlyMap<string, Placed>,
-  example: string,
-  tell: TellFault,
-): { readonly [K in N]?: Duration } {
-  const at = members.get(name)
-  if (at === undefined) return {}
-  const given = at.value as Duration
-  try {
-    toMilliseconds(given, name)
-    return { [name]: given } as { readonly [K in N]?: Duration }
-  } catch {
-    tell(at, `gateway.${name}`, `${name} is no span of time`, `Write ${example}, or a number of milliseconds`)
-    return {}
-  }
 }
 
 function listenIn(at: Placed | undefined, tell: TellFault): ListenPlace {

@@ -4,6 +4,7 @@ import type { Target } from '../../client/target.ts'
 import { quoted } from '../../core/suggestion.ts'
 import { faultText } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { picked } from '../../jsonrpc/message.ts'
 import type { GatewayOptions } from '../gateway.ts'
 import { readTrust } from '../trust/check.ts'
 import { type TrustSettings, trustMembers } from '../trust/settings.ts'
@@ -44,16 +45,12 @@ export function optionsOf({ file, servers, frame, trust }: GatewayConfig<TrustSe
   return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }
 }
 
-function optionOf({ target, headers, timeoutMs, startTimeoutMs, auth, prefix, file }: FoundServer, main: string): GatewayServer {
-  const opening: Target = target
+function optionOf(server: FoundServer, main: string): GatewayServer {
+  const target: Target = server.target
   return {
-    target: opening,
-    ...(headers !== undefined && { headers }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(startTimeoutMs !== undefined && { startTimeoutMs }),
-    ...(auth !== undefined && { auth }),
-    ...(prefix !== undefined && { prefix }),
+    target,
+    ...picked(server, 'headers', 'timeoutMs', 'startTimeoutMs', 'auth', 'prefix'),
     // Other programs write included files; the gateway's own is its operator's, who could switch pins off there.
-    ...(file === main && { pinLaunch: false }),
+    ...(server.file === main && { pinLaunch: false }),
   }
 }

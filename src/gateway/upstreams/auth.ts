@@ -19,7 +19,7 @@ import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../co
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { isRecord, picked } from '../../jsonrpc/message.ts'
 
 /** How the gateway authenticates at one server. */
 export interface UpstreamAuth {
@@ -206,40 +206,26 @@ export function credentialsFor(
 /** The way that the settings stand for. Files are read now, so that what was put in their place since counts. */
 async function authorizationOf(auth: UpstreamAuth, server: URL, parts: CredentialsParts): Promise<ClientAuthorization> {
   if (auth.signIn === true) return signInWith(auth, parts.tokens(), nobody)
-  const { clientId = '', privateKeyFile, algorithm, keyId } = auth
+  const { clientId = '', privateKeyFile } = auth
   const privateKey = auth.privateKey ?? (await contentOf(privateKeyFile))
   const options = {
     ...(await commonOf(auth)),
+    ...picked(auth, 'algorithm', 'keyId'),
     clientId,
     ...(privateKey !== undefined && { privateKey }),
-    ...(algorithm !== undefined && { algorithm }),
-    ...(keyId !== undefined && { keyId }),
   }
   return boundCredentials(options, parts.binding(auth, server))
 }
 
 /** Where somebody signs in, or has. */
 export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, browser: Browser): Promise<ClientAuthorization> {
-  const { clientId, clientMetadataUrl } = auth
-  return oauth({
-    ...(await commonOf(auth)),
-    ...(clientId !== undefined && { clientId }),
-    ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
-    storage,
-    browser,
-  })
+  return oauth({ ...(await commonOf(auth)), ...picked(auth, 'clientId', 'clientMetadataUrl'), storage, browser })
 }
 
-async function commonOf({ scopes, issuer, tokenEndpoint, allow, dpop, ...auth }: UpstreamAuth) {
+async function commonOf(auth: UpstreamAuth) {
   const clientSecret = auth.clientSecret ?? (await contentOf(auth.clientSecretFile))
-  return {
-    ...(scopes !== undefined && { scopes }),
-    ...(issuer !== undefined && { issuer }),
-    ...(tokenEndpoint !== undefined && { tokenEndpoint }),
-    ...(allow !== undefined && { allow }),
-    ...(dpop !== undefined && { dpop }),
-    ...(clientSecret !== undefined && { clientSecret }),
-  }
+  const common = picked(auth, 'scopes', 'issuer', 'tokenEndpoint', 'allow', 'dpop')
+  return { ...common, ...(clientSecret !== undefined && { clientSecret }) }
 }
 
 /** Why a server is not up, where that is a matter of credentials. */

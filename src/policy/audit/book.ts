@@ -64,7 +64,7 @@ export class AuditBook {
     const at = this.#options.clock.now()
     this.#tell({ ...note, at })
     const ids = new Set([note.inferenceId, note.eventId, note.cause].filter(id => id !== undefined))
-    const text = noteText(note, at)
+    const text = writeLine(noteFactsOf(note), at)
     const order = `${at.toString(36).padStart(9, '0')}-${String(this.#count++).padStart(9, '0')}${this.#self}`
     const ttl = this.#options.keepMs ?? keepMs
     return [this.#audit.line(noteFactsOf(note)), ...[...ids].map(id => put(`${trail(id)}${order}`, text, { ttl }))]
@@ -275,10 +275,6 @@ function noteFactsOf(note: Note): AuditFacts {
     outcome,
     more: { featureSet, eventId, conversation, cause, detail, ms, rule, ...why },
   }
-}
-
-function noteText(note: Note, at: number): string {
-  return writeLine(noteFactsOf(note), at)
 }
 
 /** Undefined for lines that are no notes: others may write to the same log. */

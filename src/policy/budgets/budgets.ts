@@ -51,21 +51,6 @@ interface BudgetRefusal extends Why {
   readonly retryAfterMs?: number
 }
 
-/** The budgets of a host. */
-export interface HostBudgets {
-  /** A reservation, or why there is none. */
-  reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal>
-  /** Why nothing at all can be spent now, and for how long; undefined where something can. Takes nothing. */
-  usedUp(spender: Spender): Promise<BudgetRefusal | undefined>
-  /** What is left of each budget in the present window, for these spenders. */
-  left(spenders: readonly (Spender & { readonly user?: boolean })[]): Promise<readonly BudgetStatus[]>
-  /** Other limits from now on; what was spent under the same name in the same window stays spent. Throws where one is none. */
-  update(limits: readonly BudgetLimit[]): void
-  /** Who spent what. */
-  spent(options?: SpentOptions): Promise<readonly SpentRow[]>
-  close(): void
-}
-
 /** A budget in its present window. */
 export interface BudgetStatus {
   readonly limit: BudgetLimit
@@ -83,7 +68,7 @@ const remembered = 1_000
 
 /** Opens the budgets on a store. Throws where a limit is mistaken. */
 export function createBudgets(options: HostBudgetsOptions): HostBudgets {
-  return new Purses(options)
+  return new HostBudgets(options)
 }
 
 /** For whoever asked: there is none. */
@@ -97,7 +82,8 @@ export function budgetRefusal(error: unknown): BudgetRefusal | undefined {
   return isRecord(said) && String(said['rule']).startsWith('budgets') ? (said as unknown as BudgetRefusal) : undefined
 }
 
-class Purses implements HostBudgets {
+/** The budgets of a host. */
+export class HostBudgets {
   readonly #store: Store
   readonly #clock: Clock
   #limits: readonly BudgetLimit[]
@@ -117,6 +103,7 @@ class Purses implements HostBudgets {
     this.#budgets = new Budgets({ grants: new Grants({ store: this.#store, clock, id }), runners: this.#runners, id })
   }
 
+  /** A reservation, or why there is none. */
   async reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal> {
     const { server, featureSet, user = false, tokens = 0, money = 0, requests = 1 } = estimate
     const spender = { server, featureSet }
@@ -173,6 +160,7 @@ class Purses implements HostBudgets {
     }
   }
 
+  /** Why nothing at all can be spent now, and for how long; undefined where something can. Takes nothing. */
   async usedUp(spender: Spender): Promise<BudgetRefusal | undefined> {
     for (const limit of this.#limits.filter(each => limitApplies(each, spender))) {
       const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, limitQuota(limit, spender))
@@ -186,7 +174,8 @@ class Purses implements HostBudgets {
     return undefined
   }
 
-  async left(spenders: Parameters<HostBudgets['left']>[0]): Promise<readonly BudgetStatus[]> {
+  /** What is left of each budget in the present window, for these spenders. */
+  async left(spenders: readonly (Spender & { readonly user?: boolean })[]): Promise<readonly BudgetStatus[]> {
     const rows: BudgetStatus[] = []
     for (const limit of this.#limits) {
       const { by = 'server' } = limit
@@ -200,11 +189,13 @@ class Purses implements HostBudgets {
     return rows
   }
 
+  /** Other limits from now on; what was spent under the same name in the same window stays spent. Throws where one is none. */
   update(limits: readonly BudgetLimit[]): void {
     checkLimits(limits)
     this.#limits = limits
   }
 
+  /** Who spent what. */
   spent(options: SpentOptions = {}): Promise<readonly SpentRow[]> {
     return spentRows(this.#store, options)
   }

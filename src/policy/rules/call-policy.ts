@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Params } from '../../jsonrpc/message.ts'
+import { type Params, picked } from '../../jsonrpc/message.ts'
 import { type Conditions, fits, fitsTarget, isCalledBy, noConditions } from './conditions.ts'
 import type { RateCounts } from './counts.ts'
 import { type Defaults, type Hours, ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
@@ -352,14 +352,9 @@ export function modernRule(written: WrittenRule): Rule {
   if (above?.by !== undefined && !['client', 'all'].includes(above.by))
     throw new TypeError(`above.by is ${clip(String(above.by))}: give client or all`)
   const when: When = {
+    ...picked(written, 'tool', 'resource', 'prompt', 'client', 'principal', 'hours'),
     ...(upstream !== undefined && { server: upstream }),
-    ...(tool !== undefined && { tool }),
-    ...(resource !== undefined && { resource }),
-    ...(prompt !== undefined && { prompt }),
-    ...(client !== undefined && { client }),
-    ...(principal !== undefined && { principal }),
     ...(args !== undefined && { arguments: args }),
-    ...(hours !== undefined && { hours }),
     ...(above !== undefined && { above: { ...above, by: above.by === 'all' ? 'server' : 'client' } }),
   }
   return { ...rest, when, ...(by !== undefined && { approver: by }) }
