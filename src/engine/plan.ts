@@ -5,7 +5,7 @@
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { isRecord, type Params } from '../jsonrpc/message.ts'
+import type { Params } from '../jsonrpc/message.ts'
 import { type Peer, type Revision, stepsDown, stepsUp, type VersionStep } from '../revisions/index.ts'
 import type { Memory } from './conversation.ts'
 import { extensionGate } from './extensions.ts'
@@ -135,10 +135,3 @@ export function openParams(route: Route, params: Params | undefined): Params {
 }
 
 const empty: Params = {}
-
-/** Absent params are fine; anything but an object is not (arrays are legal JSON-RPC, but no method here takes them). */
-export function paramsOf(message: Readonly<Record<string, unknown>>): Params | undefined {
-  const params = message['params']
-  if (params === undefined || isRecord(params)) return params
-  throw new McpError('invalid-request', 'params must be an object')
-}

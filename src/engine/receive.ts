@@ -7,14 +7,14 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, idLength, isAmbiguous, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
 import { parse, TooDeep } from '../jsonrpc/parse.ts'
-import { checkNameHeader, identify, type Peer, type Revision } from '../revisions/index.ts'
+import { checkNameHeader, identify, openEnvelope, type Peer, type Revision } from '../revisions/index.ts'
 import { receiveBatch } from './batch.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import { failBroken, failUnread, likelyPeer, readable, requestId, unknownPeer } from './malformed-messages.ts'
 import { failureOf } from './outcome.ts'
-import { openParams, paramsOf } from './plan.ts'
+import { openParams } from './plan.ts'
 
 /** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
 export interface Delivery {
@@ -73,15 +73,17 @@ export function receive(engine: Engine, delivery: Delivery): void {
       if (!isId(message['id'])) throw malformed(`one whose id is a string of at most ${idLength} characters or an integer`)
       id = message['id']
     }
-    const params = paramsOf(message)
+    const params = message['params']
+    // Arrays are legal JSON-RPC, but no method here takes them.
+    if (params !== undefined && !isRecord(params)) throw new McpError('invalid-request', 'params must be an object')
     const conversation = engine.sessionLookup.conversationOf(delivery, params)
     revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
     if (delivery.batched === true && !revision.batch)
       throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)
     engine.sessionLookup.check(conversation, revision, method)
     // Notifications, and whatever a server sends, carry no envelope.
-    const { open } = id === undefined || engine.role === 'client' ? noEnvelope : revision
-    peer = open === undefined ? known(revision, conversation) : open(method, params, caller)
+    const bare = id === undefined || engine.role === 'client' || revision.era === 'session'
+    peer = bare ? known(revision, conversation) : openEnvelope(revision, method, params, caller)
     const route = id === undefined ? engine.plan.hearer(revision, method) : engine.plan.route(revision, method)
     // On stateless wires nothing that a server sends is answered.
     const unasked = engine.role === 'client' && id !== undefined && revision.era === 'request'
@@ -106,8 +108,6 @@ export function receive(engine: Engine, delivery: Delivery): void {
       )
   }
 }
-
-const noEnvelope: Pick<Revision, 'open'> = {}
 
 /** What the session remembers of the other end. */
 function known(revision: Revision, { peer }: Conversation): Peer {

@@ -159,18 +159,13 @@ export class SessionLookup {
     if (delivery.conversation !== undefined) return delivery.conversation
     const { caller } = delivery
     const named = caller.header?.(sessionHeader)
-    if (named === undefined || (this.#spoken.requests.length > 0 && metaOf(params)?.[versionKey] !== undefined)) {
-      return this.#alone(caller, named)
-    }
-    return this.#session(named, caller)
-  }
-
-  /** A conversation of one message. Where the dialect was opened and nothing names another wire, the message is the dialect's. */
-  #alone(caller: Caller, named: string | undefined): Conversation {
+    const { requests, dialect } = this.#spoken
+    if (named !== undefined && !(requests.length > 0 && metaOf(params)?.[versionKey] !== undefined))
+      return this.#session(named, caller)
     const conversation = new Conversation(caller, undefined, undefined)
-    const { dialect } = this.#spoken
-    if (dialect === undefined || named !== undefined || !this.#dialect.has(caller.connection)) return conversation
-    if (versionHeader(caller) === undefined) conversation.peer = unknownPeer(dialect)
+    // Where the dialect was opened and nothing names another wire, the message is the dialect's.
+    if (dialect !== undefined && named === undefined && this.#dialect.has(caller.connection) && versionHeader(caller) === undefined)
+      conversation.peer = unknownPeer(dialect)
     return conversation
   }
 

@@ -37,9 +37,14 @@ export interface Layer {
   readonly in?: readonly RevisionId[]
   /** A cheap look at whether the layer has anything to do; a request that no layer wants is handled without them. */
   when?(exchange: Exchange): boolean
-  /** `when` is true only of requests that carry something of ours in `_meta`, or go on with one that did, and of what `concerns` names. */
+  // Hints: with any of them `when` is asked only of requests for which one of the hints of some layer holds.
+  /** `when` is true of requests that carry something of ours in `_meta`, or continue one that did. */
   readonly marked?: true
-  /** `when` is true only where this is, or of `marked` requests. Depends on nothing but the method and the name of what it aims at. */
+  /** `when` is true of requests that have one of these params. */
+  readonly params?: readonly string[]
+  /** `when` is true of requests that have one of these headers, on carriers with headers of their own for each request. */
+  readonly headers?: readonly string[]
+  /** `when` is true of what this names. Depends on nothing but the method and the name of what it aims at. */
   concerns?(exchange: Exchange): boolean
   run(exchange: Exchange, next: Next): Awaitable<unknown>
 }
@@ -170,14 +175,22 @@ const mostNames = 1_000
 export function layerFilter(layers: readonly Layer[], nameParam: Method['nameParam']): (exchange: Exchange) => boolean {
   const named = nameParam === 'name'
   // What a request aims at is remembered only where it has a name.
-  const hinted = layers.filter(({ marked, concerns }) => (concerns === undefined ? marked === true : named))
-  const others = layers.filter(layer => !hinted.includes(layer))
+  const isHinted = (layer: Layer): boolean =>
+    layer.concerns === undefined ? layer.marked === true || layer.params !== undefined || layer.headers !== undefined : named
+  const hinted = layers.filter(isHinted)
+  const others = layers.filter(layer => !isHinted(layer))
   if (hinted.length === 0) return exchange => some(others, exchange)
   const concerned = concerning(hinted)
+  const params = [...new Set(hinted.flatMap(layer => layer.params ?? []))]
+  const headers = [...new Set(hinted.flatMap(layer => layer.headers ?? []))]
   return exchange => {
-    if (some(others, exchange)) return true
-    if (exchange.get(carried) === undefined && !isMarked(exchange.meta) && !(named && concerned(exchange))) return false
-    return some(hinted, exchange)
+    if (others.length > 0 && some(others, exchange)) return true
+    let hint = exchange.get(carried) !== undefined || isMarked(exchange.meta) || (named && concerned(exchange))
+    for (const param of params) hint ||= exchange.params[param] !== undefined
+    // Headers of a handshake say nothing of a request.
+    if (headers.length > 0 && exchange.caller.carrier === 'http')
+      for (const header of headers) hint ||= exchange.caller.header?.(header) !== undefined
+    return hint && some(hinted, exchange)
   }
 }
 

@@ -1,6 +1,6 @@
 /** The stateless wire: every request names its version and its sender's capabilities; questions travel inside results. */
 import { requestNumbers, requestStatuses } from './common.ts'
-import { openEnvelope, requestEnvelope, requestHeaders, serverInfoKey } from './envelope.ts'
+import { requestEnvelope, requestHeaders, serverInfoKey } from './envelope.ts'
 import type { Revision } from './revision.ts'
 
 export const rev20260728: Revision = {
@@ -32,7 +32,7 @@ export const rev20260728: Revision = {
     headers: (method, params, nameParam) => requestHeaders('2026-07-28', method, params, nameParam),
   },
   cancels: carrier => (carrier === 'http' ? 'abort' : 'notify'),
-  open: (method, params, caller) => openEnvelope(rev20260728, method, params, caller, { infoRequired: false }),
+  clientInfo: 'optional',
   requestMeta: (capabilities, info, logLevel) => requestEnvelope('2026-07-28', capabilities, info, logLevel),
   resultMeta: info => ({ [serverInfoKey]: info }),
 }

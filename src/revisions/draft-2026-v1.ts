@@ -1,6 +1,6 @@
 /** The draft of SEP-2575 that preceded 2026-07-28: the same wire with other numbers and a few more members. */
 import { rev20260728 } from './2026-07-28.ts'
-import { openEnvelope, requestEnvelope, requestHeaders } from './envelope.ts'
+import { requestEnvelope, requestHeaders } from './envelope.ts'
 import type { Revision } from './revision.ts'
 
 export const revDraft2026v1: Revision = {
@@ -19,7 +19,7 @@ export const revDraft2026v1: Revision = {
     ...rev20260728.http,
     headers: (method, params, nameParam) => requestHeaders('DRAFT-2026-v1', method, params, nameParam),
   },
-  open: (method, params, caller) => openEnvelope(revDraft2026v1, method, params, caller, { infoRequired: true }),
+  clientInfo: 'required',
   requestMeta: (capabilities, info, logLevel) => requestEnvelope('DRAFT-2026-v1', capabilities, info, logLevel),
   // The draft names the server in the discover result's body instead.
   resultMeta: () => undefined,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { rev20260728 } from './2026-07-28.ts'
 import { revDraft2026v1 } from './draft-2026-v1.ts'
-import { checkNameHeader, decodeHeaderValue, encodeHeaderValue } from './envelope.ts'
+import { checkNameHeader, decodeHeaderValue, encodeHeaderValue, openEnvelope } from './envelope.ts'
 
 const meta = (more: object = {}) => ({ _meta: { 'io.modelcontextprotocol/clientCapabilities': {}, ...more } })
 const pipe: Caller = { carrier: 'stdio', connection: {} }
@@ -43,18 +43,18 @@ describe('header values of 2026-07-28 (rev §2.5, trap 18)', () => {
 
 describe('the envelope of a request (rev §2.1)', () => {
   it('may leave out who calls at 2026-07-28, but not on the draft (trap 5, rev §2.8)', () => {
-    expect(rev20260728.open?.('tools/list', meta(), pipe).info).toBeUndefined()
-    expect(() => revDraft2026v1.open?.('tools/list', meta(), pipe)).toThrow(/clientInfo/)
+    expect(openEnvelope(rev20260728, 'tools/list', meta(), pipe).info).toBeUndefined()
+    expect(() => openEnvelope(revDraft2026v1, 'tools/list', meta(), pipe)).toThrow(/clientInfo/)
   })
 
   it('is refused when it names the caller wrongly or asks for a log level that does not exist (trap 11)', () => {
-    expect(() => rev20260728.open?.('x', meta({ 'io.modelcontextprotocol/clientInfo': { name: 1 } }), pipe)).toThrow(/clientInfo/)
-    expect(() => rev20260728.open?.('x', meta({ 'io.modelcontextprotocol/logLevel': 'loud' }), pipe)).toThrow(/logLevel/)
+    expect(() => openEnvelope(rev20260728, 'x', meta({ 'io.modelcontextprotocol/clientInfo': { name: 1 } }), pipe)).toThrow(/clientInfo/)
+    expect(() => openEnvelope(rev20260728, 'x', meta({ 'io.modelcontextprotocol/logLevel': 'loud' }), pipe)).toThrow(/logLevel/)
   })
 
   it('is refused over HTTP when Mcp-Method is missing or says something else', () => {
-    expect(() => rev20260728.open?.('tools/list', meta(), http({}))).toThrow(/Mcp-Method is missing/)
-    expect(() => rev20260728.open?.('tools/list', meta(), http({ 'mcp-method': 'Tools/List' }))).toThrow(/must be equal/)
-    expect(rev20260728.open?.('tools/list', meta(), http({ 'mcp-method': ' tools/list ' }))).toBeDefined()
+    expect(() => openEnvelope(rev20260728, 'tools/list', meta(), http({}))).toThrow(/Mcp-Method is missing/)
+    expect(() => openEnvelope(rev20260728, 'tools/list', meta(), http({ 'mcp-method': 'Tools/List' }))).toThrow(/must be equal/)
+    expect(openEnvelope(rev20260728, 'tools/list', meta(), http({ 'mcp-method': ' tools/list ' }))).toBeDefined()
   })
 })

@@ -27,11 +27,10 @@ export function openEnvelope(
   method: string,
   params: Params | undefined,
   caller: Caller,
-  rules: { infoRequired: boolean },
 ): Peer {
   const meta = metaOf(params)
   const info = meta?.[infoKey]
-  if (info === undefined ? rules.infoRequired : !isImplementation(info)) {
+  if (info === undefined ? revision.clientInfo === 'required' : !isImplementation(info)) {
     throw envelopeFault(infoKey, 'an object with the strings name and version')
   }
   const level = meta?.[logLevelKey]

@@ -7,6 +7,7 @@ export {
   envelopeKeys,
   headerFault,
   metaOf,
+  openEnvelope,
   serverInfoKey,
   versionKey,
 } from './envelope.ts'

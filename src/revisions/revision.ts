@@ -1,5 +1,5 @@
 /** What a wire revision is: data and a few pure functions, only what no feature owns. */
-import type { Caller, Carrier } from '../jsonrpc/connection.ts'
+import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
 export type RevisionId = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28' | 'draft-2026-v1' | 's3'
@@ -115,8 +115,8 @@ export interface Revision {
   readonly http: HttpPolicy
   /** Whether a cancel is a message, or just letting go of the exchange. */
   cancels(carrier: Carrier): 'notify' | 'abort'
-  /** Request era: reads and checks what every request must carry. Throws McpError. */
-  open?(method: string, params: Params | undefined, caller: Caller): Peer
+  /** Whether each request must name its sender in its envelope; undefined on wires without one. */
+  readonly clientInfo?: 'optional' | 'required'
   /** Request era: what every request's `_meta` must carry. */
   requestMeta?(capabilities: Capabilities, info: Implementation, logLevel: string | undefined): Record<string, unknown>
   /** Request era: what every result must carry, beside `resultType`. */

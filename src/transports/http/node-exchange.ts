@@ -239,14 +239,14 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     const { limits } = this.#endpoint
     const refusal = checkBody(this, limits)
     if (refusal !== undefined) this.refuse(refusal)
-    else if (this.#takes === 0) this.refuse(acceptsNeither)
+    else if (this.#endpoint.takes(this.header('accept')) === 0) this.refuse(acceptsNeither)
     else if (parsedBody !== undefined) takeParsed(parsedBody, limits.frameBytes, this)
     else readBody(this.#req, limits.frameBytes, this)
   }
 
   #listen(): void {
     const lane = this.#lane()
-    const refusal = checkListen(this.#endpoint, this.#takes, this.tenant)
+    const refusal = checkListen(this.#endpoint, this.#endpoint.takes(this.header('accept')), this.tenant)
     if (refusal !== undefined) {
       lane.refuse(refusal)
       return
@@ -289,16 +289,15 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     else this.reply(204, headers, '')
   }
 
-  get #takes(): number {
-    return this.#endpoint.takes(this.header('accept'))
-  }
-
   #lane(): HttpLane {
-    const extra = corsHeaders(this.#endpoint.guard, this.header('origin'))
-    const listening = this.#req.method === 'GET' && !this.#endpoint.answersOnGet
-    return new HttpLane(this, this.#endpoint.streams, this.#takes, extra, listening)
+    const { guard, streams, takes, answersOnGet } = this.#endpoint
+    const origin = this.header('origin')
+    const extra = origin === undefined ? noHeaders : corsHeaders(guard, origin)
+    return new HttpLane(this, streams, takes(this.header('accept')), extra, this.#req.method === 'GET' && !answersOnGet)
   }
 }
+
+const noHeaders: readonly string[] = []
 
 /** Whatever goes wrong in finding out who calls, the caller does not get in. */
 function attempt(identify: Identify, exchange: NodeExchange): ReturnType<Identify> {

@@ -63,6 +63,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
     stage: 'unseal',
     methods: askingMethods,
     in: requestIds,
+    params: ['requestState', 'inputResponses'],
     when: ({ params }) => params['requestState'] !== undefined || params['inputResponses'] !== undefined,
     run: async (exchange, next) => {
       const { requestState, inputResponses } = exchange.params

@@ -210,6 +210,8 @@ function taskLayer(lazy: LazyRuntime, facts: (tool: string) => TaskFacts | undef
   return {
     stage: 'execute',
     methods: [callTool.name],
+    params: ['task'],
+    concerns: exchange => factsOf(exchange) !== undefined,
     when: exchange => {
       const { id } = exchange.peer.revision
       const core = coreIds.includes(id)

@@ -153,9 +153,15 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
       extended.admit?.(exchange, entry.buckets)
       exchange.target = entry
     },
-    validate: exchange => validate(exchange.target as ToolEntry<C>, exchange),
-    execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options, extended),
-    finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, exchange.engine.info.name, value),
+    validate,
+    execute: exchange => {
+      const entry = exchange.target as ToolEntry<C>
+      const given = entry.handler(exchange.input as never, options.context(exchange))
+      const { stream } = extended
+      const out = stream !== undefined && isGenerator(given) ? stream(exchange, given) : given
+      return isThenable(out) ? inTime(entry, exchange, out) : out
+    },
+    finish,
     rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options, extended),
     recover: (exchange, error) => {
       const refusal = refusalIn(error)
@@ -287,7 +293,8 @@ function unknownTool(name: string): McpError {
   return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
 }
 
-function validate(entry: ToolEntry<never>, exchange: Exchange): Awaitable<void> {
+function validate(exchange: Exchange): Awaitable<void> {
+  const entry = exchange.target as ToolEntry<never>
   // Made anew each time: a handler may write into what it gets.
   if (entry.input === undefined) {
     exchange.input = {}
@@ -310,18 +317,10 @@ function issueText(issues: readonly { readonly path: string; readonly message: s
   return issues.length > 5 ? `${shown.join('; ')}; and ${issues.length - 5} more` : shown.join('; ')
 }
 
-function execute<C>(
-  entry: ToolEntry<C>,
-  exchange: Exchange,
-  { context }: ToolsOptions<C>,
-  { stream }: Extended,
-): Awaitable<unknown> {
-  const given = entry.handler(exchange.input as never, context(exchange))
-  const out = stream !== undefined && isGenerator(given) ? stream(exchange, given) : given
-  if (!isThenable(out)) return out
-  const withinMs = exchange.get(callDeadlineMs) ?? entry.timeoutMs
-  if (withinMs === undefined) return out
-  return within(Math.min(withinMs, entry.timeoutMs ?? withinMs), entry.name, exchange, out)
+/** Within the time that its tool, and its caller, give it. */
+function inTime<C>({ name, timeoutMs }: ToolEntry<C>, exchange: Exchange, out: PromiseLike<unknown>): Awaitable<unknown> {
+  const withinMs = exchange.get(callDeadlineMs) ?? timeoutMs
+  return withinMs === undefined ? out : within(Math.min(withinMs, timeoutMs ?? withinMs), name, exchange, out)
 }
 
 /** A call that takes too long is told to stop, and answered at once whether it does or not. */
@@ -339,21 +338,19 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
   })
 }
 
-function finish(entry: ToolEntry<never>, server: string, value: unknown): Awaitable<CallToolResult> {
-  const result = resultOf(entry, server, value)
+function finish({ target, engine }: Exchange, value: unknown): Awaitable<CallToolResult> {
+  const entry = target as ToolEntry<never>
+  let result: CallToolResult
+  try {
+    result = toResult(value, engine.info.name, entry.output !== undefined)
+  } catch (error) {
+    throw misreturned(entry.name, error)
+  }
   if (entry.output === undefined || result.isError === true) return result
   // What older wires wrap in the schema they must wrap in the value, whatever the value is.
   if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wraps]: true })
   const checked = entry.output.validate(result.structuredContent)
   return isThenable(checked) ? checked.then(done => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
-}
-
-function resultOf({ name, output }: ToolEntry<never>, server: string, value: unknown): CallToolResult {
-  try {
-    return toResult(value, server, output !== undefined)
-  } catch (error) {
-    throw misreturned(name, error)
-  }
 }
 
 /** The value goes out as the handler returned it: transforms of an output schema describe what readers make of it. */

@@ -11,7 +11,7 @@ import type { Caller } from '../../../jsonrpc/connection.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { problemPort } from '../problem/messages.ts'
-import { getKey, idempotencyExtension, isKeyed } from './messages.ts'
+import { getKey, idempotencyExtension, isKeyed, keyHeader, otherKeyHeader } from './messages.ts'
 import type { ProblemMeta } from './outcome.ts'
 import type { Replays } from './replay.ts'
 
@@ -93,6 +93,9 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
       {
         stage: 'replay',
         methods: [callTool.name],
+        marked: true,
+        headers: [keyHeader, otherKeyHeader],
+        concerns: ({ params }) => parts.dedupe?.(params['name'] as string) !== undefined,
         when: exchange => isKeyed(exchange) || dedupeMs(parts, exchange) !== undefined,
         run: async (exchange, next) => (await load()).run(exchange, next),
       },
