@@ -5,7 +5,7 @@
 import type { Caller, Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { type Id, idLength, isAmbiguous, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
+import { type Id, idLength, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
 import { parse, TooDeep } from '../jsonrpc/parse.ts'
 import { checkNameHeader, identify, openEnvelope, type Peer, type Revision } from '../revisions/index.ts'
 import { receiveBatch } from './batch.ts'
@@ -68,7 +68,9 @@ export function receive(engine: Engine, delivery: Delivery): void {
     const method = message['method']
     if (method === undefined) return settle(engine, message, delivery)
     if (typeof method !== 'string') throw malformed('one whose method is a string')
-    if (isAmbiguous(message)) throw malformed('either a method, or a result or an error, not both in one message')
+    // A method makes it a request or a notification, a result or an error a response. Nobody may choose for its sender.
+    if (message['result'] !== undefined || message['error'] !== undefined)
+      throw malformed('either a method, or a result or an error, not both in one message')
     if (message['id'] !== undefined) {
       if (!isId(message['id'])) throw malformed(`one whose id is a string of at most ${idLength} characters or an integer`)
       id = message['id']

@@ -2,18 +2,20 @@
  * The table of conversations that clients name by a session id (an interface, in memory here), and which conversation an HTTP
  * message belongs to.
  */
+
 import { toBase64Url } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
 import { callerAccount, isAnonymous, Occupancy, shareText } from '../core/occupancy.ts'
-import type { Caller } from '../jsonrpc/connection.ts'
+import type { Caller, Lane, Resumed } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import type { Params } from '../jsonrpc/message.ts'
+import { type Awaitable, isThenable, type Params } from '../jsonrpc/message.ts'
 import { checkVersionHeader, metaOf, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
 import { answerHeaders, type Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'
-import { unknownPeer } from './malformed-messages.ts'
-import type { Delivery } from './receive.ts'
+import { likelyPeer, unknownPeer } from './malformed-messages.ts'
+import { type Delivery, refuseUnplaced } from './receive.ts'
 
 export interface Sessions {
   /** Another owner's is as unknown as one that never was, and not touched by being asked for. */
@@ -164,7 +166,12 @@ export class SessionLookup {
       return this.#session(named, caller)
     const conversation = new Conversation(caller, undefined, undefined)
     // Where the dialect was opened and nothing names another wire, the message is the dialect's.
-    if (dialect !== undefined && named === undefined && this.#dialect.has(caller.connection) && versionHeader(caller) === undefined)
+    if (
+      dialect !== undefined &&
+      named === undefined &&
+      this.#dialect.has(caller.connection) &&
+      versionHeader(caller) === undefined
+    )
       conversation.peer = unknownPeer(dialect)
     return conversation
   }
@@ -255,4 +262,68 @@ function sessionMissing(): McpError {
     'session-missing',
     'The header Mcp-Session-Id is missing; send the id that the answer to initialize carried',
   )
+}
+
+// Callers that open a stream for what is said unasked, come back to one that broke, or end their session.
+
+/** Settles when the lane may be opened, if it was not refused. */
+export function openListening(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
+  const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
+  try {
+    const conversation = engine.sessionLookup.sessionOf(caller)
+    // What it hears is decided by the token with which it listens, not by that of the handshake.
+    conversation.caller = { ...conversation.caller, principal: caller.principal }
+    const last = caller.header?.('last-event-id')
+    if (last === undefined || !httpOf(conversation).resume) return hear(engine, conversation, lane)
+    const resumed = lane.resume?.(conversation.session as string, last) ?? false
+    if (!isThenable(resumed)) return goneOn(engine, conversation, lane, resumed)
+    return resumed.then(how => goneOn(engine, conversation, lane, how), unread).then(undefined, refused)
+  } catch (error) {
+    refused(error)
+  }
+}
+
+export function leave(engine: Engine, caller: Caller, reply: Lane): void {
+  try {
+    const conversation = engine.sessionLookup.sessionOf(caller)
+    const { session = '' } = conversation
+    engine.sessions.delete(session)
+    if (engine.sharing === undefined) reply.end({ status: 200 })
+    else engine.sharing.end(session, caller, reply)
+  } catch (error) {
+    refuseUnplaced(engine, reply, undefined, error, likelyPeer(engine, caller, undefined))
+  }
+}
+
+function hear(engine: Engine, conversation: Conversation, lane: Lane): void {
+  if (conversation.push !== undefined && !conversation.push.closed) conversation.push.end()
+  conversation.push = lane
+  const http = httpOf(conversation)
+  if (http.resume) lane.keep?.(conversation.session as string, http.prime)
+  takenUp(engine, conversation)
+}
+
+function goneOn(engine: Engine, conversation: Conversation, lane: Lane, how: Resumed): void {
+  if (how === false)
+    throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
+  if (how === true) return takenUp(engine, conversation)
+  if (conversation.ended) lane.end()
+  else hear(engine, conversation, lane)
+}
+
+/** Somebody reads what is said unasked, perhaps again. */
+function takenUp(engine: Engine, conversation: Conversation): void {
+  for (const fn of engine.onListen) fn(conversation)
+  conversation.takenUp()
+}
+
+function unread(cause: unknown): never {
+  throw new McpError('busy', 'The streams of this session cannot be read now; try again', {
+    cause,
+    data: { retryAfterMs: 1_000 },
+  })
+}
+
+function httpOf({ peer }: Conversation): Revision['http'] {
+  return (peer as { revision: Revision }).revision.http
 }

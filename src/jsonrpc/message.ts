@@ -30,14 +30,6 @@ export function isThenable<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
-/**
- * What a JSON-RPC object is follows from its members: a method makes it a request or a notification, a result or an error makes it
- * a response. One that has both is neither, and nobody may choose for its sender.
- */
-export function isAmbiguous(message: Readonly<Record<string, unknown>>): boolean {
-  return message['method'] !== undefined && (message['result'] !== undefined || message['error'] !== undefined)
-}
-
 /** The most characters of an id or token: it comes back with every answer, and with every step of progress. */
 export const idLength = 1_024
 

@@ -1,5 +1,5 @@
 /** The first wire: handshake, HTTP+SSE pair, everything pushed. */
-import { sessionRevision } from './common.ts'
+import { sessionRevision } from './revision.ts'
 
 export const rev20241105 = sessionRevision({
   id: '2024-11-05',

@@ -1,5 +1,5 @@
 /** Streamable HTTP with sessions; the one wire that has batches. */
-import { sessionRevision } from './common.ts'
+import { sessionRevision } from './revision.ts'
 
 export const rev20250326 = sessionRevision({
   id: '2025-03-26',

@@ -1,5 +1,5 @@
 /** Structured results, elicitation, and the version named in a header after the handshake. */
-import { sessionRevision } from './common.ts'
+import { sessionRevision } from './revision.ts'
 
 export const rev20250618 = sessionRevision({
   id: '2025-06-18',

@@ -1,5 +1,5 @@
 /** The last wire with a handshake: tasks in the core, URL elicitation, streams that may be polled. */
-import { sessionRevision } from './common.ts'
+import { sessionRevision } from './revision.ts'
 
 export const rev20251125 = sessionRevision({
   id: '2025-11-25',

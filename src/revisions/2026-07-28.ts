@@ -1,7 +1,7 @@
 /** The stateless wire: every request names its version and its sender's capabilities; questions travel inside results. */
-import { requestNumbers, requestStatuses } from './common.ts'
+
 import { requestEnvelope, requestHeaders, serverInfoKey } from './envelope.ts'
-import type { Revision } from './revision.ts'
+import { type Revision, requestNumbers, requestStatuses } from './revision.ts'
 
 export const rev20260728: Revision = {
   id: '2026-07-28',

@@ -48,7 +48,9 @@ describe('the envelope of a request (rev §2.1)', () => {
   })
 
   it('is refused when it names the caller wrongly or asks for a log level that does not exist (trap 11)', () => {
-    expect(() => openEnvelope(rev20260728, 'x', meta({ 'io.modelcontextprotocol/clientInfo': { name: 1 } }), pipe)).toThrow(/clientInfo/)
+    expect(() => openEnvelope(rev20260728, 'x', meta({ 'io.modelcontextprotocol/clientInfo': { name: 1 } }), pipe)).toThrow(
+      /clientInfo/,
+    )
     expect(() => openEnvelope(rev20260728, 'x', meta({ 'io.modelcontextprotocol/logLevel': 'loud' }), pipe)).toThrow(/logLevel/)
   })
 

@@ -22,12 +22,7 @@ export const envelopeKeys: ReadonlySet<string> = new Set([versionKey, capabiliti
 const levels = new Set(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'])
 
 /** Reads the envelope of a message that `identify` has found to carry one. */
-export function openEnvelope(
-  revision: Revision,
-  method: string,
-  params: Params | undefined,
-  caller: Caller,
-): Peer {
+export function openEnvelope(revision: Revision, method: string, params: Params | undefined, caller: Caller): Peer {
   const meta = metaOf(params)
   const info = meta?.[infoKey]
   if (info === undefined ? revision.clientInfo === 'required' : !isImplementation(info)) {

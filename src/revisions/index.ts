@@ -14,12 +14,19 @@ export {
 export {
   checkVersionHeader,
   identify,
+  inherited,
+  lineage,
   officialRevisions,
   revisionById,
   revisions,
   Spoken,
+  type Steps,
+  stepsDown,
+  stepsUp,
   unsupported,
+  type VersionStep,
   versionHeader,
+  type Wire,
 } from './registry.ts'
 export type {
   Capabilities,
@@ -31,4 +38,3 @@ export type {
   Revision,
   RevisionId,
 } from './revision.ts'
-export { inherited, lineage, type Steps, stepsDown, stepsUp, type VersionStep, type Wire } from './steps.ts'

@@ -1,4 +1,5 @@
 /** All wires, by id and by what they call themselves; and which of them one message is of. */
+
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -169,4 +170,52 @@ function unopened(method: string, header: string | undefined, caller: Caller, sp
   if (revision === undefined) throw new McpError('invalid-envelope', `params._meta["${versionKey}"] is missing`)
   if (caller.carrier === 'http' || method === 'ping') return revision
   throw new McpError('not-initialized', `Send initialize before "${clip(method)}", or name the version in params._meta`)
+}
+
+// Small version steps, inherited along the line of revisions: newest model inside, older wires at the edge. A feature writes
+// one step where a wire differs from its base; the rest follows.
+
+export type Wire = Readonly<Record<string, unknown>>
+export type VersionStep = (value: Wire) => Wire
+export type Steps = Readonly<Partial<Record<RevisionId, VersionStep>>>
+
+/** The revision and those it is built on, newest first. */
+export function lineage(revision: Revision): Revision[] {
+  const line: Revision[] = []
+  for (
+    let at: Revision | undefined = revision;
+    at !== undefined;
+    at = at.base === undefined ? undefined : revisionById(at.base)
+  ) {
+    line.unshift(at)
+  }
+  return line
+}
+
+/** From the canonical model down to this wire; undefined when nothing differs. */
+export function stepsDown(steps: Steps | undefined, revision: Revision): VersionStep | undefined {
+  return chain(lineage(revision).map(each => steps?.[each.id]))
+}
+
+/** From this wire up to the canonical model. */
+export function stepsUp(steps: Steps | undefined, revision: Revision): VersionStep | undefined {
+  return chain(
+    lineage(revision)
+      .map(each => steps?.[each.id])
+      .reverse(),
+  )
+}
+
+/** The value that holds for this revision: its own, else its base's. */
+export function inherited<T>(table: Readonly<Partial<Record<RevisionId, T>>> | undefined, revision: Revision): T | undefined {
+  if (table === undefined) return undefined
+  return lineage(revision)
+    .map(each => table[each.id])
+    .findLast(value => value !== undefined)
+}
+
+function chain(list: (VersionStep | undefined)[]): VersionStep | undefined {
+  const present = list.filter(step => step !== undefined)
+  if (present.length <= 1) return present[0]
+  return value => present.reduce((current, step) => step(current), value)
 }

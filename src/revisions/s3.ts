@@ -1,5 +1,5 @@
 /** A small early dialect that calls itself 2025-06-18 under another key: tools by `tools/invoke`, bare arrays, no asking. */
-import { sessionRevision } from './common.ts'
+import { sessionRevision } from './revision.ts'
 
 export const revS3 = sessionRevision({
   id: 's3',

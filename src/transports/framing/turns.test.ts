@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { FrameTurns } from './turns.ts'
+import { FrameTurns } from './stream.ts'
 
 /** A reader of many frames, which may be told to rest; what it took in each turn. */
 async function read(frames: readonly string[]): Promise<{ taken: string[]; turns: number[] }> {

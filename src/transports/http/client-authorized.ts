@@ -5,8 +5,14 @@
  */
 import { type CredentialHeaders, type Credentials, wantsCredentials } from '../../core/credentials.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
-import { headerRecord } from './client-refusal.ts'
-import type { AnswerReader, HeaderView, HttpWire, WireCall, WireRequest } from './client-wire.ts'
+import {
+  type AnswerReader,
+  type HeaderView,
+  type HttpWire,
+  headerRecord,
+  type WireCall,
+  type WireRequest,
+} from './client-wire.ts'
 
 /** A last bound, whatever an authorizer hopes for. */
 const mostTries = 8

@@ -4,8 +4,7 @@ import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import { type ErrorBody, failureFrame, type Id, idText, isRecord } from '../../jsonrpc/message.ts'
 import { parse } from '../../jsonrpc/parse.ts'
 import { ByteBuffer, decodeUtf8, SseParser } from '../sse/parse.ts'
-import { hintFrom, httpRefusal, isChallenge, mediaType, redirection, wrongContent } from './client-refusal.ts'
-import type { HeaderView } from './client-wire.ts'
+import { type HeaderView, hintFrom, httpRefusal, isChallenge, mediaType, redirection, wrongContent } from './client-wire.ts'
 
 /** Bytes of a body of no interest that are read, so that its socket can serve again, before it is cut instead. */
 const drainBytes = 64 * 1024

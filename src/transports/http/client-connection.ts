@@ -7,15 +7,15 @@ import { createDeadlines, type Deadlines, LinkedSet } from '../../core/deadlines
 import { type Connection, ConnectionError, type ListenUser, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clientFrameLimits, type FrameLimits } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
-import { HttpClientExchange } from './client-exchange.ts'
-import { sessionGone, untaken } from './client-refusal.ts'
-import { HttpEventStream } from './client-stream.ts'
+import { HttpClientExchange, HttpEventStream } from './client-exchange.ts'
 import {
   type AnswerReader,
   type HttpWire,
   maxUntaken,
   type OpenHttpCall,
   type StreamablePort,
+  sessionGone,
+  untaken,
   type WireCall,
   type WirePort,
 } from './client-wire.ts'

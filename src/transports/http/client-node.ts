@@ -17,8 +17,7 @@ import { type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
-import { pace } from './client-pace.ts'
-import type { AnswerReader, HeaderView, HttpWire, WireCall, WireRequest } from './client-wire.ts'
+import { type AnswerReader, type HeaderView, type HttpWire, pace, type WireCall, type WireRequest } from './client-wire.ts'
 
 export interface NodeWireOptions {
   /** Until the socket is open and secured. Default 10 s. */

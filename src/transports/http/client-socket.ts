@@ -10,8 +10,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
 import { AnswerCutter, type AnswerHead, type CutterUser } from './client-cutter.ts'
 import type { NodeWireOptions } from './client-node.ts'
-import { Paced } from './client-pace.ts'
-import { type AnswerReader, asConnectionError, type HttpWire, type WireCall, type WireRequest } from './client-wire.ts'
+import { type AnswerReader, asConnectionError, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** After a pause this long, what happened on the idle sockets is taken in before one is used. */
 const pauseMs = 100

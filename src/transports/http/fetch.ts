@@ -7,17 +7,19 @@ import {
   acceptsNeither,
   checkBody,
   checkListen,
+  corsHeaders,
   createEndpoint,
   type Endpoint,
   type HeaderReader,
   type HttpOptions,
   isRefusal,
+  preflightHeaders,
+  preflightRefusal,
   tenantOf,
   wrongMethod,
 } from './endpoint.ts'
-import { corsHeaders, preflightHeaders, preflightRefusal } from './guard.ts'
 import { type Face, HttpLane } from './lane.ts'
-import type { OutletOwner, StreamOutlet, Tenant } from './outlet.ts'
+import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
 import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** What the runtime knows of a caller beyond its Request. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createGuard } from './guard.ts'
+import { createGuard } from './endpoint.ts'
 
 const request = (...rawHeaders: string[]) => {
   const headers: Record<string, string> = {}

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { pack, Unpacker } from './log-chunks.ts'
+import { pack, Unpacker } from './log-records.ts'
 
 const frames = fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { maxLength: 20 })
 

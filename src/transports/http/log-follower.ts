@@ -2,9 +2,17 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
 import { put, remove, type Store } from '../../stores/store.ts'
-import type { StreamPlace } from './event-ids.ts'
-import { Unpacker } from './log-chunks.ts'
-import { chunksOf, type Ending, entriesUnder, followedKey, readRecord, recordKey, type StreamRecord } from './log-records.ts'
+import type { StreamPlace } from './event.ts'
+import {
+  chunksOf,
+  type Ending,
+  entriesUnder,
+  followedKey,
+  readRecord,
+  recordKey,
+  type StreamRecord,
+  Unpacker,
+} from './log-records.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
 interface FollowerPort {

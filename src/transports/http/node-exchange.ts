@@ -10,17 +10,19 @@ import {
   acceptsNeither,
   checkBody,
   checkListen,
+  corsHeaders,
   type Endpoint,
   type HeaderReader,
   type Identify,
   isRefusal,
+  preflightHeaders,
+  preflightRefusal,
   tenantOf,
   wrongMethod,
 } from './endpoint.ts'
-import { corsHeaders, preflightHeaders, preflightRefusal } from './guard.ts'
 import { type Face, HttpLane } from './lane.ts'
 import { cutWhenStalled, NodeOutlet, sendDownload } from './node-outlet.ts'
-import type { StreamOutlet, Tenant } from './outlet.ts'
+import type { StreamOutlet, Tenant } from './reader.ts'
 import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** Bodies up to here are read to their end and the connection is used again. */

@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Download } from './document.ts'
 import { byteLength } from './event.ts'
-import type { OutletOwner, StreamOutlet, Tenant } from './outlet.ts'
+import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
 
 /** Characters held back before the headers go out. */
 const mostHeld = 64 * 1024

@@ -6,9 +6,8 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
 import { remove, type Store } from '../../stores/store.ts'
-import type { StreamPlace } from './event-ids.ts'
+import type { StreamPlace } from './event.ts'
 import type { HttpLimits } from './limits.ts'
-import { Unpacker } from './log-chunks.ts'
 import { type Foreign, followMs, foreignStream, pollStore } from './log-follower.ts'
 import {
   chunksOf,
@@ -20,9 +19,9 @@ import {
   recordKey,
   recordsOf,
   sessionKey,
+  Unpacker,
 } from './log-records.ts'
-import { LogWriter } from './log-writer.ts'
-import { OwnStream } from './own-stream.ts'
+import { LogWriter, OwnStream } from './log-writer.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
 interface StoreLogsOptions {

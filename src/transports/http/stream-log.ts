@@ -3,8 +3,7 @@
  * stand behind it; in memory here, bounded in events, bytes and age.
  */
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import { byteLength } from './event.ts'
-import type { StreamPlace } from './event-ids.ts'
+import { byteLength, type StreamPlace } from './event.ts'
 import { httpLimits } from './limits.ts'
 import type { Foreign } from './log-follower.ts'
 

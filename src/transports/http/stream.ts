@@ -4,11 +4,9 @@
  * "Resumability and Redelivery").
  */
 import { isThenable } from '../../jsonrpc/message.ts'
-import { eventText, primingText, retryText } from './event.ts'
-import { eventId, mostPlaces, type StreamPlace } from './event-ids.ts'
+import { eventId, eventText, mostPlaces, primingText, retryText, type StreamPlace } from './event.ts'
 import type { Foreign } from './log-follower.ts'
-import type { StreamOutlet } from './outlet.ts'
-import { HttpStreamReader, type ReaderOwner } from './reader.ts'
+import { HttpStreamReader, type ReaderOwner, type StreamOutlet } from './reader.ts'
 import type { LoggedEvent } from './stream-log.ts'
 import type { Streams } from './streams.ts'
 

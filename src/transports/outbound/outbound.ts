@@ -4,8 +4,7 @@ import { unlessAborted } from '../../core/deadlines.ts'
 import { type Outbound, OutboundError, type OutboundRequest } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Destination, readDestination, readRanges, refused, shown } from './destination.ts'
-import { addressesOf, type Resolve, systemResolve } from './resolve.ts'
-import { type Answer, sendOnce } from './send.ts'
+import { type Answer, addressesOf, type Resolve, sendOnce, systemResolve } from './send.ts'
 
 /** Statuses that have no body (https://fetch.spec.whatwg.org/#null-body-status). */
 const bodiless = new Set([204, 205, 304])

@@ -1,7 +1,8 @@
 /** One request by the platform's `fetch`, and its answer, whole or as a stream: no cookies, no redirect that was not looked at. */
+
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Destination, shown } from './destination.ts'
+import { addressFault, type Destination, type Ranges, refused, shown } from './destination.ts'
 import type { Answer, Hop } from './send.ts'
 
 export type { Answer, Hop } from './send.ts'
@@ -87,4 +88,28 @@ function bounded(
 function failure(to: Destination, cause: unknown): OutboundError {
   const why = cause instanceof Error ? cause.message : 'the connection ended without an answer'
   return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
+}
+
+// The platform resolves names itself and tells nobody to which address, so that an address can be refused only by how it is
+// written. In a browser that is the page's own network; Workers reach public addresses alone.
+
+/** Gives every address of a name. */
+export type Resolve = (name: string) => Promise<readonly string[]>
+
+/** Knows none: the platform will. */
+export const systemResolve: Resolve = async () => []
+
+/** Endings and single labels that no public name has (RFC 6762, RFC 8375, RFC 6761 and ICANN's list of private names). */
+const inside = /^[^.]+$|\.(local|internal|home\.arpa|lan|corp|home|test|invalid|onion)$/
+
+/** None, where the destination may be spoken to. */
+export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ranges): Promise<readonly string[]> {
+  if (to.loopback) return []
+  const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
+  if (!literal && inside.test(to.host)) throw refused(to.url, 'its name is no public one; only public addresses are spoken to')
+  for (const address of literal ? [to.host] : await resolve(to.host)) {
+    const fault = addressFault(address, allowed)
+    if (fault !== undefined) throw refused(to.url, `it is ${fault}; only public addresses are spoken to`)
+  }
+  return []
 }

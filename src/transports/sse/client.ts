@@ -6,17 +6,21 @@ import type { Id } from '../../jsonrpc/message.ts'
 import { type HttpClientOptions, wireFor } from '../http/client.ts'
 import { type ClientSettings, clientSettings, HeaderTemplate } from '../http/client-connection.ts'
 import { HttpClientExchange } from '../http/client-exchange.ts'
-import { httpRefusal, mediaType, redirection, untaken, wrongContent } from '../http/client-refusal.ts'
 import {
   type AnswerReader,
   asConnectionError,
   type HeaderView,
   type HttpWire,
+  httpRefusal,
   httpUrl,
   maxUntaken,
+  mediaType,
   type OpenHttpCall,
+  redirection,
+  untaken,
   type WireCall,
   type WirePort,
+  wrongContent,
 } from '../http/client-wire.ts'
 import { SseParser } from './parse.ts'
 

@@ -15,7 +15,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { noRoom } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
-import { FrameTurns } from '../framing/turns.ts'
+import { FrameTurns } from '../framing/stream.ts'
 import { Sender } from './sender.ts'
 import type { Socket, SocketEvents } from './ws.ts'
 

@@ -149,7 +149,10 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   const call: GatedHandler = {
     offered,
     resolve: exchange => {
-      const entry = resolve(catalog, exchange)
+      const name = exchange.params['name'] as string
+      const entry = catalog.get(name)
+      if (entry === undefined) throw exchange.engine.absent?.('tool', name) ?? unknownTool(name)
+      if (entry.mirrored.length > 0) checkMirroredHeaders(entry.mirrored, exchange)
       extended.admit?.(exchange, entry.buckets)
       exchange.target = entry
     },
@@ -272,21 +275,10 @@ function annotationsOf({ annotations, idempotent }: ToolFacts, extra: ToolAnnota
   return idempotent === undefined ? known : { idempotentHint: idempotent, ...known }
 }
 
-function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {
-  const name = exchange.params['name'] as string
-  const entry = catalog.get(name)
-  if (entry === undefined) throw exchange.engine.absent?.('tool', name) ?? unknownTool(name)
-  const { caller } = exchange
-  if (
-    entry.mirrored.length > 0 &&
-    exchange.peer.revision.era === 'request' &&
-    caller.carrier === 'http' &&
-    caller.header !== undefined
-  ) {
-    const args = exchange.params['arguments'] as Params | undefined
-    checkMirrored(entry.mirrored, args, header => caller.header?.(header))
-  }
-  return entry
+/** On wires and carriers where headers repeat some arguments. */
+function checkMirroredHeaders(mirrored: ToolEntry<never>['mirrored'], { peer, caller, params }: Exchange): void {
+  if (peer.revision.era !== 'request' || caller.carrier !== 'http' || caller.header === undefined) return
+  checkMirrored(mirrored, params['arguments'] as Params | undefined, header => caller.header?.(header))
 }
 
 function unknownTool(name: string): McpError {
