@@ -1,8 +1,9 @@
 /** Where the programs on this machine keep their servers, and what is found there. Nothing is read before a name is asked for. */
+
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
-import { folderIn } from '../auth/client/storage.ts'
+import { folderIn } from '../auth/client/user-storage.ts'
 import { nearest, quoted } from '../core/suggestion.ts'
 import { type ConfiguredServer, type HostConfig, type ParsedConfig, type Placed, parseConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'

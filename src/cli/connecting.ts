@@ -1,8 +1,9 @@
 /** Opening a client to a target, with the options that all verbs share, and failures told by what helps against them. */
+
 import { homedir } from 'node:os'
 import { carriesCredentials } from '../auth/client/addresses.ts'
 import { AuthorizationError, type Browser, type ClientAuthorization, cli, oauth } from '../auth/client/index.ts'
-import { userStorage } from '../auth/client/storage.ts'
+import { userStorage } from '../auth/client/user-storage.ts'
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'
 import type { Target } from '../client/target.ts'
 import { type Duration, toMilliseconds } from '../core/clock.ts'

@@ -2,9 +2,10 @@
  * What servers were found to offer, kept in the user's cache: a shell that proposes names of tools must not wait for a server, nor
  * start one that was only named. Without the file there are fewer proposals, and nothing else changes.
  */
+
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { userFolder } from '../../auth/client/storage.ts'
+import { userFolder } from '../../auth/client/user-storage.ts'
 import type { Prompt, Resource, Tool } from '../../client/index.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Word } from '../shell-words.ts'

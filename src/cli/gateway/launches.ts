@@ -1,7 +1,8 @@
 /** Servers of a gateway's file whose command or address is not the one that its store knows as right. */
+
 import { createInterface } from 'node:readline/promises'
 import { cli } from '../../auth/client/index.ts'
-import { userStorage, userTokens } from '../../auth/client/storage.ts'
+import { userStorage, userTokens } from '../../auth/client/user-storage.ts'
 import { connect } from '../../client/index.ts'
 import type { GatewayConfig, LaunchChange } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'

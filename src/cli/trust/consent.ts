@@ -3,10 +3,11 @@
  * speaks with and which secrets it sends, so all of it is shown first, and nothing of it is used before the yes. The yes counts for
  * this file with this content; any other content is asked about anew, with what is new marked.
  */
+
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
-import { userFolder } from '../../auth/client/storage.ts'
+import { userFolder } from '../../auth/client/user-storage.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { HostConfig } from '../../host/config/read.ts'
 import type { HostOptions } from '../../host/host.ts'

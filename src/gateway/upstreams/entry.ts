@@ -1,6 +1,7 @@
 /** A server behind a gateway, as a program or a file says it. */
+
 import type { ClientAuthorization } from '../../auth/client/index.ts'
-import { userStorage } from '../../auth/client/storage.ts'
+import { userStorage } from '../../auth/client/user-storage.ts'
 import { createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { isSecretName, redact, secretValues } from '../../core/redact.ts'
