@@ -14,6 +14,7 @@ export interface SourceLocation {
   readonly cell?: string
   /** In the structured content, such as `$.revenue.q3`. */
   readonly jsonPath?: string
+  /** Without the `#`. */
   readonly urlFragment?: string
 }
 
@@ -22,8 +23,10 @@ export type SourceConfidence = 'exact' | 'derived' | 'estimated' | 'uncertain'
 
 /** What a runtime writes down of a call it has run. Whoever gets it from elsewhere gets a claim like any other. */
 export interface Stamp {
+  /** The name of the server that ran the call. */
   readonly server: string
   readonly serverVersion?: string
+  /** The tool that was called. */
   readonly tool: string
   /** Names the run that made the result. */
   readonly operationId: string
@@ -37,15 +40,21 @@ export interface Stamp {
 export interface Provenance {
   /** A document, a database, an interface. */
   readonly source: string
+  /** Where in the source. */
   readonly location?: SourceLocation
+  /** When the source was read. */
   readonly retrievedAt?: Date
+  /** Of the source, as it names its versions. */
   readonly version?: string
+  /** How sure the source is. */
   readonly confidence?: SourceConfidence
+  /** What was done with it, in words. */
   readonly transformation?: string
   /** Of the source, as it was. */
   readonly digest?: string
   /** Which others in the same list it was made from, by their index. */
   readonly derivedFrom?: readonly number[]
+  /** Written by the runtime, unlike everything else here. */
   readonly stamp?: Stamp
 }
 
@@ -57,6 +66,7 @@ export interface ArtifactFacts {
   readonly size: number
   /** `sha256:` and 64 hexadecimal digits, as stores of blobs name them. */
   readonly digest: string
+  /** Where it comes from, as far as anybody says. */
   readonly provenance?: readonly Provenance[]
 }
 

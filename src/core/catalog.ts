@@ -40,10 +40,13 @@ export interface Snapshot<Entry> {
 /** A set of entries by key, of which snapshots are cheap and changes are told. */
 export interface Catalog<Entry> {
   readonly size: number
+  /** As it is now; the same object until something changes. */
   readonly snapshot: Snapshot<Entry>
+  /** Undefined where nothing has this key. */
   get(key: string): Entry | undefined
   /** Digest of one entry as it is offered now, of the same facts as the revision: what was approved of it is bound to this. */
   digestOf(key: string): Promise<string> | undefined
+  /** Throws where the key is taken. */
   add(entry: Entry): void
   /** Replaces the entry of the same key and keeps its place. */
   update(entry: Entry): void

@@ -54,8 +54,11 @@ export interface Entrance {
 
 /** A refusal at the door, as HTTP has it. */
 export interface CredentialDenial {
+  /** Of the HTTP response. */
   readonly status: number
+  /** For people. */
   readonly message: string
+  /** With the challenge, where there is one. */
   readonly headers?: Readonly<Record<string, string>>
 }
 

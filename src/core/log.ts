@@ -10,7 +10,7 @@ import { type Clock, realClock } from './clock.ts'
 import { isSecretName, redact, redacted, secretValues } from './redact.ts'
 
 /** How severe a log record is. */
-export type Severity = 'debug' | 'info' | 'warn' | 'error'
+type Severity = 'debug' | 'info' | 'warn' | 'error'
 
 /** The least severe records that are written. */
 export type Level = Severity | 'silent'

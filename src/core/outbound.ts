@@ -2,9 +2,11 @@
 
 /** The part of a `RequestInit` that requests to foreign addresses use. */
 export interface OutboundRequest {
+  /** Default `GET`. */
   readonly method?: string | undefined
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined
   readonly body?: string | URLSearchParams | Uint8Array | null | undefined
+  /** Aborted: the request ends, also while its answer is being read. */
   readonly signal?: AbortSignal | undefined
   /**
    * `follow`, the default: GET and HEAD follow at most three redirects, each checked by the whole rule; other methods refuse

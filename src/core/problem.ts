@@ -61,11 +61,13 @@ export interface ProblemMore {
   readonly suggestion?: string | undefined
   /** Who can act on the suggestion. */
   readonly actor?: Actor | undefined
+  /** For programs: told whole or not at all. */
   readonly details?: Readonly<Record<string, unknown>> | undefined
   /** Where to read more. */
   readonly documentation?: string | undefined
   /** Finds this failure again in logs and traces. */
   readonly correlationId?: string | undefined
+  /** For the log; never told to a peer. */
   readonly cause?: unknown
 }
 
@@ -128,6 +130,7 @@ export const problemLimits = {
 
 /** The parts of a problem as they may be told to anybody. */
 export interface ProblemFacts {
+  /** In capitals and underscores. */
   readonly code: string
   readonly message: string
   readonly category: Category
@@ -135,10 +138,12 @@ export interface ProblemFacts {
   readonly retryAfterSeconds?: number
   /** The person behind the caller can do something about it. */
   readonly userActionable: boolean
+  /** What to do about it, in a sentence. */
   readonly suggestion?: string
   readonly details?: Readonly<Record<string, unknown>>
   /** An https address. */
   readonly documentation?: string
+  /** Finds the failure again in the server's log. */
   readonly correlationId?: string
 }
 

@@ -1,4 +1,7 @@
-/** Imported by every entry: an old Node is told so in words, before something that it lacks fails somewhere inside. */
+/**
+ * Imported by every entry: an old Node is told so in words, before something that it lacks fails somewhere inside. The check runs when
+ * the module is loaded, so it stands first among the imports of an entry. It needs nothing that an old Node lacks.
+ */
 
 /** As `engines` in package.json has it. */
 const needed = [22, 18] as const

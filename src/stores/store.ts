@@ -6,6 +6,7 @@
 /** A key that is there. An expired one is absent at once. */
 export interface Entry<V = string> {
   readonly key: string
+  /** As it was put. */
   readonly value: V
   /** Changes with every write, comes from one counter per store, and is never given twice. */
   readonly version: number
@@ -18,6 +19,7 @@ export type LogPosition = number
 
 /** One value of a log. */
 export interface LogEntry<V = string> {
+  /** Counts up by one within its log, and is never given twice. */
   readonly position: LogPosition
   readonly value: V
 }
@@ -71,8 +73,11 @@ export type Op<V = string> =
 
 /** What came of a step: a version of `put` and `add`, a position of `append`, the sum of `add`. */
 export interface OpResult {
+  /** Of what a put or an add wrote. */
   readonly version?: number
+  /** Of what was appended. */
   readonly position?: LogPosition
+  /** What a counter holds after an add. */
   readonly sum?: number
 }
 
@@ -88,6 +93,7 @@ export interface Conflict {
   readonly ok: false
   /** Which step. */
   readonly index: number
+  /** What did not hold. */
   readonly reason: 'version' | 'present' | 'absent' | 'range' | 'number' | 'position'
 }
 
@@ -95,9 +101,11 @@ export interface Conflict {
 export interface Store<V = string> {
   /** Characters of keys and values that it holds, where it holds no more than so many. */
   readonly capacity?: number
+  /** Undefined where there is none, or its time is over. */
   get(key: string): Promise<Entry<V> | undefined>
   /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. */
   scan(prefix: string, options?: ScanOptions): Promise<readonly Entry<V>[]>
+  /** The entries of a log after a position, in order. */
   read(log: string, options?: ReadOptions): Promise<readonly LogEntry<V>[]>
   /** When it returns, it is as lasting as the driver: on disk, or in memory. */
   commit(ops: readonly Op<V>[]): Promise<Committed | Conflict>
@@ -106,6 +114,7 @@ export interface Store<V = string> {
    * may be one, and one may get lost, so readers catch up by cursor and look again now and then.
    */
   watch(prefixes: readonly string[], signal: AbortSignal): AsyncIterable<void>
+  /** Ends watches. Whoever uses the store afterwards gets an error. */
   close(): Promise<void>
 }
 
@@ -136,15 +145,21 @@ export function messageOf(error: unknown): string {
 
 /** Steps of a commit, written as words. */
 export interface PutOptions {
+  /** Only where the key has this version. */
   readonly ifVersion?: number
+  /** Only where the key is absent. */
   readonly ifAbsent?: boolean
+  /** Milliseconds after which the entry is absent. */
   readonly ttl?: number
 }
 
 /** Options of counting: the range that the sum must stay in, and how long a new counter lives. */
 export interface AddOptions {
+  /** A sum below is a conflict. */
   readonly min?: number
+  /** A sum above is a conflict. */
   readonly max?: number
+  /** Milliseconds, counted from the first add. */
   readonly ttl?: number
 }
 

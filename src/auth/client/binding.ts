@@ -183,8 +183,11 @@ export interface PrivateJwk {
 
 /** The tokens of one client for one resource, as they are kept in a storage. */
 export interface OAuthTokens {
+  /** The access token. */
   readonly access: string
+  /** How it is sent: alone, or with a proof for each request. */
   readonly type: 'bearer' | 'dpop'
+  /** Gets the next access token without the user. */
   readonly refresh?: string
   /** Milliseconds since the epoch. */
   readonly expiresAt?: number
@@ -198,10 +201,13 @@ export interface OAuthTokens {
 
 /** A client as an authorization server has registered it. */
 export interface ClientRegistration {
+  /** The client id that the authorization server gave. */
   readonly id: string
+  /** Absent for public clients. */
   readonly secret?: string
   /** How the client proves itself at the token endpoint. */
   readonly method: string
+  /** The one that was registered; another one needs a new registration. */
   readonly redirectUri: string
   /** Milliseconds since the epoch, where the secret does not last for ever. */
   readonly secretExpiresAt?: number

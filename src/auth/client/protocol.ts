@@ -13,6 +13,7 @@ type Key = CryptoKey
 
 /** How requests to an authorization server are made. */
 export interface AuthServerLink {
+  /** By which every request to the authorization server goes. */
   readonly outbound: Outbound
   readonly signal: AbortSignal
   /** Rejects where this authorization server is not the one that credentials are meant for. */
@@ -24,6 +25,7 @@ export interface AuthServerLink {
 /** One client, as an authorization server knows it. */
 export interface Identity {
   readonly id: string
+  /** How the client proves itself at the token endpoint. */
   readonly authentication: oauth.ClientAuth
 }
 
@@ -36,6 +38,7 @@ export type Parameters = Record<string, string>
 
 /** One challenge of a `WWW-Authenticate` header. */
 export interface Challenge {
+  /** In lower case: `bearer`, `dpop`. */
   readonly scheme: string
   readonly parameters: Readonly<Record<string, string | undefined>>
 }

@@ -2,8 +2,11 @@
 
 /** Text by key. Keys name issuer, resource and client; values are secrets. */
 export interface TokenStorage {
+  /** The value under a key; undefined where there is none. */
   get(key: string): Promise<string | undefined>
+  /** Replaces what was there. */
   set(key: string, value: string): Promise<void>
+  /** Nothing happens where there is none. */
   delete(key: string): Promise<void>
 }
 

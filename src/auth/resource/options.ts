@@ -47,13 +47,17 @@ export type VerifyToken = (
 
 /** What a verifier found out about a token that it accepts. */
 export interface VerifiedToken {
+  /** The user, as the issuer names it. */
   readonly subject: string
+  /** The program that acts for the user. */
   readonly client?: string
+  /** What the token allows. Absent: nothing is said. */
   readonly scopes?: readonly string[]
   /** Milliseconds since the epoch. */
   readonly expiresAt?: number
   /** Default: the option `issuer`. */
   readonly issuer?: string
+  /** All that the token says, for the author's own checks. */
   readonly claims?: Readonly<Record<string, unknown>>
 }
 
@@ -72,6 +76,7 @@ export interface ResourceAuthorization {
 
 /** The options of either way, completed by their defaults. */
 export interface Settings {
+  /** Letter for letter as the issuer calls itself. */
   readonly issuer: string
   /** Whether the public metadata names the issuer. False: no authorization server gives these tokens. */
   readonly announced: boolean
@@ -79,11 +84,16 @@ export interface Settings {
   /** Empty: the resource. */
   readonly audiences: readonly string[]
   readonly scopes: readonly string[]
+  /** Named in the public metadata. */
   readonly scopesSupported: readonly string[]
+  /** Where the issuer's keys are; undefined: where its metadata says. */
   readonly jwksUri: string | undefined
+  /** Signatures of any other algorithm are refused. */
   readonly algorithms: readonly string[]
   readonly introspection: IntrospectionOptions | undefined
+  /** The author's own verification, in place of keys and introspection. */
   readonly verify: VerifyToken | undefined
+  /** How long a verified token is not verified again. */
   readonly cacheMs: number
 }
 

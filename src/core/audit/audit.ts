@@ -24,6 +24,7 @@ export interface AuditLogOptions {
 
 /** Which lines to read, and how many. */
 export interface AuditReadOptions extends AuditFilter {
+  /** Lines after this position; from the first one by default. */
   readonly after?: LogPosition
   /** Default 100, at most 1,000. */
   readonly limit?: number
@@ -248,7 +249,7 @@ async function before(store: Store, log: string, time: number): Promise<LogPosit
 // One line of the audit log, and one link of the chain over it.
 
 /** What is written down. */
-export type AuditEvent =
+type AuditEvent =
   /** At a gateway; `call_settled` is that of a call under a key. */
   | 'call_begun'
   | 'call_ended'
@@ -267,6 +268,7 @@ export type AuditEvent =
 
 /** What a line of the audit log says, before it has its place in the log. */
 export interface AuditFacts {
+  /** What happened. */
   readonly event: AuditEvent
   /** Joins the line with the operation, the log and the problem of the same request. */
   readonly correlation?: string | undefined
@@ -274,6 +276,7 @@ export interface AuditFacts {
   readonly owner: string
   /** The tool, the transaction or the grant. */
   readonly target: string
+  /** How it ended. */
   readonly outcome?: string | undefined
   /** Small facts beside it; never arguments or results. */
   readonly more?: Readonly<Record<string, string | number | undefined>> | undefined
@@ -281,6 +284,7 @@ export interface AuditFacts {
 
 /** A line of the audit log, with its place, its time and its link to the line before. */
 export interface AuditLine extends AuditFacts {
+  /** Its place in the log. */
   readonly position: LogPosition
   /** Milliseconds since the epoch. */
   readonly at: number

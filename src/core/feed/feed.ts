@@ -44,6 +44,7 @@ interface PageOptions {
 
 /** A part of a feed, and the cursor after which the next one begins. */
 export interface FeedPage {
+  /** In order. */
   readonly occurrences: readonly Occurrence[]
   /** Read on after this; it has passed what the filter left out. */
   readonly cursor: LogPosition
@@ -239,9 +240,11 @@ async function soon<T>(clock: Clock, awaited: Promise<T>): Promise<T | undefined
 export interface Occurrence {
   /** Unlike any other's: who gets it twice knows it by this. */
   readonly id: string
+  /** What kind of thing happened. */
   readonly name: string
   /** Milliseconds since the epoch. */
   readonly at: number
+  /** What is known of it. */
   readonly data?: unknown
   /** Who says so. */
   readonly origin?: string

@@ -11,6 +11,7 @@ type GrantEffect = 'permit' | 'forbid' | 'fulfil' | 'budget'
 
 /** What a grant says: what it allows or forbids, on what, how often and until when. */
 export interface GrantTerms {
+  /** What it does: allow, forbid, meet an obligation, or hold units. */
   readonly effect: GrantEffect
   /** A pattern; of `fulfil` the name of the obligation. */
   readonly action: string
@@ -37,6 +38,7 @@ export interface Grant extends GrantTerms {
   readonly id: string
   /** The key of the principal. */
   readonly owner: string
+  /** Milliseconds since the epoch. */
   readonly issuedAt: number
   /** Milliseconds since the epoch. */
   readonly expires: number
@@ -203,6 +205,7 @@ export interface Held {
   readonly grant: Grant
   /** The version of its record. */
   readonly version: number
+  /** Whether it can be used once more. */
   readonly left: boolean
 }
 
@@ -210,6 +213,7 @@ export interface Held {
 export interface GrantUse {
   readonly grant: Grant
   readonly version: number
+  /** The exact call that it is used for; undefined where any call will do. */
   readonly binding: string | undefined
 }
 
@@ -223,9 +227,11 @@ export type Decision =
 /** A denial, with all that is missing. */
 export interface GrantDenial {
   readonly kind: 'deny'
+  /** Whether something is missing, is forbidden, or could not be decided. */
   readonly reason: 'missing' | 'forbidden' | 'evaluation_error'
   /** Everything that is missing, not only the first. */
   readonly missing: readonly string[]
+  /** For people. */
   readonly why: string
   readonly cause?: unknown
 }

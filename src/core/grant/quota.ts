@@ -13,7 +13,9 @@ export interface Quota {
   readonly name: string
   /** What is counted: the units that calls cost, or the calls. */
   readonly counts: 'units' | 'calls'
+  /** Units or calls in one period. */
   readonly most: number
+  /** Periods follow each other without a gap, counted from the epoch. */
   readonly periodMs: number
   /** Whose it is, where that is not the caller: those who have the same one share it. */
   readonly owner?: string
@@ -22,6 +24,7 @@ export interface Quota {
 /** What is left of a quota in the present period. */
 export interface QuotaStatus {
   readonly quota: Quota
+  /** Neither spent nor reserved. */
   readonly remaining: number
   /** Milliseconds since the epoch. */
   readonly resetsAt: number

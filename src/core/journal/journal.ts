@@ -26,9 +26,13 @@ interface JournalOptions {
 /** The journal of one process: its claims, its limits, and what keeps it alive for others. */
 export interface Journal {
   readonly store: Store
+  /** Who runs what, by idempotency key. */
   readonly claims: Claims
+  /** Shows that this process is alive. */
   readonly runners: Runners
+  /** How much may be kept. */
   readonly capacity: JournalCapacity
+  /** Endings that wait for the store. */
   readonly unsettled: Unsettled
   readonly audit: Audit | undefined
   /** Ends what keeps it alive; the store stays open. */

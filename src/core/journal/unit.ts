@@ -10,12 +10,15 @@ export type UnitStatus = 'open' | 'committed' | 'rolling_back' | 'rolled_back' |
 export interface Unit {
   readonly id: string
   readonly status: UnitStatus
+  /** What it is for, as whoever began it says. */
   readonly description?: string
+  /** Milliseconds since the epoch. */
   readonly begunAt: number
   /** Whose share it and its steps count against, where that is not its owner. */
   readonly account?: string
   /** When a step last began or ended: the wait for the next one counts from here. */
   readonly activeAt: number
+  /** Untouched for so long, it is rolled back. */
   readonly timeoutMs: number
   /** Steps that cannot be taken back may take part. */
   readonly irreversible: boolean
@@ -30,12 +33,15 @@ export interface Unit {
 /** A grant that let a step in; the unit ends with it. */
 export interface UnitGrant {
   readonly id: string
+  /** Milliseconds since the epoch. */
   readonly expires: number
 }
 
 /** What takes a step back: a call, as data. Without parameters where the step's result would have given them. */
 export interface Inverse {
+  /** What is called to undo the step. */
   readonly target: string
+  /** With what; absent where the end of the step is not known. */
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly description?: string
 }
@@ -45,6 +51,7 @@ export type StepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compen
 
 /** Why a step failed, or could not be undone. */
 export interface StepFailure {
+  /** Of a problem. */
   readonly code: string
   readonly message: string
 }
@@ -54,14 +61,18 @@ export interface Step {
   readonly id: string
   /** Steps begin in this order, from 1, and are taken back in the reverse. */
   readonly order: number
+  /** What was called. */
   readonly target: string
   readonly status: StepStatus
+  /** The process that runs it, or ran it. */
   readonly runner: string
   /** Under which key it was done, so that it can be found, and marked as undone. */
   readonly key: string
+  /** Absent where it cannot be undone. */
   readonly inverse?: Inverse
   /** What its caller was allowed when it began: the inverse runs with that, whatever was taken away since. */
   readonly authority?: unknown
+  /** Why it failed, or could not be undone. */
   readonly failure?: StepFailure
   /** What was written beside its effect, in the words of whoever wrote it: taken back with it. */
   readonly wrote?: object

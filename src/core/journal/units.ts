@@ -66,6 +66,7 @@ interface StepWanted {
 /** A unit with its steps. */
 export interface UnitReport {
   readonly unit: Unit
+  /** In the order in which they began. */
   readonly steps: readonly Step[]
 }
 
@@ -308,6 +309,7 @@ export function unitEndedError(unit: Unit): Error {
 
 /** A step that takes part in a unit, until its end is written down. */
 export interface Enrolment {
+  /** As it was written before its effect. */
   readonly step: Step
   /** When its unit was begun: tells it from others that had the same id before. */
   readonly begunAt: number

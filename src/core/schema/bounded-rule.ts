@@ -8,6 +8,7 @@ import { type JsonSchema, SchemaError, type StepMeter } from './schema.ts'
 export interface Fault {
   /** From the value outwards: each level adds its name on the way up, so that success costs nothing. Absent: the value itself. */
   readonly segments: PropertyKey[] | undefined
+  /** What would be right. */
   readonly message: string
   /** The types that would have been right, when that is all there is to say: a bit for each, so that those of many branches are one number. */
   readonly types: number
@@ -41,7 +42,9 @@ export interface SchemaRule {
 export interface RuleSource {
   readonly schema: JsonSchema
   readonly dialect: Dialect
+  /** The check that a subschema stands for. */
   apply(schema: unknown): Apply
+  /** The check that a `$ref` leads to. */
   reference(ref: string): Apply
   /** Undefined for a pattern that is left unchecked; a name pattern must be checked, or nothing else is right. */
   pattern(source: string, mustHave: boolean): LinearPattern | undefined

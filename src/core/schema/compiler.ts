@@ -1,4 +1,7 @@
-/** Chooses who checks values against JSON Schemas: compiled code where the runtime lets code be made, an interpreter where not. */
+/**
+ * Chooses who checks values against JSON Schemas: compiled code where the runtime lets code be made, an interpreter where not. Both are
+ * loaded when the first schema needs them. The build for the web has a stand-in for this file that knows the interpreter alone.
+ */
 import type { Compile, Dialect } from './engine.ts'
 
 let mayGenerate: boolean | undefined

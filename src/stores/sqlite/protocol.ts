@@ -39,15 +39,6 @@ export interface Batch {
 /** The answer to one request: its value, or why it failed. */
 export type WorkerAnswer = { readonly id: number; readonly value: WorkerReply } | { readonly id: number; readonly error: string }
 
-/** Requests as one text; copying a text to another thread is cheaper than cloning objects. */
-export const writeBatch = (batch: Batch): string => JSON.stringify(batch)
-/** The requests of a batch. */
-export const readBatch = (text: string): Batch => JSON.parse(text)
-/** Answers as one text. */
-export const writeAnswers = (answers: readonly WorkerAnswer[]): string => JSON.stringify(answers)
-/** The answers of a batch. */
-export const readAnswers = (text: string): readonly WorkerAnswer[] => JSON.parse(text)
-
 /** Instead of a batch: what was asked before is answered first. */
 export const closeWord = 'close'
 

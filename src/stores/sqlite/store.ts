@@ -17,14 +17,13 @@ import {
 } from '../store.ts'
 import { checkSqlitePath, correctPath, unopened } from './path.ts'
 import {
+  type Batch,
   closeWord,
   type Hello,
   type Pragmas,
-  readAnswers,
   type WorkerAnswer,
   type WorkerReply,
   type WorkerRequest,
-  writeBatch,
 } from './protocol.ts'
 
 interface SqliteStoreOptions {
@@ -90,7 +89,7 @@ class SqliteStore implements Store {
       }
       this.#worker.once('message', (hello: Hello) => {
         if ('failed' in hello) return end(hello.failed)
-        this.#worker.on('message', (text: string) => this.#answered(readAnswers(text)))
+        this.#worker.on('message', (text: string) => this.#answered(JSON.parse(text)))
         if (this.#waiting.size === 0) this.#worker.unref()
         done()
       })
@@ -178,7 +177,7 @@ class SqliteStore implements Store {
     const requests = this.#queue
     this.#queue = []
     this.#sent.push(this.#id)
-    this.#worker.postMessage(writeBatch({ now: this.#now(), requests }))
+    this.#worker.postMessage(JSON.stringify({ now: this.#now(), requests } satisfies Batch))
   }
 
   #answered(answers: readonly WorkerAnswer[]): void {

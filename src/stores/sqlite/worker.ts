@@ -1,7 +1,7 @@
 /** The thread that owns the file. Whatever queued up while it was busy is one batch: that is the group commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../store.ts'
-import { type Batch, closeWord, type Hello, readBatch, writeAnswers } from './protocol.ts'
+import { type Batch, closeWord, type Hello } from './protocol.ts'
 
 /** Enough to share a sync, little enough not to keep the first ones waiting. */
 const MOST = 512
@@ -18,12 +18,16 @@ try {
     let closes = false
     for (let text: string | undefined = first; text !== undefined; ) {
       if (text === closeWord) closes = true
-      else count += batches[batches.push(readBatch(text)) - 1]?.requests.length ?? 0
+      else {
+        const batch: Batch = JSON.parse(text)
+        batches.push(batch)
+        count += batch.requests.length
+      }
       text = count < MOST ? receiveMessageOnPort(port)?.message : undefined
     }
     const now = batches.at(-1)?.now ?? 0
     const requests = batches.flatMap(batch => batch.requests)
-    if (requests.length > 0) port.postMessage(writeAnswers(database.answer({ now, requests })))
+    if (requests.length > 0) port.postMessage(JSON.stringify(database.answer({ now, requests })))
     if (closes) {
       database.close()
       port.close()

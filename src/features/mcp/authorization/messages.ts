@@ -14,6 +14,7 @@ import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 
 /** A grant that its holder presented with a request. */
 export interface Admission {
+  /** The key of the principal. */
   readonly owner: string
   readonly id: string
   /** Milliseconds since the epoch. */

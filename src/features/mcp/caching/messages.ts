@@ -44,7 +44,9 @@ export interface CachePlace {
 /** One list of a server, and the capability that promises it; an optional one may be missing without a word about it. */
 export interface ListSource {
   readonly method: Method<{ readonly cursor?: string | undefined }, object>
+  /** The member of the result that holds the items. */
   readonly member: string
+  /** Without which the server has no such list. */
   readonly capability: 'tools' | 'prompts' | 'resources'
   readonly optional?: boolean
 }
@@ -53,6 +55,7 @@ export interface ListSource {
 export interface ClientCache {
   /** Taken before asking: a change that is announced until the answer comes makes that stale. */
   place(method: string, params: Params, meta: Params | undefined): CachePlace
+  /** What is kept and not too old. */
   get(place: CachePlace): unknown
   put(place: CachePlace, result: unknown): void
   /** A change was announced: of a list, or of the resource at `uri` or something below it. */

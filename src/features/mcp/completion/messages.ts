@@ -12,9 +12,11 @@ export const maxValues = 100
 
 /** Proposals for the value of an argument. */
 export interface Completion {
+  /** At most 100. */
   readonly values: readonly string[]
   /** How many there are in all, where that is known. */
   readonly total?: number
+  /** Whether there are more than these. */
   readonly hasMore?: boolean
 }
 

@@ -8,8 +8,11 @@ export type Role = 'user' | 'assistant'
 
 /** Hints about a content: for whom it is, how important, how old. */
 export interface Annotations {
+  /** For whom it is; absent: for both. */
   readonly audience?: readonly Role[]
+  /** From 0, can be left out, to 1, is needed. */
   readonly priority?: number
+  /** ISO 8601. */
   readonly lastModified?: string
 }
 
@@ -43,7 +46,9 @@ export interface AudioContent extends Block {
 /** The contents of a resource, as text or as base64. */
 export interface ResourceContents {
   readonly uri: string
+  /** Of what follows. */
   readonly mimeType?: string
+  /** Where it is text; else `blob` holds it. */
   readonly text?: string
   /** Base64. */
   readonly blob?: string
@@ -60,10 +65,12 @@ export interface EmbeddedResource extends Block {
 export interface ResourceLink extends Block {
   readonly type: 'resource_link'
   readonly uri: string
+  /** For programs; `title` is for people. */
   readonly name: string
   readonly title?: string
   readonly description?: string
   readonly mimeType?: string
+  /** Bytes, where they are known. */
   readonly size?: number
   readonly icons?: readonly Icon[]
 }

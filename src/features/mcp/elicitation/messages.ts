@@ -14,6 +14,7 @@ export type ElicitValue = string | number | boolean | readonly string[]
 
 /** What the user did with a question. */
 export interface ElicitResult {
+  /** Sent, refused, or closed without an answer. */
   readonly action: 'accept' | 'decline' | 'cancel'
   /** Only with an accepted form. */
   readonly content?: Readonly<Record<string, ElicitValue>>
@@ -125,6 +126,7 @@ function oldField(field: Wire): Wire {
 /** A question of a server to the user, as far as somebody may have answered it before. */
 export interface AskedForm {
   readonly mode: string
+  /** What the user is told. */
   readonly message: string
   readonly schema?: Readonly<Record<string, unknown>>
 }

@@ -23,6 +23,7 @@ import {
 
 /** A question that the user answers in a form. */
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
+  /** What the user is told. */
   readonly message: string
   /**
    * A flat object: strings, numbers, booleans and choices. Without it there is nothing to fill in, and some clients accept such a
@@ -37,8 +38,11 @@ export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
 
 /** A question that the user answers on a web page. */
 export interface UrlQuestion extends CallOptions {
+  /** Why the user should open the page. */
   readonly message: string
+  /** The page, which the client shows before it opens it. */
   readonly url: string
+  /** Tells questions of one call apart where it runs again with their answers. */
   readonly key?: string
   /** Have the answer worked out as a task, where the client runs such tasks. */
   readonly task?: TaskWish
@@ -51,6 +55,7 @@ export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | {
 export interface ElicitationContext {
   /** Asks the user to fill in a form, or to visit a page. */
   elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
+  /** Asks the user and waits for the answer. */
   elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
   /** Tells the client that the page of a URL question has done its work. */
   elicitationDone(elicitationId: string): void

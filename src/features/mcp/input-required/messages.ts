@@ -6,6 +6,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 
 /** A question inside a result: method and params, without envelope. */
 export interface InputRequest {
+  /** What is asked: a form, the model, the roots. */
   readonly method: string
   readonly params?: Params
 }
@@ -13,7 +14,9 @@ export interface InputRequest {
 /** A result that asks for more: its questions, and the state that comes back with the answers. */
 export interface InputRequiredResult {
   readonly resultType: 'input_required'
+  /** By keys, under which the answers come back. */
   readonly inputRequests?: Readonly<Record<string, InputRequest>>
+  /** Comes back as it is. */
   readonly requestState?: string
 }
 

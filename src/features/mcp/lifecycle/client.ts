@@ -15,7 +15,7 @@ export interface LifecycleClientApi {
 }
 
 /** How often the server is asked whether it is there. */
-export interface HealthCheck {
+interface HealthCheck {
   readonly every: Duration
   /** A server that takes its time is kept. */
   readonly patient?: boolean

@@ -6,7 +6,7 @@ import type { Capabilities, Implementation, Revision, Wire } from '../../../revi
 import { without } from '../content/messages.ts'
 
 /** What a server can have and say so. */
-export type OfferedKind = 'tools' | 'prompts' | 'resources' | 'completions'
+type OfferedKind = 'tools' | 'prompts' | 'resources' | 'completions'
 
 /** The option by which a server says what it has before it has it. */
 export interface OfferingOptions {
@@ -16,17 +16,21 @@ export interface OfferingOptions {
 
 /** The result of `initialize`. */
 export interface InitializeResult {
+  /** The revision that the session speaks from now on. */
   readonly protocolVersion: string
   readonly capabilities: Capabilities
   readonly serverInfo: Implementation
+  /** How to use the server, for the model. */
   readonly instructions?: string
 }
 
 /** The result of `server/discover`. */
 export interface DiscoverResult {
+  /** Revisions that the server speaks. */
   readonly supportedVersions: readonly string[]
   readonly capabilities: Capabilities
   readonly instructions?: string
+  /** How long this may be kept. */
   readonly ttlMs?: number
   readonly cacheScope?: 'public' | 'private'
   /** In the body only on the draft; else in the result's `_meta`. */

@@ -8,7 +8,9 @@ import { type LogLevel, message, setLevel } from './messages.ts'
 /** A line of the server's log. */
 export interface LogMessage {
   readonly level: LogLevel
+  /** Which part of the server wrote it. */
   readonly logger?: string
+  /** Any JSON value. */
   readonly data: unknown
 }
 

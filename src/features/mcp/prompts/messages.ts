@@ -26,15 +26,19 @@ export const promptsPort = port<PromptsPort>('prompts')
 /** An argument of a prompt, as clients are shown it. */
 export interface PromptArgument {
   readonly name: string
+  /** For people. */
   readonly title?: string
   readonly description?: string
+  /** Whether it must be given. Absent: it need not. */
   readonly required?: boolean
 }
 
 /** A prompt, as clients are shown it. */
 export interface Prompt {
   readonly name: string
+  /** For people. */
   readonly title?: string
+  /** What it is for. */
   readonly description?: string
   readonly arguments?: readonly PromptArgument[]
   readonly icons?: readonly Icon[]
@@ -44,13 +48,16 @@ export interface Prompt {
 /** The result of `prompts/list`. */
 export interface ListPromptsResult {
   readonly prompts: readonly Prompt[]
+  /** Absent on the last page. */
   readonly nextCursor?: string
+  /** How long the page may be kept. */
   readonly ttlMs?: number
   readonly cacheScope?: 'public' | 'private'
 }
 
 /** One message of a prompt. */
 export interface PromptMessage {
+  /** Who speaks. */
   readonly role: Role
   readonly content: ContentBlock
 }
@@ -58,6 +65,7 @@ export interface PromptMessage {
 /** The result of `prompts/get`. */
 export interface GetPromptResult {
   readonly description?: string
+  /** In the order in which the model is to read them. */
   readonly messages: readonly PromptMessage[]
 }
 

@@ -238,9 +238,13 @@ function toMessage(part: unknown, server: string): PromptMessage {
 
 /** What an author says of one argument of a prompt. */
 export interface ArgumentFacts<C = unknown> {
+  /** The name that people are shown. */
   readonly title?: string
+  /** What to give, in a sentence. */
   readonly description?: string
+  /** Default false. */
   readonly required?: boolean
+  /** Proposes values while the user types. */
   readonly complete?: Completer<C>
 }
 

@@ -52,7 +52,9 @@ export interface ListResourceTemplatesResult extends Listed {
 
 /** The result of `resources/read`. */
 export interface ReadResourceResult {
+  /** One, or several where the resource holds others. */
   readonly contents: readonly ResourceContents[]
+  /** How long they may be kept. */
   readonly ttlMs?: number
   readonly cacheScope?: 'public' | 'private'
 }

@@ -8,7 +8,7 @@ import { questionHandlers } from '../input-required/messages.ts'
 import { isRoots, type ListRootsResult, listRoots, type Root, rootsChanged } from './messages.ts'
 
 /** The folders a client works in, or what finds them out when they are asked for. */
-export type Roots = readonly Root[] | (() => Awaitable<readonly Root[]>)
+type Roots = readonly Root[] | (() => Awaitable<readonly Root[]>)
 
 /** Telling the server of roots. */
 export interface RootsClientApi {

@@ -7,7 +7,9 @@ import { without } from '../content/messages.ts'
 
 /** A directory or file that the client lets the server work in. */
 export interface Root {
+  /** A `file:` URI. */
   readonly uri: string
+  /** For people. */
   readonly name?: string
   readonly _meta?: Readonly<Record<string, unknown>>
 }

@@ -20,7 +20,7 @@ import {
 export type OnSample = (params: SamplingParams, context: { readonly signal: AbortSignal }) => Awaitable<SamplingResult>
 
 /** `thisServer`: what was said with the server that asks; `allServers`: with any other, too. */
-export type SampleContext = 'thisServer' | 'allServers'
+type SampleContext = 'thisServer' | 'allServers'
 
 /** How a client answers questions to a model. */
 export interface SamplingOptions {

@@ -39,7 +39,7 @@ export interface SamplingMessage {
 }
 
 /** A type alias, so that it fits where any object is taken. */
-export type SamplingTool = {
+type SamplingTool = {
   readonly name: string
   readonly description?: string
   readonly inputSchema: Readonly<Record<string, unknown>>
@@ -48,18 +48,25 @@ export type SamplingTool = {
 /** What the client's model is asked. */
 export interface SamplingParams {
   readonly messages: readonly SamplingMessage[]
+  /** The most that the model may write. */
   readonly maxTokens: number
+  /** What matters in the choice of a model. The client decides. */
   readonly modelPreferences?: {
     readonly hints?: readonly { readonly name?: string }[]
     readonly costPriority?: number
     readonly speedPriority?: number
     readonly intelligencePriority?: number
   }
+  /** The client may change it or leave it out. */
   readonly systemPrompt?: string
+  /** Whether the model is to see what this server, or all servers, gave. */
   readonly includeContext?: 'none' | 'thisServer' | 'allServers'
   readonly temperature?: number
+  /** The model stops where it would write one of these. */
   readonly stopSequences?: readonly string[]
+  /** For the provider of the model. */
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** That the model may ask for; the server runs them. */
   readonly tools?: readonly SamplingTool[]
   readonly toolChoice?: { readonly mode?: 'auto' | 'required' | 'none' }
 }
@@ -68,7 +75,9 @@ export interface SamplingParams {
 export interface SamplingResult {
   readonly role: Role
   readonly content: SamplingBlock | readonly SamplingBlock[]
+  /** The one that answered. */
   readonly model: string
+  /** Why it stopped: `endTurn`, `maxTokens`, `toolUse`, or another word. */
   readonly stopReason?: string
 }
 

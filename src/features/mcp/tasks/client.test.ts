@@ -21,8 +21,8 @@ import { lifecycleServer } from '../lifecycle/server.ts'
 import { callTool } from '../tools/messages.ts'
 import { toolsServer } from '../tools/server.ts'
 import { tasksSide } from './client.ts'
-import { type Task, takingTasks } from './messages.ts'
-import { createdTask, type FinishOptions, finishTask, pageOfTasks, portTo, readTask, stopTask, takesTask } from './requestor.ts'
+import { listTasks, type Task, takingTasks } from './messages.ts'
+import { createdTask, type FinishOptions, finishTask, portTo, readTask, stopTask, takesTask } from './requestor.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
@@ -210,7 +210,7 @@ describe('a client that waits for a task', () => {
       leastPollMs: 1,
     })
     expect(peer.told).toMatchObject([{ taskId, status: 'completed', ttlMs: 60_000, pollIntervalMs: 1 }])
-    const { tasks } = await pageOfTasks(portTo(peer.engine, peer.conversation))
+    const { tasks } = await portTo(peer.engine, peer.conversation).request(listTasks, {})
     expect(tasks).toMatchObject([{ taskId, ttlMs: 60_000 }])
   })
 })

@@ -51,25 +51,32 @@ export type TaskStatus = (typeof statuses)[number]
 export interface Task {
   readonly taskId: string
   readonly status: TaskStatus
+  /** For people. */
   readonly statusMessage?: string
   /** ISO 8601. */
   readonly createdAt: string
+  /** ISO 8601. */
   readonly lastUpdatedAt: string
   /** How long it is kept, from its creation; null: without limit. */
   readonly ttlMs: number | null
+  /** How often the server wishes to be asked. */
   readonly pollIntervalMs?: number
 }
 
 /** A task with what its status brings: open questions, the result, or the failure. */
 export interface DetailedTask extends Task {
+  /** While it waits for answers. */
   readonly inputRequests?: Readonly<Record<string, InputRequest>>
+  /** Once it is completed. */
   readonly result?: CallToolResult
+  /** Once it has failed. */
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
 }
 
 /** The result of `tasks/list`. */
 export interface ListTasksResult {
   readonly tasks: readonly Task[]
+  /** Absent on the last page. */
   readonly nextCursor?: string
 }
 

@@ -14,6 +14,7 @@ export interface TaskFailure {
   readonly kind: string
   readonly message: string
   readonly data?: unknown
+  /** Where the failure came with a number of its own. */
   readonly code?: number
 }
 
@@ -27,17 +28,21 @@ export interface TaskRecord {
   /** The wire that made it; it is known on no other. */
   readonly revision: RevisionId
   readonly status: TaskStatus
+  /** For people. */
   readonly message?: string
+  /** Milliseconds since the epoch. */
   readonly createdAt: number
   /** Tells tasks apart that one process added in the same millisecond: given by the table. */
   readonly sequence?: number
   readonly updatedAt: number
+  /** How long it is kept, from its creation on. */
   readonly ttlMs: number
   readonly pollMs: number
   /** Open questions by key, as the task's wire writes them. */
   readonly questions: Readonly<Record<string, InputRequest>>
   /** Canonical. */
   readonly result?: CallToolResult
+  /** Why it failed. */
   readonly error?: TaskFailure
   /** The size of the result as JSON text. */
   readonly bytes: number
@@ -57,6 +62,7 @@ export function accountIn({ account, owner }: Pick<TaskRecord, 'account' | 'owne
 export interface TaskPlace extends EvictionCandidate {
   /** Sorts by age. */
   readonly order: string
+  /** The process that works on it. */
   readonly runner: string | undefined
 }
 
@@ -178,6 +184,7 @@ export interface EvictionCandidate {
   /** Whose share it is counted in. */
   readonly account: string
   readonly ended: boolean
+  /** What it takes up. */
   readonly bytes: number
 }
 

@@ -23,8 +23,6 @@ import {
   getTask,
   inputResponse,
   isTerminal,
-  type ListTasksResult,
-  listTasks,
   relatedTaskKey,
   type Task,
   type TaskWish,
@@ -85,11 +83,6 @@ export async function stopTask(port: TaskPort, taskId: string, options?: SendOpt
   else await port.request(cancelTask, { taskId }, options)
 }
 
-/** One page of the caller's tasks; only the core form has it. */
-export function pageOfTasks(port: TaskPort, cursor?: string, options?: SendOptions): Promise<ListTasksResult> {
-  return port.request(listTasks, cursor === undefined ? {} : { cursor }, options)
-}
-
 /** Whether a peer takes `params.task` with this request (core form). */
 export function takesTask(peer: Peer | undefined, method: string): boolean {
   if (peer === undefined || !coreIds.includes(peer.revision.id)) return false
@@ -139,6 +132,7 @@ export interface FinishOptions {
   readonly signal?: AbortSignal | undefined
   /** Answers a question with the bare result of its method. Where questions are requests of their own it is not used. */
   readonly answer?: ((request: InputRequest, key: string) => Awaitable<unknown>) | undefined
+  /** Called after each look. */
   readonly onStatus?: ((task: Task) => void) | undefined
   /** How long to wait in all. Default: as long as the task is kept, a day at most. */
   readonly totalMs?: number | undefined

@@ -18,7 +18,9 @@ export interface TaskQuestion {
   readonly params: Params
   /** As the task's wire writes it inside a state or result. */
   readonly request: InputRequest
+  /** Whether an answer has the form of the method's result. */
   readonly accepts: (answer: unknown) => boolean
+  /** Sends the question in a way of its own. */
   readonly by: Courier | undefined
   /** Somebody has been asked by a request of its own and may still answer. */
   asked: boolean

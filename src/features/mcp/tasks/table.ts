@@ -47,6 +47,7 @@ export interface TaskTable {
   readonly durable: boolean
   /** Rejects with a busy refusal when there is no room. */
   add(record: TaskRecord): Promise<void>
+  /** Undefined where there is none, or its time is over. */
   get(id: string): Promise<TaskRecord | undefined>
   /**
    * Replaces a record by what `change` makes of it, in one piece; undefined leaves it. Gives the new record, or undefined when

@@ -60,12 +60,16 @@ export type ToolHandler<C> = (args: never, context: C) => Awaitable<unknown>
 /** One registered tool, compiled. */
 export interface ToolEntry<C = unknown> {
   readonly name: string
+  /** As clients are shown it. */
   readonly tool: Tool
   readonly facts: ToolFacts
   readonly input: Compiled | undefined
   readonly output: Compiled | undefined
+  /** Arguments that travel in headers too. */
   readonly mirrored: readonly MirroredParam[]
+  /** How long a call may take. */
   readonly timeoutMs: number | undefined
+  /** How often it may be called. */
   readonly buckets: Buckets | undefined
   readonly handler: ToolHandler<C>
   /** Its handler yields parts of its result while it works. */
@@ -97,11 +101,13 @@ export interface ToolExtension<F extends object = ToolFacts> {
 
 /** What other features may use of the tools of a server. */
 export interface ToolsPort {
+  /** All tools. */
   readonly catalog: Catalog<ToolEntry<CallContext>>
   /** What the author said of a tool: each feature reads the options that are its own. */
   facts<F extends object = ToolFacts>(tool: string): F | undefined
   /** Whether any tool is so. Remembered under `name` until the tools change. */
   some(name: string, test: (entry: ToolEntry<CallContext>) => boolean): boolean
+  /** Adds options, `_meta`, hints and checks to every tool. */
   extend<F extends object = ToolFacts>(extension: ToolExtension<F>): void
   /** A tool that is in the list, and is answered before its handler. */
   compile(name: string, facts: ToolFacts): ToolEntry<CallContext>

@@ -25,10 +25,15 @@ export type { Reply } from './result.ts'
 
 /** Hints about what a tool does. They are claims of the server. */
 export interface ToolAnnotations {
+  /** For people. */
   readonly title?: string
+  /** It changes nothing. */
   readonly readOnlyHint?: boolean
+  /** It may delete or overwrite, and does not only add. */
   readonly destructiveHint?: boolean
+  /** Called again with the same arguments, it changes nothing more. */
   readonly idempotentHint?: boolean
+  /** It reaches beyond what the server holds, such as the web. */
   readonly openWorldHint?: boolean
 }
 
@@ -38,12 +43,17 @@ export type TaskSupport = 'forbidden' | 'optional' | 'required'
 /** A tool, as clients are shown it. */
 export interface Tool {
   readonly name: string
+  /** For people. */
   readonly title?: string
+  /** What it does and when to use it, for the model. */
   readonly description?: string
+  /** Of its arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>
+  /** Of `structuredContent`. */
   readonly outputSchema?: Readonly<Record<string, unknown>>
   readonly annotations?: ToolAnnotations
   readonly icons?: readonly Icon[]
+  /** Whether it can run as a task. */
   readonly execution?: { readonly taskSupport: TaskSupport }
   readonly _meta?: Readonly<Record<string, unknown>>
 }
@@ -51,16 +61,20 @@ export interface Tool {
 /** The result of `tools/list`. */
 export interface ListToolsResult {
   readonly tools: readonly Tool[]
+  /** Absent on the last page. */
   readonly nextCursor?: string
+  /** How long the page may be kept. */
   readonly ttlMs?: number
   readonly cacheScope?: 'public' | 'private'
 }
 
 /** The result of `tools/call`. */
 export interface CallToolResult {
+  /** For the model. */
   readonly content: readonly ContentBlock[]
   /** Any JSON value; undefined alone means that there is none. */
   readonly structuredContent?: unknown
+  /** The tool failed, and the content says why. */
   readonly isError?: boolean
   readonly _meta?: Readonly<Record<string, unknown>>
 }
@@ -286,6 +300,7 @@ export type CallTool = (
 /** A call that may be attempted several times. */
 export interface ToolAttempts<T> {
   readonly tool: string
+  /** Sends the call once. */
   readonly attempt: () => Promise<T>
   /** Whether doing it twice does no more than doing it once. */
   readonly harmless: () => Awaitable<boolean>

@@ -15,8 +15,11 @@ import { because, type CallToolResult, type FailedResult, showsContent } from '.
 
 /** The parts of a result that a handler may spell out. */
 export interface ReplyParts {
+  /** For the model. Default: the structured content as text. */
   readonly content?: readonly ContentBlock[]
+  /** Of the form that the output schema describes. */
   readonly structured?: unknown
+  /** The tool failed, and the content says why. */
   readonly isError?: boolean
   readonly meta?: Readonly<Record<string, unknown>>
 }
