@@ -91,6 +91,15 @@ export function sameJson(one: unknown, other: unknown): boolean {
   return one === other || (one !== undefined && JSON.stringify(one) === JSON.stringify(other))
 }
 
+/** What a text is as JSON; undefined where it is none. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** For patterns: a member that must not be there. */
 export function isAbsent(value: unknown): value is undefined {
   return value === undefined

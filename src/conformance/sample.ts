@@ -185,26 +185,7 @@ function text(schema: Json, variant: number): string | undefined {
 }
 
 /** Words that common patterns allow: ids, numbers, names. */
-const simple = [
-  'a',
-  'A',
-  '1',
-  'a1',
-  'T-1',
-  'A-1',
-  'aa',
-  'abc',
-  'ABC',
-  '12',
-  '123',
-  '1.0.0',
-  '#000000',
-  'a.b',
-  'a/b',
-  '00000000',
-  'a'.repeat(16),
-  '0'.repeat(32),
-]
+const simple = [...'a A 1 a1 T-1 A-1 aa abc ABC 12 123 1.0.0 #000000 a.b a/b 00000000'.split(' '), 'a'.repeat(16), '0'.repeat(32)]
 
 function matching(pattern: string, words: readonly string[]): string | undefined {
   if (pattern.length > 1_000) return undefined

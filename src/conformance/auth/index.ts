@@ -1,7 +1,7 @@
 /** Scenarios for a server that guards itself with OAuth, as a resource server (RFC 6750, RFC 9728; 2025-06-18 and later). */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Given, table } from '../define.ts'
-import { isString, listIn, objectIn } from '../expectations.ts'
+import { isString, listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
 import { type Scene, sceneOf } from '../steps.ts'
 import { isStateless, keys, kitInfo, wireVersion } from '../wire/envelope.ts'
@@ -149,7 +149,7 @@ export const authScenarios: readonly Scenario[] = [
       const places = named !== undefined && URL.canParse(named) ? [new URL(named)] : metadataPlaces(url)
       const reply = await firstFound(x, places)
       if (reply === undefined) return x.fail(`There are no metadata at ${places.map(String).join(' or ')}`)
-      const metadata = parsed(reply.body)
+      const metadata = parsedJson(reply.body)
       x.expect(isRecord(metadata), 'The metadata must be a JSON object')
       const { resource, authorization_servers: servers } = objectIn(metadata)
       const isThis = isString(resource) && covers(resource, url)
@@ -234,12 +234,4 @@ function covers(resource: string, url: URL): boolean {
   if (!URL.canParse(resource)) return false
   const named = new URL(resource)
   return named.origin === url.origin && url.pathname.startsWith(named.pathname.replace(/\/$/, ''))
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

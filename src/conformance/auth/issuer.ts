@@ -3,8 +3,8 @@
  * reads here, so that it cannot judge itself.
  */
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { listenHere } from '../wire/http-call.ts'
 
 /** How the authorization server is started. */
 export interface IssuerOptions {
@@ -41,14 +41,7 @@ export async function startIssuer({ port = 0 }: IssuerOptions = {}): Promise<Iss
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(body ?? { error: 'not_found' }))
   })
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
-  const close = async (): Promise<void> => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  }
+  const { origin: url, close } = await listenHere(server, port)
   const keys = { own: own.privateKey, other: other.privateKey, shown: own.publicKey }
   return { url, trial: options => trialOf(url, keys, options), close, [Symbol.asyncDispose]: close }
 }

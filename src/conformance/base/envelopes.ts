@@ -79,9 +79,9 @@ const any = table('base/envelope/', {})
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
     any(
-      `id-${name}`,
+      `id-${name} JSON-RPC 5 MCP basic#requests`,
       `an id that is ${what} comes back as it was, type included`,
-      { proves: ['JSON-RPC 5', 'MCP basic#requests'] },
+
       async x => {
         x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
           'the request must be answered with a result': isServed,
@@ -99,9 +99,9 @@ export const envelopeScenarios: readonly Scenario[] = [
     ),
   ),
   row(
-    'other-version',
+    'other-version JSON-RPC 4',
     'a message of another JSON-RPC version is not served',
-    { proves: ['JSON-RPC 4'], open: silent },
+    { open: silent },
     mustNotServe('a message of JSON-RPC 1.0', on => JSON.stringify(harmless(on, 5, { jsonrpc: '1.0' }))),
   ),
   row(
@@ -118,18 +118,18 @@ export const envelopeScenarios: readonly Scenario[] = [
       mustNotServe(what, () => text),
     ),
   ),
-  row('parse-error', 'if text that is no JSON is answered, then with -32700', { proves: ['JSON-RPC 5.1'], open: silent }, [
+  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700', { open: silent }, [
     errorsAfter(peer => peer.send('{"jsonrpc":', { headers: headersFor(peer) })).expect({
       'text that is no JSON is a parse error (-32700)': errors =>
         errors.every(({ value }) => !isRecord(objectIn(value).error) || objectIn(value, 'error').code === -32700),
     }),
   ]),
-  any('unknown-notification', 'a notification that nobody knows is ignored', { proves: ['JSON-RPC 4.1'], open: silent }, [
+  any('unknown-notification JSON-RPC 4.1', 'a notification that nobody knows is ignored', { open: silent }, [
     errorsAfter(peer => peer.notify('notifications/vivarium/unknown', {})).expect({
       'a notification must not be answered': (errors, { carrier }) => carrier === 'http' || errors.length === 0,
     }),
   ]),
-  row('unasked-response', 'an answer to nothing does no harm', { proves: ['JSON-RPC 5'], open: silent }, [
+  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm', { open: silent }, [
     step(x => x.peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')),
     settle,
   ]),
@@ -178,9 +178,9 @@ export const batchScenarios: readonly Scenario[] = [
     expect(answered.length === 1, 'notifications must not be answered', peer.frames.slice(before))
   }),
   batch(
-    'no-initialize',
+    'no-initialize MCP 2025-03-26 basic/lifecycle#initialization',
     'initialize does not work inside a batch',
-    { proves: ['MCP 2025-03-26 basic/lifecycle#initialization'], open: { hello: false } },
+    { open: { hello: false } },
     async ({ peer, revision, expect }) => {
       const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
       const initialize = { jsonrpc: '2.0', id: 'i', method: 'initialize', params }
@@ -190,9 +190,9 @@ export const batchScenarios: readonly Scenario[] = [
     },
   ),
   batch(
-    'refused',
+    'refused MCP 2025-06-18 changelog MCP basic/transports',
     'revisions without batches do not serve arrays',
-    { proves: ['MCP 2025-06-18 changelog', 'MCP basic/transports'], revisions: since('2025-06-18') },
+    { revisions: since('2025-06-18') },
     async ({ peer, revision, carrier, expect }) => {
       const before = peer.frames.length
       const { status = 0 } = await peer.send(JSON.stringify([harmless(revision, 'b1'), harmless(revision, 'b2')]))

@@ -40,9 +40,9 @@ export const lifecycleScenarios: readonly Scenario[] = [
     ],
   ),
   any(
-    'capabilities-are-objects',
+    'capabilities-are-objects MCP basic/lifecycle#capability-negotiation',
     'every capability that is declared is an object',
-    { proves: ['MCP basic/lifecycle#capability-negotiation'], revisions: official, open: false },
+    { revisions: official, open: false },
     [
       look(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
         'capabilities that are no objects': (wrong, _, says) =>
@@ -63,13 +63,13 @@ export const lifecycleScenarios: readonly Scenario[] = [
     send('initialize', ({ revision }) => ({ protocolVersion: revision, capabilities: {}, clientInfo: kitInfo })),
     send('ping').expect({ 'ping must be answered with a result': isServed }),
   ]),
-  row('ping', 'ping is answered with an empty result', { proves: ['MCP basic/utilities/ping'] }, [
+  row('ping MCP basic/utilities/ping', 'ping is answered with an empty result', [
     send('ping').expect({ 'ping must be answered with a result': isServed, 'the result of ping must be empty': isEmpty }),
   ]),
   any(
-    'unknown-method',
+    'unknown-method JSON-RPC 5.1 MCP basic',
     'a method that does not exist is refused with -32601, and the connection goes on',
-    { proves: ['JSON-RPC 5.1', 'MCP basic'] },
+
     [
       send('vivarium/no-such-method').expect({
         'an unknown method must be refused with error -32601': hasCode(-32601),
@@ -83,9 +83,9 @@ export const lifecycleScenarios: readonly Scenario[] = [
     ],
   ),
   any(
-    'answered-once',
+    'answered-once JSON-RPC 5',
     'a request is answered once, by a result or by an error',
-    { proves: ['JSON-RPC 5'] },
+
     async ({ peer, revision, expect }) => {
       for (const method of [harmlessMethod(revision), 'vivarium/no-such-method']) {
         const { id } = await peer.request(method)
@@ -99,9 +99,9 @@ export const lifecycleScenarios: readonly Scenario[] = [
     },
   ),
   any(
-    'several-in-flight',
+    'several-in-flight JSON-RPC 4 MCP basic',
     'requests sent at once are each answered under their own id',
-    { proves: ['JSON-RPC 4', 'MCP basic'] },
+
     async ({ ask, revision, hold }) => {
       const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => ask(harmlessMethod(revision), {}, { id })))
       for (const it of answers) hold(it, { 'each request must be answered with a result': isServed }, it.frames)

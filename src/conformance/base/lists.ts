@@ -103,9 +103,9 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
         }
     }),
     row(
-      'bad-cursor',
+      'bad-cursor MCP server/utilities/pagination#error-handling',
       `${method} refuses a cursor that is none`,
-      { proves: ['MCP server/utilities/pagination#error-handling'] },
+
       async x => {
         await mustHaveList(x, kind)
         const first = await x.ask(method)
@@ -116,9 +116,9 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
       },
     ),
     row(
-      'cursor-type',
+      'cursor-type MCP server/utilities/pagination#request-format',
       `${method} does not take a number for a cursor`,
-      { proves: ['MCP server/utilities/pagination#request-format'] },
+
       async x => {
         await mustHaveList(x, kind)
         x.hold(await x.ask(method, { cursor: 7 }), {
@@ -139,9 +139,9 @@ const namesIn = ({ result }: PeerAnswer): readonly unknown[] =>
 export const listedScenarios: readonly Scenario[] = [
   ...kinds.flatMap(listScenarios),
   row(
-    'names',
+    'names MCP 2025-11-25 server/tools#tool-names',
     'names of tools are made of letters, digits, "_", "-" and "."',
-    { proves: ['MCP 2025-11-25 server/tools#tool-names'], revisions: since('2025-11-25'), open: false },
+    { revisions: since('2025-11-25'), open: false },
     [
       look(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
         'names that clients may not take': should((odd, _, says) => odd.length === 0 || `${says}: ${odd.slice(0, 5).join(', ')}`),
@@ -149,9 +149,9 @@ export const listedScenarios: readonly Scenario[] = [
     ],
   ),
   row(
-    'stable-order',
+    'stable-order MCP 2026-07-28 server/tools#listing',
     'tools come in the same order when asked twice',
-    { proves: ['MCP 2026-07-28 server/tools#listing'], revisions: ['2026-07-28'] },
+    { revisions: ['2026-07-28'] },
     [
       send('tools/list'),
       send('tools/list').expect({

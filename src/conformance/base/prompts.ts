@@ -147,9 +147,9 @@ export const completionScenarios: readonly Scenario[] = [
     ],
   ),
   completion(
-    'context',
+    'context MCP server/utilities/completion SEP-598',
     'what was already chosen may come along',
-    { proves: ['MCP server/utilities/completion', 'SEP-598'], revisions: since('2025-06-18'), needs: [prompt(withArguments)] },
+    { revisions: since('2025-06-18'), needs: [prompt(withArguments)] },
     [complete(fixture, { name: 'arg1', value: '' }, { context: { arguments: { arg2: 'x' } } }).expect(isCompletion)],
   ),
   completion('unknown', 'completing for a prompt that does not exist is an error', { proves: wrongly }, [

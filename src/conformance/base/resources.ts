@@ -48,17 +48,12 @@ export const resourceScenarios: readonly Scenario[] = [
   row('read-binary', 'bytes are read as base64', { needs: [resource('test://static-binary')] }, [
     read('test://static-binary').expect({ ...isWhole, 'the contents must hold a blob': holdsMember('blob') }),
   ]),
-  row(
-    'read-template',
-    'a URI made of a template can be read',
-    { proves: ['MCP server/resources#resource-templates'], needs: [hasTemplate] },
-    [
-      read('test://template/123/data').expect({
-        ...isWhole,
-        'the contents must be those of the id': ({ result }) => JSON.stringify(listIn(result, 'contents')).includes('123'),
-      }),
-    ],
-  ),
+  row('read-template MCP server/resources#resource-templates', 'a URI made of a template can be read', { needs: [hasTemplate] }, [
+    read('test://template/123/data').expect({
+      ...isWhole,
+      'the contents must be those of the id': ({ result }) => JSON.stringify(listIn(result, 'contents')).includes('123'),
+    }),
+  ]),
   row('read-listed', 'what is listed can be read', { needs: [listsAny] }, [
     send('resources/read', ({ bench }) => ({ uri: String(bench.peer.resources[0]?.uri) })).expect({
       ...isWhole,
@@ -66,9 +61,9 @@ export const resourceScenarios: readonly Scenario[] = [
     }),
   ]),
   row(
-    'missing',
+    'missing MCP server/resources#error-handling SEP-2164',
     'a resource that does not exist is an error, never empty contents',
-    { proves: ['MCP server/resources#error-handling', 'SEP-2164'] },
+
     [
       read('vivarium-conformance://no/such/resource').expect({
         'a resource that does not exist must be refused with an error': isFault,

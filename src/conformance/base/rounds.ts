@@ -153,9 +153,9 @@ export const roundScenarios: readonly Scenario[] = [
     ],
   ),
   row(
-    'missing-capability',
+    'missing-capability MCP 2026-07-28 basic#errors',
     'a call that cannot do without an undeclared capability is refused, and the refusal names it',
-    { proves: ['MCP 2026-07-28 basic#errors'], needs: [tool('test_missing_capability')], open: { capabilities: {} } },
+    { needs: [tool('test_missing_capability')], open: { capabilities: {} } },
     [
       callTool('test_missing_capability').expect({
         'it must be refused with the error': ({ code }, { modern }) =>

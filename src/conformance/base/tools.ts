@@ -145,9 +145,9 @@ export const toolScenarios: readonly Scenario[] = [
     }),
   ]),
   row(
-    'text-unchanged',
+    'text-unchanged MCP basic/transports',
     'text of any script, with line breaks and quotes, arrives unchanged',
-    { proves: ['MCP basic/transports'], needs: callableFixture('greet') },
+    { needs: callableFixture('greet') },
     [
       callTool('greet', { args: { name: odd }, converse: true }).expect({
         ...isWhole,
@@ -188,14 +188,9 @@ export const toolScenarios: readonly Scenario[] = [
     ],
   ),
   row(
-    'json-schema-kept',
+    'json-schema-kept MCP 2025-11-25 basic#json-schema-usage SEP-1613',
     'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
-    {
-      proves: ['MCP 2025-11-25 basic#json-schema-usage', 'SEP-1613'],
-      revisions: since('2025-11-25'),
-      needs: [tool('json_schema_2020_12_tool')],
-      open: false,
-    },
+    { revisions: since('2025-11-25'), needs: [tool('json_schema_2020_12_tool')], open: false },
     [
       look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
         'no word must be lost': schema =>

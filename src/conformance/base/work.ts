@@ -109,9 +109,9 @@ export const cancellationScenarios: readonly Scenario[] = [
       }),
   ),
   cancelling(
-    'hang-up',
+    'hang-up MCP basic/transports#disconnection',
     'hanging up on a request does no harm to the next',
-    { proves: ['MCP basic/transports#disconnection'], carriers: ['http'], needs },
+    { carriers: ['http'], needs },
     async ({ peer, begin }) => {
       const begun = begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
       await peer.settled()
@@ -181,9 +181,9 @@ export const loggingScenarios: readonly Scenario[] = [
     ]),
   ),
   logging(
-    'unknown-level',
+    'unknown-level MCP server/utilities/logging#error-handling',
     'a level that does not exist is refused',
-    { proves: ['MCP server/utilities/logging#error-handling'] },
+
     [
       send('logging/setLevel', { level: 'loud' }).expect({
         'an unknown level must be refused': isFault,

@@ -12,6 +12,7 @@ import { memoryPair } from '../../transports/memory.ts'
 import { webSocketUpgrade } from '../../transports/websocket/server.ts'
 import type { RevisionId } from '../scenario.ts'
 import { isStateless } from '../wire/envelope.ts'
+import { listenHere } from '../wire/http-call.ts'
 import { promised } from '../wire/raw-peer.ts'
 import type { HttpHead, MessageLog } from './log.ts'
 import type { Play } from './play.ts'
@@ -208,10 +209,8 @@ async function openHttp(options: HttpOptions): Promise<HttpListener> {
       })
   })
   if (options.upgrade !== undefined) server.on('upgrade', options.upgrade)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listenHere(server)),
     unasked: text => {
       const stream = streams.at(-1)
       if (stream === undefined) return false
@@ -221,11 +220,6 @@ async function openHttp(options: HttpOptions): Promise<HttpListener> {
     },
     // No request is half read and no answer is under way: what the client lets go of is seen.
     quiet: async ms => void (await log.until(() => (busy === 0 ? true : undefined), ms)),
-    close: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
   }
 }
 

@@ -1,6 +1,6 @@
 /** What passed between the client under test and the scripted server, in order: the evidence of every verdict. */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { listIn, objectIn } from '../expectations.ts'
+import { listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Carrier, Json, RevisionId } from '../scenario.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
 import type { ClientEnd } from './drive.ts'
@@ -52,7 +52,8 @@ export interface LoggedMessage {
 
 /** The form in which the log keeps a text. */
 export function messageOf(text: string, more: Pick<LoggedMessage, 'at' | 'from' | 'line'>, http?: HttpHead): LoggedMessage {
-  const frame = read(text)
+  const value = parsedJson(text)
+  const frame = isRecord(value) ? value : undefined
   const params = objectIn(frame, 'params')
   return {
     ...more,
@@ -65,15 +66,6 @@ export function messageOf(text: string, more: Pick<LoggedMessage, 'at' | 'from' 
     args: objectIn(params, 'arguments'),
     ...(http === undefined ? {} : { http }),
     headers: http?.headers ?? {},
-  }
-}
-
-function read(text: string): Json | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? value : undefined
-  } catch {
-    return undefined
   }
 }
 

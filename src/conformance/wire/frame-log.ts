@@ -1,6 +1,7 @@
 /** All frames of one connection in order, and those who wait for one. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { parsedJson } from '../expectations.ts'
 import { Failed, type Frame } from '../scenario.ts'
 import type { Match } from './raw-peer.ts'
 
@@ -35,7 +36,7 @@ export class FrameLog {
   }
 
   add(way: 'out' | 'in', text: string, status?: number): Frame {
-    const frame: Frame = { way, at: Math.round(performance.now() - this.#begun), text, value: parsed(text), status }
+    const frame: Frame = { way, at: Math.round(performance.now() - this.#begun), text, value: parsedJson(text), status }
     this.#frames.push(frame)
     this.#onFrame?.(frame)
     if (way === 'out') return frame
@@ -110,12 +111,4 @@ export class FrameLog {
 function matcher(match: Match): (frame: Frame) => boolean {
   if (typeof match === 'string') return ({ value }) => isRecord(value) && value['method'] === match
   return frame => match(isRecord(frame.value) ? frame.value : {}, frame)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

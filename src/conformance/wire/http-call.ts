@@ -1,6 +1,8 @@
 /** One HTTP exchange, as plain as it gets: only the headers that are given, the answer read whole or event by event. */
-import { Agent, type IncomingMessage, request as plainRequest } from 'node:http'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request as plainRequest, type Server } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { Failed } from '../scenario.ts'
 import type { HttpCall, HttpReply } from './raw-peer.ts'
 
@@ -25,6 +27,18 @@ export function openSockets(): Sockets {
       secure.destroy()
     },
   }
+}
+
+/** Lets a server of the kit's own listen on this machine; it is closed with all its connections. */
+export async function listenHere(server: Server, port = 0): Promise<{ readonly origin: string; close(): Promise<void> }> {
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const close = async (): Promise<void> => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close }
 }
 
 /** Rejects when nothing was answered at all: with `Failed` where somebody was there. */

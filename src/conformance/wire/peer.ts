@@ -1,8 +1,9 @@
 /** A raw peer over any carrier: numbers requests, matches answers, answers what it is asked. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { parsedJson } from '../expectations.ts'
 import { Failed, type Frame, type Json, type OpenOptions, type RevisionId } from '../scenario.ts'
-import { isStateless, requestMeta } from './envelope.ts'
+import { harmlessMethod, requestMeta } from './envelope.ts'
 import { FrameLog } from './frame-log.ts'
 import {
   type Answer,
@@ -158,7 +159,7 @@ export class WirePeer implements RawPeer {
   }
 
   send(text: string, options: RequestOptions = {}): Promise<Sent> {
-    const value = parsed(text)
+    const value = parsedJson(text)
     return letGo(this.#send(text, isRecord(value) ? value : undefined, options))
   }
 
@@ -179,8 +180,7 @@ export class WirePeer implements RawPeer {
   }
 
   settled(): Promise<void> {
-    const harmless = isStateless(this.revision) ? 'server/discover' : this.revision === 's3' ? 'tools/list' : 'ping'
-    return letGo(this.request(harmless).then(() => undefined))
+    return letGo(this.request(harmlessMethod(this.revision)).then(() => undefined))
   }
 
   async close(): Promise<void> {
@@ -250,7 +250,7 @@ export class WirePeer implements RawPeer {
   }
 
   async #send(text: string, message: Json | undefined, options: RequestOptions, way: Partial<Outward> = {}): Promise<Sent> {
-    this.#guard(message ?? parsed(text))
+    this.#guard(message ?? parsedJson(text))
     this.#log.add('out', text)
     try {
       return await this.#pipe.send(text, { message, headers: options.headers, ...way })
@@ -338,13 +338,5 @@ function answerOf(id: unknown, frame: Frame, during: readonly Frame[], sent: Sen
     ...sent,
     ...('result' in value ? { result: value['result'] } : {}),
     ...(isRecord(error) ? { error: error as unknown as AnswerError } : {}),
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

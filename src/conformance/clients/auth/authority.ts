@@ -3,11 +3,10 @@
  * and does one thing wrong where a play says so.
  */
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { objectIn } from '../../expectations.ts'
+import { objectIn, parsedJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
+import { listenHere } from '../../wire/http-call.ts'
 import { headOf } from '../carriers.ts'
 import type { HttpHead, HttpResponse, Observation } from '../log.ts'
 import { type Answers, type Play, play, type Step } from '../play.ts'
@@ -62,20 +61,14 @@ export async function openAuthority(now: () => number, options: AuthorityOptions
       () => response.destroy(),
     )
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { origin, close } = await listenHere(server)
   const issuer = `${origin}${options.tenant ?? ''}`
   return {
     issuer,
     origin,
     requests,
     scopeOf: token => tokens.get(token),
-    close: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    close,
   }
 }
 
@@ -91,19 +84,11 @@ async function readRequest(request: IncomingMessage, at: number): Promise<Author
   const head = headOf(request)
   const [path = '/', query = ''] = head.path.split('?', 2)
   const isJson = String(head.headers['content-type']).startsWith('application/json')
-  return { ...head, at, path, query: formOf(query), body: isJson ? jsonOf(text) : formOf(text), text }
+  return { ...head, at, path, query: formOf(query), body: isJson ? objectIn(parsedJson(text)) : formOf(text), text }
 }
 
 function formOf(text: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(text))
-}
-
-function jsonOf(text: string): Json {
-  try {
-    return objectIn(JSON.parse(text))
-  } catch {
-    return {}
-  }
 }
 
 interface AuthorityState {
@@ -252,7 +237,7 @@ function guard(server: ScriptedServer, options: GuardOptions, http: HttpHead, re
   const about = signInOf(server)
   const { authority, resource } = about
   const token = /^Bearer (.+)$/i.exec(http.headers['authorization'] ?? '')?.[1]
-  const request: GuardedRequest = { ...http, asks: methodIn(body), token }
+  const request: GuardedRequest = { ...http, asks: String(objectIn(parsedJson(body))['method'] ?? ''), token }
   about.requests.push(request)
   const path = http.path.split('?', 1)[0]
   if (path === metadataAt) {
@@ -282,12 +267,4 @@ function guard(server: ScriptedServer, options: GuardOptions, http: HttpHead, re
   })
   response.end()
   return true
-}
-
-function methodIn(text: string): string {
-  try {
-    return String((JSON.parse(text) as { method?: unknown }).method ?? '')
-  } catch {
-    return ''
-  }
 }
