@@ -24,6 +24,7 @@ import type { HostRules, Reviewing } from './policy.ts'
 import type { Recorder } from './recorder/record.ts'
 import type { ServerEvents } from './server-events.ts'
 
+/** All parts of a host that connections to its servers use. */
 export interface ConnectingParts extends Reviewing {
   readonly foundation: HostFoundation
   readonly policy: Policy
@@ -45,6 +46,7 @@ export interface ConnectingParts extends Reviewing {
   readonly signals: ChannelSignals
 }
 
+/** The options with which a server is connected: who answers its requests, and who is told of its events. */
 export function connectOptions(parts: ConnectingParts, server: string): ConnectOptions {
   const { live, ...answers } = parts.loop.answersFor(server)
   const onConfirm = parts.onApproval === undefined ? undefined : confirmBy(parts, parts.onApproval, server)

@@ -22,6 +22,7 @@ import type { HostServer } from './servers/server.ts'
 import { type Applied, Servers } from './servers/servers.ts'
 import { StateBook, stateBookPort } from './state/book.ts'
 
+/** Options about the store, the config file, the servers and the audit log. */
 export interface FoundationOptions {
   /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
   readonly config?: string
@@ -78,6 +79,7 @@ export interface FoundationPort {
   held(tool: HeldTool): void
 }
 
+/** The store, servers, states and audit log of a host. `open` opens the store, `start` connects the servers. */
 export class HostFoundation {
   readonly clock: Clock
   readonly random: () => number

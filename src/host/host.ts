@@ -36,6 +36,7 @@ import type { Model } from './models/model.ts'
 import type { HostServer } from './servers/server.ts'
 import type { StateBook } from './state/book.ts'
 
+/** A running host. Made by `createHost`; `close` ends its servers. */
 export class Host {
   readonly #foundation: HostFoundation
   readonly #parts: ConnectingParts
@@ -227,6 +228,7 @@ export class Host {
 /** What can be changed while a host runs. */
 export type HostSettings = Pick<HostOptions, 'policy' | 'budgets' | 'roots'>
 
+/** Options of `createHost`. Each has a default; without any it is a host without servers. */
 export interface HostOptions extends FoundationOptions, AnswersOptions {
   /**
    * Who answers. Of several the first answers users; the wishes of servers and `routes` may choose others. Default: what

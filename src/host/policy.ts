@@ -10,6 +10,7 @@ import type { PolicyRules, Rule, ServerRules } from '../policy/rules/rule.ts'
 import type { HostFoundation } from './foundation.ts'
 import type { KnownServer } from './servers/entry.ts'
 
+/** Asks the user about feature sets. */
 export interface Reviewing {
   /** Asks about feature sets that no rule speaks of, once for what they declare. */
   review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): void
@@ -22,6 +23,7 @@ const mostOpen = 10
 /** Of all servers; who goes beyond that is asked about again. */
 const mostRemembered = 10_000
 
+/** Makes the reviewer of a host. Questions about one server are asked one after the other. */
 export function reviewing(foundation: Pick<HostFoundation, 'servers' | 'audit' | 'impaired'>, policy: Policy): Reviewing {
   const asked = new Map<string, string>()
   const widened = new Set<string>()

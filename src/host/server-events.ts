@@ -43,6 +43,7 @@ interface Taken {
 /** After something went wrong while events were taken in. */
 const restMs = 5_000
 
+/** Follows the events that the config subscribes to, and hands each to the inbox. */
 export class ServerEvents {
   readonly #parts: ServerEventsParts
   readonly #following = new Map<string, Following>()

@@ -19,6 +19,7 @@ export interface LiveSection {
   readonly tools?: Readonly<Record<string, string>>
 }
 
+/** One server of a config file, in one shape whatever program the file was written for. */
 export interface ServerEntry {
   readonly name: string
   readonly target: Command | string
@@ -286,6 +287,7 @@ class Reader {
 
 // Variables in a config file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}`, `${userHome}`.
 
+/** Where the variables of a config file get their values. */
 export interface ConfigEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The folder that the file belongs to. */

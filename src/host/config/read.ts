@@ -24,6 +24,7 @@ export interface ConfiguredServer extends ServerEntry {
   readonly digest: string
 }
 
+/** A config file that was read: its servers, and what is wrong with it. */
 export interface HostConfig {
   readonly file: string
   readonly servers: ReadonlyMap<string, ConfiguredServer>
@@ -68,6 +69,7 @@ export interface ParsedConfig {
   readonly faults: readonly SyntaxFault[]
 }
 
+/** Parses a file as YAML or JSON, by its name. */
 export async function parseConfig(text: string, file: string): Promise<ParsedConfig> {
   return /\.ya?ml$/i.test(file) ? (await import('./yaml.ts')).readYaml(text) : readJsonc(text)
 }
@@ -172,6 +174,7 @@ export interface Placed {
   readonly items?: readonly Placed[]
 }
 
+/** A syntax error, with its line counted from 1. */
 export interface SyntaxFault {
   readonly line: number
   readonly message: string

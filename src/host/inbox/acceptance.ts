@@ -259,6 +259,7 @@ export class Acceptance {
   }
 }
 
+/** The ids by which a diagnostic names its event. */
 export function aboutOf(
   { eventId, featureSet }: PushEvent,
   { inferenceId }: Pick<SeenEvent, 'inferenceId'>,
@@ -271,6 +272,7 @@ function recentKey(server: string, { eventId }: PushEvent, admitted: SetAdmissio
   return `${admitted?.identity ?? ''} ${seenKey(server, eventId)}`
 }
 
+/** An event as the policy is asked about it. */
 export function askedOf(server: string, { featureSet, eventId, tags, origin, content }: PushEvent): Asked {
   return {
     kind: 'push',

@@ -39,6 +39,7 @@ const mostInjections = 100
 const mostBlocks = 200
 const longestNamespace = 256
 
+/** Runs the before-hooks of all servers at once, and gathers what they inject. */
 export async function beforeHooks(
   parts: HookParts,
   servers: readonly HookServer[],
@@ -217,6 +218,7 @@ export function holdsAnswers({ settings }: HookParts, servers: readonly HookServ
   return servers.some(({ live }) => live?.hooks.after === 'blocking')
 }
 
+/** Runs the blocking after-hooks one after the other, then notifies the servers that only listen. */
 export async function afterHooks(
   parts: HookParts,
   servers: readonly HookServer[],

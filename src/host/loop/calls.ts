@@ -25,6 +25,7 @@ import { CallRolledBack, callInTransaction, isUndoable, type MadeCall, transacti
 /** The rule of what the tool itself refused or failed at. */
 const toolRule = 'tool'
 
+/** What a tool call needs of its turn and its host. */
 export interface CallParts extends CallingTurn {
   readonly store: Store
   readonly clock: Clock
@@ -281,6 +282,7 @@ function lateState(
   }
 }
 
+/** Settles a call that a stop of the host has interrupted. It is made again only where that cannot do it twice. */
 export async function resumeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
   const entry = call.server === undefined ? undefined : parts.toolbox.of(call.server, call.tool)
   const client = parts.servers.find(({ name }) => name === call.server)?.client

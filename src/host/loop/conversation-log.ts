@@ -25,6 +25,7 @@ export interface ConversationFacts {
 
 const listPrefix = 'conversations/'
 
+/** The log of one conversation, read once and then kept in memory. */
 export class ConversationLog {
   readonly id: string
   readonly #store: Store
@@ -209,6 +210,7 @@ export interface CallOutcome {
 
 type TurnEnd = 'done' | 'failed' | 'cancelled'
 
+/** One record of the log, by type. */
 export type LogRecord =
   | {
       readonly type: 'turn'
@@ -259,6 +261,7 @@ interface RecordedStep {
   readonly calls: readonly PlannedCall[]
 }
 
+/** A turn, as its records tell it. */
 export interface TurnRecord {
   readonly seq: number
   readonly index: number
@@ -347,6 +350,7 @@ function addUsage(turn: TurnRecord, { inputTokens, outputTokens }: ModelUsage): 
   turn.usage = { inputTokens: turn.usage.inputTokens + inputTokens, outputTokens: turn.usage.outputTokens + outputTokens }
 }
 
+/** One step of an undo: what was to be undone, and what came of it. */
 export interface UndoStep {
   /** The turn it belongs to. */
   readonly seq: number
@@ -364,6 +368,7 @@ export interface UndoStep {
   readonly why?: Why
 }
 
+/** What an undo came to. */
 export interface UndoReport {
   /** Whether all effects that the host knows of are gone. */
   readonly complete: boolean
@@ -373,6 +378,7 @@ export interface UndoReport {
   readonly steps: readonly UndoStep[]
 }
 
+/** Sums up the steps of an undo. It is complete where nothing stays. */
 export function undoReport(turns: readonly number[], steps: readonly UndoStep[]): UndoReport {
   return { complete: steps.every(({ outcome }) => outcome !== 'stays'), turns, steps }
 }

@@ -76,6 +76,7 @@ interface Running {
   begun: boolean
 }
 
+/** One conversation with the agent. Its turns run one after the other. */
 export class HostConversation {
   readonly id: string
   readonly #parts: LoopParts

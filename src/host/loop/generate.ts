@@ -13,6 +13,7 @@ import {
 import { deniedProblem, isWhy } from './permission.ts'
 import type { LoopBudgets, LoopPayer } from './ports.ts'
 
+/** A whole answer of a model. */
 export interface Generation {
   readonly text: string
   readonly uses: readonly ModelToolUse[]
@@ -34,6 +35,7 @@ interface GenerateParts {
 const firstPauseMs = 500
 const longestPauseMs = 60_000
 
+/** Asks a model within the budget of the payer. Retries transient failures as long as no text was shown. */
 export async function generate(
   parts: GenerateParts,
   model: Model,

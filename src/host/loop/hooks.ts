@@ -7,6 +7,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
 import type { LoopAudit, LoopPolicy, OnVisit } from './ports.ts'
 
+/** What hooks need of the loop. */
 export interface HookParts {
   readonly clock: Clock
   readonly limits: LoopLimits
@@ -17,6 +18,7 @@ export interface HookParts {
   readonly onVisit: OnVisit | undefined
 }
 
+/** As much of a server as its hooks need. */
 export interface HookServer {
   readonly name: string
   readonly live: LiveConnection | undefined
@@ -44,6 +46,7 @@ interface HookTurn {
   readonly conversationId: string
 }
 
+/** Runs one hook within its time limit, and notes its outcome in the audit log. */
 export async function runHook<T extends { readonly featureSet: string }>(
   parts: HookParts,
   server: string,
@@ -98,17 +101,8 @@ export function missingHooks(
 }
 
 function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
-  const { server, featureSet, hook, outcome, ms } = report
-  parts.audit.note({
-    server,
-    ...(featureSet && { featureSet }),
-    inferenceId,
-    conversation: conversationId,
-    kind: `hook.${hook}`,
-    outcome,
-    ms,
-    ...(report.why && { why: report.why }),
-  })
+  const { hook, ...about } = report
+  parts.audit.note({ ...about, inferenceId, conversation: conversationId, kind: `hook.${hook}` })
   return report
 }
 
@@ -154,6 +148,7 @@ function failure(server: string, hook: 'before' | 'after', error: unknown, ms: n
   )
 }
 
+/** How one hook of a server is treated. */
 export interface HookRule {
   /** What a failing hook means: `open` goes on without it, `closed` ends the turn with an error. Default `open`. */
   readonly fail?: 'open' | 'closed'
@@ -161,6 +156,7 @@ export interface HookRule {
   readonly timeout?: Duration
 }
 
+/** How the hooks of a server are treated. */
 export interface ServerHooks {
   /** Of `context/beforeInference`. */
   readonly before?: HookRule
@@ -201,6 +197,7 @@ interface Standing {
 const standardFailures = 3
 const standardRestMs = 30_000
 
+/** A circuit breaker: a hook that failed several times in a row is skipped for a while. */
 export function createBreaker(clock: Clock, failures = standardFailures, restMs = standardRestMs): Breaker {
   const hooks = new Map<string, Standing>()
   return {

@@ -116,6 +116,7 @@ const readResourceTool: HostTool = {
   },
 }
 
+/** Reads a resource of a server by the name of the server. Throws a Problem where the server is down or not known. */
 export async function readServerResource(
   servers: readonly LoopServer[],
   name: string,
@@ -143,6 +144,7 @@ function countArgument(args: Readonly<Record<string, unknown>>, name: string, st
   throw problem('INVALID_INPUT', `${name} must be a whole number of at least 0`)
 }
 
+/** The tool by which a model writes in a channel. */
 export const publishToolName = 'publish_to_channel'
 /** Channels that an error names. */
 const named = 20
@@ -182,8 +184,10 @@ function unknownChannel(servers: readonly LoopServer[], server: string, channel:
   return problem('RESOURCE_NOT_FOUND', `${clip(server)} has no channel ${clip(channel)}`, { suggestion: known })
 }
 
+/** All tools of the host itself. */
 export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool, publishHostTool]
 
+/** Finds a tool of the host itself; undefined where there is none of that name. */
 export function hostToolNamed(name: string): HostTool | undefined {
   return hostTools.find(({ tool }) => tool.name === name)
 }

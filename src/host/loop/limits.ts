@@ -2,6 +2,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 
+/** The bounds of turns, prompts, tool calls and hooks. */
 export interface LoopLimits {
   /** Answers of the model in one turn. */
   readonly steps: number
@@ -45,6 +46,7 @@ export interface LoopLimits {
   readonly retries: number
 }
 
+/** The default of each bound. */
 export const loopLimits: LoopLimits = {
   steps: 20,
   toolCalls: 50,

@@ -17,6 +17,7 @@ import type { LoopAudit, LoopBudgets, LoopParts, LoopPolicy, LoopServer, LoopSta
 import { type ToolboxEntry, ToolNames } from './toolbox.ts'
 import { type OfferedPrompt, offeredPrompts } from './user-input.ts'
 
+/** What a loop is made of. */
 export interface LoopOptions extends AnswersOptions {
   readonly store: Store
   /** Of several the first answers users; servers' wishes and routes may choose others. */
@@ -40,6 +41,7 @@ export interface LoopOptions extends AnswersOptions {
   readonly onTurn?: OnTurn
 }
 
+/** The conversations of a host, and its answers to servers. */
 export interface Loop extends Answers {
   /** The same object for the same name, as long as it is in use. */
   conversation(id: string): HostConversation
@@ -54,6 +56,7 @@ export interface Loop extends Answers {
 /** Conversations that are kept open without need. */
 const keptOpen = 256
 
+/** Makes the loop of a host. */
 export function createLoop(options: LoopOptions): Loop {
   const parts = partsOf(options)
   const closing = new AbortController()
@@ -132,6 +135,7 @@ function isModel(model: LoopOptions['model']): model is Model {
 // Which questions the user said no to while a call ran: such a call ends well and has done nothing, which only the one who said no
 // can know. On most wires a question does not name its call, so it counts where the server had one alone.
 
+/** Tracks which questions of a server the user declined while a call ran. */
 export interface DeclinedQuestions {
   /** A call begins. What is returned ends it, and gives the question to which alone the answer was no. */
   begin(server: string): () => string | undefined
@@ -179,6 +183,7 @@ export interface StateUpdate {
   readonly shared?: true
 }
 
+/** Tracks the states that servers report by themselves while calls run. */
 export interface StateUpdates {
   /** A call begins. What is returned ends it, and gives what was reported until then: of each set once. */
   begin(server: string, turn: string): () => Promise<readonly StateUpdate[]>
@@ -239,6 +244,7 @@ function joined(first: StateUpdate | undefined, { featureSet, after, ...last }: 
 // Whose state a call of a tool is about. What the tool or the config says comes first, then what its results have said, then the only
 // set that keeps state. Where nobody can tell, what a tool reports is kept for that tool alone: it is neither lost nor given to others.
 
+/** The feature set whose state a call is about. */
 export interface StateSet {
   readonly name: string
   /** False: it stands for a tool of no known set. */
@@ -250,6 +256,7 @@ type Named = Pick<ToolboxEntry, 'tool' | 'featureSet' | 'stateSet'>
 /** Tools of one connection whose sets are remembered. */
 const mostTools = 1_000
 
+/** Finds the feature set whose state a tool call is about. */
 export class StateSets {
   readonly #audit: LoopAudit
   /** By connection: the sets that results have named, and the tools of none. */

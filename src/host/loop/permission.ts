@@ -15,6 +15,7 @@ interface Permission {
   readonly asked: boolean
 }
 
+/** Asks the policy about a request, and the user where the policy says `ask`. */
 export async function askPermission(policy: LoopPolicy, asked: LoopRequest): Promise<Permission> {
   const verdict = await policy.decide(asked)
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why, asked: false }
@@ -64,6 +65,7 @@ export function whyOf(error: Problem, rule: string): Why {
   return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
 }
 
+/** Whether a value is a reason, as `why` makes it. */
 export function isWhy(value: unknown): value is Why {
   return typeof value === 'object' && value !== null && 'code' in value && 'rule' in value && 'fix' in value && 'message' in value
 }
@@ -71,6 +73,7 @@ export function isWhy(value: unknown): value is Why {
 /** `rule`: what allowed it. */
 type Tell = (outcome: LoopNote['outcome'], said?: Why, rule?: string) => void
 
+/** Returns a function that writes the outcome of one request to the audit log, with its duration. */
 export function outcomeNoter(
   { audit, clock }: Pick<LoopParts, 'audit' | 'clock'>,
   {
@@ -78,14 +81,7 @@ export function outcomeNoter(
     ...about
   }: Pick<LoopNote, 'server' | 'featureSet' | 'inferenceId' | 'conversation' | 'kind'> & { readonly began: number },
 ): Tell {
-  return (outcome, said, rule) =>
-    void audit.note({
-      ...about,
-      outcome,
-      ms: clock.now() - began,
-      ...(said && { why: said }),
-      ...(rule !== undefined && { rule }),
-    })
+  return (outcome, said, rule) => void audit.note({ ...about, outcome, ms: clock.now() - began, why: said, rule })
 }
 
 /** What is thrown at a server whose wish is not granted, or failed. */

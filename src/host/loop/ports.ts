@@ -1,13 +1,12 @@
 /** What the loop needs of the rest of the host, and no more: servers, policy, state, budgets, audit. */
-import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
-import type { LiveConnection } from '../../features/live/client-api.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
-import type { Tool } from '../../features/mcp/tools/messages.ts'
-import type { BegunBy } from '../../policy/rules/rule.ts'
+import type { Note } from '../../policy/audit/book.ts'
+import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
+import type { HostServer, HostTool } from '../servers/server.ts'
 import type { StateBook } from '../state/book.ts'
 import type { HookParts } from './hooks.ts'
 import type { LoopLimits } from './limits.ts'
@@ -16,50 +15,19 @@ import type { ToolNames } from './toolbox.ts'
 import type { Turn } from './turn.ts'
 import type { Attachment } from './user-input.ts'
 
-/** A tool as it was pinned. */
-interface LoopTool {
-  readonly tool: Tool
-  /** The feature set that it belongs to, where there is one. */
-  readonly featureSet?: string | undefined
-  /** The one that the config says it belongs to. */
-  readonly assigned?: string | undefined
-  /** A guess where nobody says: good for state, and for nothing else. */
-  readonly stateSet?: string | undefined
-}
-
-export interface LoopServer {
-  readonly name: string
-  /** Undefined while it is down. */
-  readonly client: Client | undefined
-  readonly live: LiveConnection | undefined
+/** As much of a server as the loop needs. */
+export interface LoopServer extends Pick<HostServer, 'name' | 'client' | 'live'> {
   /** Only those that may be offered to a model. */
-  tools(): Promise<readonly LoopTool[]>
+  tools(): Promise<readonly Omit<HostTool, 'server'>[]>
 }
 
-export interface LoopRequest {
-  readonly kind: 'infer' | 'tool' | 'sample' | 'elicit' | 'roots' | 'inject'
-  readonly server: string
-  readonly featureSet?: string
-  readonly tool?: string
-  readonly payload?: unknown
-  /** SHA-256 over the pinned definition of the tool. */
-  readonly definition?: string
-  /** The pinned definition says that the tool changes nothing. */
-  readonly readOnly?: boolean
-  /** Who began the turn. */
-  readonly begunBy?: BegunBy
-  readonly conversation?: string
-  /** The inference that it belongs to, for the audit. */
-  readonly inferenceId?: string
-}
+/** What the policy is asked about. */
+export type LoopRequest = Asked
 
-export type LoopVerdict =
-  | { readonly do: 'allow'; readonly rule: string }
-  | { readonly do: 'deny'; readonly why: Why }
-  | { readonly do: 'ask'; readonly question: string; readonly digest: string; readonly rule: string }
-  | { readonly do: 'hold'; readonly until: number; readonly why: Why }
-  | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
+/** What the policy decides. */
+export type LoopVerdict = Verdict
 
+/** As much of the policy as the loop needs. */
 export interface LoopPolicy {
   decide(asked: LoopRequest): Promise<LoopVerdict>
   approve(
@@ -95,27 +63,15 @@ export interface LoopPayer {
   readonly user?: boolean
 }
 
+/** As much of the budgets as the loop needs. */
 export interface LoopBudgets {
   reserve(asked: Spent & LoopPayer): Promise<LoopReservation | Why>
 }
 
-export interface LoopNote {
-  /** Empty for what concerns the host alone. */
-  readonly server: string
-  readonly featureSet?: string
-  readonly inferenceId?: string
-  readonly eventId?: string
-  readonly conversation?: string
-  readonly cause?: string
-  readonly kind: string
-  readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'held' | 'dropped'
-  readonly why?: Why
-  /** What allowed it. */
-  readonly rule?: string
-  readonly detail?: string
-  readonly ms?: number
-}
+/** An entry of the audit log. */
+export type LoopNote = Note
 
+/** As much of the audit log as the loop needs. */
 export interface LoopAudit {
   note(note: LoopNote): Promise<unknown> | unknown
   ops(note: LoopNote): readonly Op[]
@@ -124,6 +80,7 @@ export interface LoopAudit {
 /** Told of each turn when it begins, and with what; of turns that servers' events began nothing was said. */
 export type OnTurn = (turn: Turn, said: { readonly attach: readonly Attachment[]; readonly resumed: boolean }) => void
 
+/** What all parts of the loop share. */
 export interface LoopParts {
   readonly store: Store
   readonly clock: Clock

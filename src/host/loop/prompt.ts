@@ -14,6 +14,7 @@ import { hostText, type QuoteSource, quoteExceptHostText, quoteFromServer, witho
 import type { InjectedContext } from './before-hooks.ts'
 import type { CallOutcome, PlannedCall, TurnRecord } from './conversation-log.ts'
 
+/** One part of a prompt: who put it there, and how many tokens it takes. */
 export interface PromptSection {
   /** `host`, `history`, `user`, `tools`, or the name of a server. */
   readonly from: string
@@ -62,6 +63,7 @@ export interface ComposedPrompt {
   request(turn: TurnRecord): ModelRequest
 }
 
+/** Composes the prompt of a turn. Earlier turns are left out, the oldest first, where the context window is too small. */
 export function composePrompt(parts: PromptParts): ComposedPrompt {
   const { injected, turn, tools, model } = parts
   const at = (position: Position): readonly LiveBlock[] =>

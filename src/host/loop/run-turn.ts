@@ -17,8 +17,10 @@ import { type ComposedPrompt, composePrompt } from './prompt.ts'
 import { isReadOnly, openToolbox, type Toolbox } from './toolbox.ts'
 import type { TurnPart } from './turn.ts'
 
+/** Store operations that are committed with the answer. */
 export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
 
+/** Told of each piece of the answer that may be shown at once. */
 export type OnAnswerText = (delta: string, turn: TurnRecord) => void
 
 interface TurnRun {

@@ -17,6 +17,7 @@ import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
 import type { LoopRequest, LoopServer } from './ports.ts'
 
+/** A tool of a server that is offered to the model. */
 export interface ToolboxEntry {
   readonly server: string
   readonly tool: string
@@ -28,6 +29,7 @@ export interface ToolboxEntry {
   readonly definition: Tool
 }
 
+/** The tools of one turn, by the names that the model sees. */
 export interface Toolbox {
   /** As the model is told of them. */
   readonly tools: readonly ModelTool[]
@@ -98,6 +100,7 @@ export function isReadOnly({ annotations }: Tool): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 
+/** A tool call as the policy is asked about it. */
 export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<LoopRequest> {
   const { featureSet, arguments: payload } = call
   return {
@@ -153,6 +156,7 @@ const perServer = 1_000
 const perCommit = 500
 const prefix = 'tool-name/'
 
+/** Assigns the names of tools, and remembers on the store what each server has offered. */
 export class ToolNames {
   readonly #store: Store
   readonly #taken: ReadonlySet<string>

@@ -8,6 +8,7 @@ import type { HookReport } from './hooks.ts'
 import { whyProblem } from './permission.ts'
 import type { PromptSnapshot } from './prompt.ts'
 
+/** The answer of a turn. */
 export interface TurnAnswer {
   readonly text: string
   readonly finishReason: string
@@ -18,6 +19,7 @@ export interface TurnAnswer {
   readonly changes: readonly AnswerChange[]
 }
 
+/** Where a turn stands. `interrupted`: the host was stopped amid it; it can be resumed. */
 export type TurnStatus = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled' | 'interrupted' | 'undone'
 
 /** A call, with its outcome once it has one. */
@@ -25,6 +27,7 @@ export interface TurnCall extends PlannedCall {
   readonly outcome: CallOutcome | undefined
 }
 
+/** What a turn took: tokens, inferences, units and money. */
 export interface TurnCost extends ModelUsage {
   /** How often the model was asked. */
   readonly inferences: number
@@ -46,6 +49,7 @@ interface TurnParts {
   readonly undo: () => Promise<UndoReport>
 }
 
+/** A turn of a conversation. Iterate it for its parts, or await `done` for the answer. */
 export class Turn implements AsyncIterable<TurnPart> {
   readonly #record: TurnRecord
   readonly #parts: TurnParts
@@ -174,6 +178,7 @@ export function turnCancelled(reason = 'It was stopped'): Problem {
   return problem(cancelledCode, reason, { suggestion: 'Send it again, or undo what it did' })
 }
 
+/** Why a turn that exceeded `limits.turnMs` has ended. */
 export function turnTooLong(ms: number): Problem {
   const said = why(
     'TURN_TOO_LONG',
@@ -189,6 +194,7 @@ export function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
+/** One thing that happens in a turn, as it is streamed to its owner. */
 export type TurnPart =
   | { readonly type: 'hook'; readonly report: HookReport }
   | { readonly type: 'prompt'; readonly prompt: PromptSnapshot }
@@ -200,6 +206,7 @@ export type TurnPart =
   | { readonly type: 'answer'; readonly text: string; readonly changes: readonly AnswerChange[] }
   | { readonly type: 'ended'; readonly status: 'failed' | 'cancelled' | 'interrupted'; readonly why: Why }
 
+/** The parts of a turn. Each reader gets all of them from the first one on. */
 export class PartBuffer implements AsyncIterable<TurnPart> {
   readonly #parts: TurnPart[] = []
   #waiting: (() => void)[] = []

@@ -39,6 +39,7 @@ export function isPartlyUndone({ undone, undoSteps }: TurnRecord): boolean {
   return undone && [...last.values()].includes('stays')
 }
 
+/** Undoes the effects of one turn, and returns a step for each call and each state. */
 export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<readonly UndoStep[]> {
   const steps: UndoStep[] = []
   const settled = new Map(turn.undoSteps.filter(({ outcome }) => outcome !== 'stays').map(step => [stepKey(step), step]))
@@ -172,13 +173,13 @@ function facts({ server, tool, featureSet }: PlannedCall): Pick<UndoStep, 'serve
 function note(parts: UndoParts, turn: TurnRecord, { server = '', featureSet, tool, outcome, why: said }: UndoStep): void {
   parts.audit.note({
     server,
-    ...(featureSet !== undefined && { featureSet }),
+    featureSet,
     inferenceId: turn.inferenceId,
     conversation: parts.conversation,
     kind: 'undo',
     outcome: outcome === 'undone' ? 'success' : 'failure',
-    ...(tool !== undefined && { detail: clip(tool) }),
-    ...(said && { why: said }),
+    detail: tool === undefined ? undefined : clip(tool),
+    why: said,
   })
 }
 
@@ -288,6 +289,7 @@ function sharedState({ server, featureSet }: StateRef): Why {
 // Calls of tools that say how they are undone. Each is a transaction of its own, committed at once: so the server tells what would
 // take it back, which is kept with the turn for later, and a call whose end nobody knows is taken back by the server itself.
 
+/** Whether a tool declares a compensation. */
 export function isUndoable({ _meta }: Tool): boolean {
   const said = _meta?.[transactionsExtension]
   return isRecord(said) && isRecord(said['compensation'])
@@ -298,6 +300,7 @@ export function transactionIdOf(call: PlannedCall): string {
   return `turn-${call.key}`
 }
 
+/** Makes a call in a transaction of its own. It is committed at once, or rolled back where the call fails. */
 export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
   const tx = await client.transaction({ id: transactionIdOf(call), description: `Turn of a conversation: ${call.tool}` })
   let result: ToolOutcome
@@ -323,6 +326,7 @@ function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
   return { tool: said['tool'], ...(isRecord(said['parameters']) && { parameters: said['parameters'] }) }
 }
 
+/** The result of a call, with its compensation where the server named one. */
 export interface MadeCall {
   readonly result: ToolOutcome
   readonly compensation?: Compensation | undefined

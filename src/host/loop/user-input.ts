@@ -15,6 +15,7 @@ export interface Attachment {
   readonly uri: string
 }
 
+/** What goes along with a message of the user. */
 export interface UserInputOptions {
   /** Resources that go beside the message. */
   readonly attach?: readonly Attachment[]
@@ -32,6 +33,7 @@ interface UserInput {
 /** Attachments of one message. */
 const most = 16
 
+/** Turns what the user typed into messages for the model: text, attachments, or a prompt called by `/name`. */
 export async function readUserInput(
   parts: LoopParts,
   conversation: string,

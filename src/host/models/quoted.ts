@@ -80,6 +80,7 @@ interface OwnText extends LiveText {
   readonly own: true
 }
 
+/** A text block in the words of the host itself. In a prompt it is not quoted. */
 export function hostText(words: string): LiveBlock {
   const block: OwnText = { type: 'text', text: words, own: true }
   return block
@@ -95,6 +96,7 @@ export function resultBlocks(content: readonly ContentBlock[], structured: unkno
   return content.flatMap(block => modelBlocksOf(block))
 }
 
+/** A content block of MCP as blocks for a model. */
 export function modelBlocksOf(block: ContentBlock): readonly LiveBlock[] {
   switch (block.type) {
     case 'text':
@@ -136,6 +138,7 @@ export function resourceBlock({ uri, mimeType, text: words, blob }: ResourceCont
   )
 }
 
+/** A text block with foreign text. In a prompt it is quoted. */
 export function textBlock(words: string): LiveBlock {
   return { type: 'text', text: words }
 }
@@ -143,6 +146,7 @@ export function textBlock(words: string): LiveBlock {
 /** Where it comes from: `server` first of all. */
 export type QuoteSource = Readonly<Record<string, string | undefined>>
 
+/** Puts blocks of a server between marks that name their source. Images and audio follow the quotation. */
 export function quoteFromServer(kind: QuoteKind, about: QuoteSource, blocks: readonly LiveBlock[]): readonly LiveBlock[] {
   const media: LiveMedia[] = []
   const words = blocks.map(block => {

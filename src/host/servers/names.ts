@@ -68,6 +68,7 @@ export function assignNames(offered: ReadonlyMap<string, Iterable<string>>, rule
   return all
 }
 
+/** Each server with its own names, without duplicates. */
 export function distinct(offered: ReadonlyMap<string, Iterable<string>>): ReadonlyMap<string, readonly string[]> {
   return new Map([...offered].map(([server, names]) => [server, [...new Set(names)]]))
 }
@@ -123,6 +124,7 @@ function plain(text: string): string {
   return text.replaceAll(/[^A-Za-z0-9_-]/g, '_')
 }
 
+/** A short hash, for names that are too long or not unique. */
 export function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, hashed)
 }

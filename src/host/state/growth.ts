@@ -9,6 +9,7 @@ import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import { type Lineage, orphaned, reused, type StateCheckpoint } from './lineage.ts'
 
+/** What came of recording a reported checkpoint. */
 export interface Recorded {
   readonly checkpoint: string
   /** The head until then; absent where there was none. */

@@ -193,6 +193,7 @@ function readHead(text: string): Head {
 
 // What is said of checkpoints that are odd, unknown, or cannot be gone back to.
 
+/** Why a checkpoint without a usable name is not kept. */
 export function unnamedCheckpoint(): Why {
   return why(
     'CHECKPOINT_INVALID',
@@ -202,6 +203,7 @@ export function unnamedCheckpoint(): Why {
   )
 }
 
+/** Why a checkpoint is marked as an orphan: its parent is not known. */
 export function orphaned(checkpoint: string, parent: string): Why {
   return why(
     'CHECKPOINT_ORPHAN',
@@ -211,6 +213,7 @@ export function orphaned(checkpoint: string, parent: string): Why {
   )
 }
 
+/** Why a checkpoint is odd: its name stood for another one before. */
 export function reused(checkpoint: string): Why {
   return why(
     'CHECKPOINT_REUSED',
@@ -220,6 +223,7 @@ export function reused(checkpoint: string): Why {
   )
 }
 
+/** Why a rollback fails: there is no such checkpoint, or its state is not kept. */
 export function unknownCheckpoint(checkpoint: string): Why {
   return why(
     'CHECKPOINT_NOT_FOUND',
@@ -229,6 +233,7 @@ export function unknownCheckpoint(checkpoint: string): Why {
   )
 }
 
+/** Why a rollback fails: the feature set does not declare it. */
 export function notOffered(featureSet: string): Why {
   return why(
     'ROLLBACK_NOT_OFFERED',
@@ -238,6 +243,7 @@ export function notOffered(featureSet: string): Why {
   )
 }
 
+/** Why a rollback fails: the server refused it. */
 export function rollbackRefused(checkpoint: string, reason: string | undefined): Why {
   return why(
     'ROLLBACK_REFUSED',
@@ -257,6 +263,7 @@ export function failedRollback(checkpoint: string, { code, message }: Problem): 
   )
 }
 
+/** Why a rollback to before the first checkpoint fails: the server keeps the state itself. */
 export function noEarlierState(server: string, featureSet: string): Why {
   return why(
     'NO_EARLIER_STATE',
@@ -266,6 +273,7 @@ export function noEarlierState(server: string, featureSet: string): Why {
   )
 }
 
+/** The error where a state is asked for that is not kept. */
 export function notKept(checkpoint: string): Problem {
   const { code, message, fix } = unknownCheckpoint(checkpoint)
   return problem(code, message, { suggestion: fix })

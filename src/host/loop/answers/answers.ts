@@ -16,6 +16,7 @@ import { askPermission, hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts, LoopRequest } from '../ports.ts'
 import { assistantBlocks, modelNamed, type OnSampleReview, requestSystem, samplingFor } from './sampling.ts'
 
+/** Who answers what servers ask: sampling, questions to the user, roots, inference. */
 export interface AnswersOptions {
   /** Shows the user what a server wants to sample, where the policy says `ask`. */
   readonly onSampleReview?: OnSampleReview
@@ -37,11 +38,13 @@ interface ServerAnswers {
   readonly live: Pick<LiveHandlers, 'onInfer' | 'modelInfo'>
 }
 
+/** What a host answers when its servers ask. */
 export interface Answers {
   answersFor(server: string): ServerAnswers
   setRoots(roots: readonly Root[]): void
 }
 
+/** Makes the request handlers of each connection. */
 export function createAnswers(parts: LoopParts, options: AnswersOptions): Answers {
   const roots = rootsBook(parts, options.roots ?? [])
   const routes = new Map(Object.entries(options.routes ?? {}))
@@ -95,6 +98,7 @@ function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
 /** A question, and who asks. Of a page, where it leads: the part of an address that cannot be dressed up. */
 export type ServerQuestion = Question & { readonly server: string; readonly domain?: string }
 
+/** Asks the user a question of a server. */
 export type OnServerQuestion = (question: ServerQuestion, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
 
 function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {

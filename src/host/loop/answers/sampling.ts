@@ -34,6 +34,7 @@ export interface SampleReviewed {
   readonly result?: SamplingResult
 }
 
+/** Shows the user a sampling request, or its answer, and returns what the user makes of it. */
 export type OnSampleReview = (review: SampleReview, context: { readonly signal: AbortSignal }) => Awaitable<SampleReviewed>
 
 /** What its wire calls a refusal. */
@@ -42,6 +43,7 @@ const kind = 'sampling-refused'
 /** Sampling belongs to no feature set; its budget goes by this name. */
 const samplingSet = 'sampling'
 
+/** The handler of `sampling/createMessage` for one server. */
 export function samplingFor(parts: LoopParts, server: string, review: OnSampleReview | undefined): OnSample {
   return async (params, { signal }) => {
     const told = outcomeNoter(parts, { server, kind: 'sample', began: parts.clock.now() })
