@@ -18,6 +18,7 @@ export interface UpstreamPlace {
   readonly own: string
 }
 
+/** A template of a server, with the text under which clients know it. */
 interface KnownTemplate {
   readonly exposed: string
   readonly own: string
@@ -100,6 +101,7 @@ export class Addresses {
     return undefined
   }
 
+  /** The templates of a server that can be matched. */
   #templatesOf(upstream: string, before: ReadonlyMap<string, Template | undefined>): readonly KnownTemplate[] {
     const known: KnownTemplate[] = []
     for (const [own, exposed] of this.templates.get(upstream) ?? []) {
@@ -121,6 +123,7 @@ export class Addresses {
     return new Map([...own].map(([upstream, texts]) => [upstream, texts.filter(contested).flatMap(parsedOf)]))
   }
 
+  /** Templates of the last look are not parsed again. */
   #parse(text: string, before: ReadonlyMap<string, Template | undefined>): Template | undefined {
     const template = before.has(text) ? before.get(text) : parsed(text)
     this.#parsed.set(text, template)
@@ -136,6 +139,7 @@ function matching(templates: readonly KnownTemplate[], uri: string): KnownTempla
   return templates.find(({ template }) => template.match(uri) !== undefined)
 }
 
+/** Undefined for what is no template: it is listed, but nothing is found by it. */
 function parsed(text: string): Template | undefined {
   try {
     return parseTemplate(text)
@@ -191,6 +195,7 @@ export class Links {
     return undefined
   }
 
+  /** As its server writes it where that names nothing else here, else with a prefix. */
   #shown(upstream: string, own: string, exchange: Exchange): string {
     if (callerOf(exchange) === undefined) return prefixedUri(upstream, own, this.#secret(upstream, own))
     const told = this.find(own, exchange)

@@ -22,17 +22,20 @@ import { emptyOffer, laidOver, type Offer, omittedFrom } from './upstreams/offer
 type Kind = 'tool' | 'resource' | 'template' | 'prompt'
 type Item = Tool | Resource | ResourceTemplate | Prompt
 
+/** An entry that should be registered. */
 interface Wanted extends Proxied {
   readonly kind: Kind
   readonly item: Item
   readonly completes: boolean
 }
 
+/** An entry that is registered, and what removes it. */
 interface Shown {
   readonly wanted: Wanted
   readonly remove: () => void
 }
 
+/** What is known of one upstream. */
 interface Known {
   offer: Offer
   up: boolean
@@ -40,6 +43,7 @@ interface Known {
   left: Why[]
 }
 
+/** How names are made: prefixes by upstream, and names that were shown before. */
 interface Naming {
   readonly prefixes: Prefixes
   readonly aliases: Aliases
@@ -102,6 +106,7 @@ export class GatewayCatalog {
     this.news.renewed()
   }
 
+  /** What an upstream offers, or offered before it went down. */
   offered(upstream: string): Offer {
     return this.#known.get(upstream)?.offer ?? emptyOffer
   }
@@ -112,6 +117,7 @@ export class GatewayCatalog {
     return shown.map(([, { kind, exposed, upstream, own }]) => ({ kind, name: exposed, upstream, own }))
   }
 
+  /** What of an upstream is not offered, and why. */
   left(upstream: string): readonly Why[] {
     const known = this.#known.get(upstream)
     if (known === undefined) return []
@@ -157,6 +163,7 @@ export class GatewayCatalog {
     return false
   }
 
+  /** An upstream was listed. */
   show(upstream: string, offer: Offer): void {
     const known = this.#known.get(upstream)
     if (known === undefined) return
@@ -168,6 +175,7 @@ export class GatewayCatalog {
     this.#soon()
   }
 
+  /** An upstream went down, or is about to end. */
   hide(upstream: string): void {
     const known = this.#known.get(upstream)
     if (known?.up !== true) return
@@ -198,6 +206,7 @@ export class GatewayCatalog {
     this.#waiting ??= this.#clock.setTimeout(() => this.flush(), waitMs, true)
   }
 
+  /** Registers what is new and removes what is gone; entries that stay the same are not touched. */
   #render(): void {
     const wanted = this.#wanted()
     for (const [key, { wanted: before, remove }] of this.#shown) {
@@ -214,6 +223,7 @@ export class GatewayCatalog {
     }
   }
 
+  /** What the server face refuses is left out, and told in `left`. */
   #add(key: string, wanted: Wanted): void {
     try {
       this.news.add(wanted)
@@ -257,6 +267,7 @@ export class GatewayCatalog {
     return wanted
   }
 
+  /** Returns what removes it again. */
   #register(wanted: Wanted): () => void {
     const { kind, upstream, own, exposed } = wanted
     const proxy: Proxied = { upstream, own, exposed }
@@ -266,6 +277,7 @@ export class GatewayCatalog {
   }
 }
 
+/** Why an entry could not be registered. */
 function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
   const said = clip(error instanceof Error ? error.message : String(error), 300)
   return why(
@@ -292,6 +304,7 @@ const listOf = { tool: 'tools', prompt: 'prompts', resource: 'resources', templa
 /** More of them and all are told: to look at each for each client would cost more. */
 const most = 1_000
 
+/** Collects changes until the notification goes out, then says which callers it concerns. */
 class ListNews {
   readonly #visibility: Pick<Visibility, 'lists' | 'limits'>
   readonly #changed = new Map<List, Map<string, Changed>>()
@@ -302,6 +315,7 @@ class ListNews {
     this.#visibility = visibility
   }
 
+  /** Nothing is collected while everybody sees everything. */
   add({ kind, upstream, own }: Changed): void {
     if (!this.#visibility.limits) return
     const list = listOf[kind]

@@ -23,6 +23,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   return openGateway(await resolved(options), options)
 }
 
+/** With what the file of `config` says. */
 async function resolved(options: GatewayOptions): Promise<GatewayOptions> {
   return options.config === undefined ? options : (await import('./config/load.ts')).withConfig(options)
 }
@@ -44,6 +45,7 @@ export async function openGateway(options: GatewayOptions, given = options): Pro
   }
 }
 
+/** The façade that programs hold. */
 function gatewayOf(parts: Parts, options: GatewayOptions, reload: Gateway['reload']): Gateway {
   const { server, trust, catalog, upstreams } = parts
   const { auth } = trust
@@ -133,6 +135,7 @@ function resourceOf({ settings: { resource } }: ResourceAuthorization): { readon
   return resource === undefined ? {} : { resource }
 }
 
+/** The state of each upstream, with the size of its lists. */
 function statusesOf({ upstreams, catalog }: Parts): readonly UpstreamStatus[] {
   return upstreams.list().map(({ name, status, why, client }) => {
     const { tools, resources, templates, prompts } = catalog.offered(name)
@@ -159,6 +162,7 @@ export interface GatewayStore {
   close(): Promise<void>
 }
 
+/** A store that a program hands over is not closed here. */
 async function openGatewayStore(option: string | Store | undefined, clock: Clock): Promise<GatewayStore> {
   if (typeof option === 'object') return { store: option, close: async () => {} }
   const store = await openStore(option ?? 'memory:', { now: clock.now })
@@ -211,6 +215,7 @@ function reloading(
   }
 }
 
+/** Applies other options to a gateway that runs. */
 async function become({ trust, catalog, upstreams, parking }: Parts, before: GatewayOptions, next: GatewayOptions) {
   const { servers = {} } = next
   const plan = upstreams.plan(servers)
@@ -233,6 +238,7 @@ async function become({ trust, catalog, upstreams, parking }: Parts, before: Gat
   return applied
 }
 
+/** Changed options that count only after a restart. */
 function pendingIn(opened: GatewayOptions, next: GatewayOptions): readonly string[] {
   const others = lasting.filter(name => !same(opened[name], next[name]))
   return same(fixedOut(opened.auth), fixedOut(next.auth)) ? others : [...others, 'auth']

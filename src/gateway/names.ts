@@ -42,6 +42,7 @@ export function exposedUris(
   return all
 }
 
+/** Whether an address begins with the scheme prefix of another server. */
 function isBorrowed(uri: string, server: string, schemes: ReadonlyMap<string, string>): boolean {
   const at = uri.indexOf('+')
   if (at <= 0 || at > uri.indexOf(':')) return false
@@ -69,6 +70,7 @@ export function prefixedUri(server: string, uri: string, mark = hashOf(`${server
   return `${scheme(server)}-${mark}+${uri}`
 }
 
+/** The name of a server as a URI scheme. */
 function scheme(server: string): string {
   const word = server.toLowerCase().replaceAll(/[^a-z0-9.-]/g, '-')
   return /^[a-z]/.test(word) ? word : `x-${word}`
@@ -77,6 +79,7 @@ function scheme(server: string): string {
 // Names that were shown once and had to get longer, because another server came with the same one: they are in no list any more, but
 // whoever has read them may go on calling what they meant. As long as that server is in the file they mean nothing else.
 
+/** What a short name stood for when it was first shown. */
 interface Meant {
   readonly kind: string
   readonly upstream: string

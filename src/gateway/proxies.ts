@@ -94,6 +94,7 @@ export class Proxies {
     }
   }
 
+  /** Registers a resource or a template. */
   resource(proxy: Proxied, item: Resource | ResourceTemplate, completes: boolean): () => void {
     const relay = this.#relay
     const variables = 'uriTemplate' in item && completes ? namesIn(item.uriTemplate) : []
@@ -107,6 +108,7 @@ export class Proxies {
     return this.#server.resource(proxy.exposed, options, (_, ctx) => this.#read(ctx)).remove
   }
 
+  /** Registers a prompt. Its arguments are completed where the upstream completes. */
   prompt(proxy: Proxied, prompt: Prompt, completes: boolean): () => void {
     const relay = this.#relay
     const { arguments: args = [] } = prompt
@@ -135,6 +137,7 @@ function origin({ upstream, own }: Proxied): Readonly<Record<string, unknown>> {
   return { [originKey]: { server: upstream, name: own } }
 }
 
+/** Completers that ask the upstream, one for each name. */
 function completersOf(
   relay: Relay,
   proxy: Proxied,

@@ -76,6 +76,7 @@ export class SlotShares {
     this.#held.add(sharer, 1)
   }
 
+  /** Leaving without having taken a slot has no effect. */
   leave(sharer: Sharer): void {
     if (this.#held.of(sharer) === 0) return
     this.#all--
@@ -124,6 +125,7 @@ export class WatchShares {
     },
   }
 
+  /** The slot is released again where the subscription fails. */
   async #subscribing({ conversation, caller }: Exchange, uri: string, next: () => unknown): Promise<unknown> {
     const held = this.#of(conversation)
     const known = held.has(uri)
@@ -149,6 +151,7 @@ export class WatchShares {
     }
   }
 
+  /** What one conversation watches; all of it is released when the conversation ends. */
   #of(conversation: Conversation): Map<string, () => void> {
     const known = this.#held.get(conversation)
     if (known !== undefined) return known
@@ -184,6 +187,7 @@ export class WatchShares {
     }
   }
 
+  /** When the client for whom it counts stops watching, it counts for another one that still does. */
   #leave(uri: string, sharer: Sharer): void {
     const watched = this.#watched.get(uri)
     const count = (watched?.by.get(sharer) ?? 0) - 1
@@ -201,6 +205,7 @@ export class WatchShares {
   }
 }
 
+/** The refusal of a client that has its share. */
 function full(upstream: string, shares: SlotShares, sharer: Sharer): Error {
   const held = shares.of(sharer)
   const where = upstream === '' ? 'that no server offers now' : `of the server ${quoted(upstream)}`

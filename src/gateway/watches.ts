@@ -17,6 +17,7 @@ import type { UpstreamPlace } from './addresses.ts'
 import type { GatewayCatalog } from './catalog.ts'
 import type { UpstreamNews } from './trust/events.ts'
 
+/** What watching needs of the gateway. */
 interface WatchesPort {
   readonly server: Server
   readonly catalog: GatewayCatalog
@@ -103,6 +104,7 @@ export class Watches {
     }
   }
 
+  /** Some client watches it now, or none does any more. */
   #changed(uri: string, watched: boolean): void {
     if (watched) {
       this.#watched.add(uri)
@@ -113,6 +115,7 @@ export class Watches {
     }
   }
 
+  /** Watches it at its upstream as soon as that is known and there. */
   #want(uri: string): void {
     if (this.#wanted.has(uri)) return
     this.#wanted.set(uri, undefined)
@@ -142,6 +145,7 @@ export class Watches {
     this.#wanted.set(uri, watch)
   }
 
+  /** The last address that leaves ends the subscription at the upstream. */
   #leave(uri: string): void {
     const watch = this.#wanted.get(uri)
     if (watch?.uris.delete(uri) !== true || watch.uris.size > 0 || watch.standing) return
@@ -149,6 +153,7 @@ export class Watches {
     this.#watches.delete(keyOf(watch))
   }
 
+  /** Subscribes at the upstream, where that is connected. */
   #begin(watch: Watch): void {
     const client = this.#port.client(watch.upstream)
     if (client === undefined) return
@@ -167,6 +172,7 @@ export class Watches {
     })
   }
 
+  /** Passes updates on until the upstream or the watch ends. */
   async #follow(client: Client, watch: Watch, options: FollowOptions): Promise<void> {
     const { server, news } = this.#port
     const { upstream, own, uris } = watch
@@ -183,6 +189,7 @@ export class Watches {
     }
   }
 
+  /** Settles with it, or when the wait is over. */
   #within(held: Promise<unknown>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#port.clock.setTimeout(resolve, holdMs, true)
@@ -250,6 +257,7 @@ export class SessionNews {
     }
   }
 
+  /** Writes the name of the session, so that other gateways look at it again. */
   async #tell({ conversation, correlation }: Exchange): Promise<void> {
     const { session } = conversation
     const name = session === undefined ? undefined : await this.#server.engine.sharing?.nameOf(session)
@@ -282,6 +290,7 @@ export class SessionNews {
     }
   }
 
+  /** Refreshes the sessions whose entries are new since the last look. */
   async #look(): Promise<void> {
     const found = await this.#store.scan(prefix)
     const seen = new Map<string, number>()

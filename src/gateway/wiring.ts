@@ -121,6 +121,7 @@ function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, l
   }
 }
 
+/** The options of the server that clients connect to. */
 function faceOptions(options: GatewayOptions, name: string, clock: Clock, { store }: GatewayStore, trust: Trust): ServerOptions {
   return {
     ...trust.serverOptions,
@@ -137,6 +138,7 @@ function faceOptions(options: GatewayOptions, name: string, clock: Clock, { stor
   }
 }
 
+/** With a store, calls can be answered at any process that shares it. */
 function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: GatewayStore): ParkedCalls {
   const shared = store === undefined ? undefined : new SharedParkedCalls(kept.store, clock)
   return new ParkedCalls({ clock, askMs: toMilliseconds(askTimeout), shared })
@@ -151,6 +153,7 @@ interface UpstreamsParts {
   readonly rooted: ReturnType<typeof followRoots>
 }
 
+/** The upstreams, connected to what has to hear of them. */
 function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: UpstreamsParts): Upstreams {
   return new Upstreams({
     clock,

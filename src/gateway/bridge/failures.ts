@@ -35,6 +35,7 @@ export function passedOn(error: unknown): unknown {
   })
 }
 
+/** The kind of error under which the other wire knows this number. */
 function kindOf(code: number | undefined, data: unknown): string {
   const kind = code === undefined ? undefined : named.get(code)
   if (kind === 'capability-missing' && !(isRecord(data) && 'requiredCapabilities' in data)) return 'peer'

@@ -44,6 +44,7 @@ export class ParkedCalls implements CallParking {
     })
   }
 
+  /** A name that no other call has, on any process. */
   name(): string {
     return this.#options.shared?.name() ?? crypto.randomUUID()
   }
@@ -56,6 +57,7 @@ export class ParkedCalls implements CallParking {
     return shared === undefined ? Promise.reject(lost()) : shared.join(name, ctx)
   }
 
+  /** Keeps a call until its caller comes back. Rejects where the caller has its share of parked calls. */
   park(upstreamCall: UpstreamCall): Awaitable<void> {
     const { name } = upstreamCall
     if (name === undefined) return
@@ -75,11 +77,13 @@ export class ParkedCalls implements CallParking {
     return Promise.reject(problem('RATE_LIMIT_EXCEEDED', message, { retryAfter: 5_000, suggestion: 'Answer some of them first' }))
   }
 
+  /** The caller is back: its call is not given up any more. */
   joined({ name = '' }: UpstreamCall): void {
     this.#ends.get(name)?.()
     this.#ends.delete(name)
   }
 
+  /** Writes down what it asks, or how it ended, for the process at which the caller comes back. */
   changed(upstreamCall: UpstreamCall): void {
     const { name } = upstreamCall
     if (name === undefined || !this.#upstreamCalls.has(name)) return
@@ -87,6 +91,7 @@ export class ParkedCalls implements CallParking {
     if (upstreamCall.ended !== undefined) this.#within(name, keptMs, () => {})
   }
 
+  /** The caller has the outcome; it is kept for a while in case the connection broke. */
   ended({ name }: UpstreamCall): void {
     if (name === undefined || !this.#upstreamCalls.has(name)) return
     this.#within(name, keptMs, () => {})
@@ -106,6 +111,7 @@ export class ParkedCalls implements CallParking {
     }
   }
 
+  /** Gives up all calls that are parked. */
   async close(): Promise<void> {
     for (const cancel of this.#ends.values()) cancel()
     for (const upstreamCall of this.#upstreamCalls.values()) upstreamCall.stop('The gateway is closed')
@@ -113,6 +119,7 @@ export class ParkedCalls implements CallParking {
     await this.#options.shared?.close()
   }
 
+  /** Forgets a call after a time, unless that is put off again. */
   #within(name: string, ms: number, then: () => void): void {
     this.#ends.get(name)?.()
     const over = (): void => {
@@ -135,6 +142,7 @@ function lost(): Error {
 
 // What came of a call, as text for another process, and back.
 
+/** One member of these, by what kind of outcome it is. */
 type WrittenOutcome =
   | { readonly result: unknown }
   | { readonly mcp: { readonly kind: string; readonly message: string; readonly code?: number; readonly data?: unknown } }
@@ -142,6 +150,7 @@ type WrittenOutcome =
   | { readonly problem: { readonly code: ProblemCode; readonly message: string; readonly more: ProblemMore } }
   | { readonly failed: string }
 
+/** What is no error of ours keeps its message alone. */
 function written(ended: EndedCall): WrittenOutcome {
   if ('result' in ended) return { result: ended.result }
   const { error } = ended
@@ -180,12 +189,14 @@ interface Answered {
   readonly said: WrittenOutcome
 }
 
+/** An open question as it is stored. */
 interface Asked {
   readonly key: string
   readonly method: string
   readonly params: unknown
 }
 
+/** A parked call as it is stored. */
 interface State {
   readonly questions: readonly Asked[]
   readonly ended?: WrittenOutcome
@@ -213,6 +224,7 @@ export class SharedParkedCalls {
     this.#clock = clock
   }
 
+  /** Sets who is told of answers that arrive here. */
   answered(tell: (answered: Answered) => void): void {
     this.#tell = tell
   }
@@ -232,6 +244,7 @@ export class SharedParkedCalls {
     this.#running ??= Promise.allSettled([this.#renew(), this.#listen()])
   }
 
+  /** Forgets a call that is over. */
   async drop(name: string): Promise<void> {
     await this.#store.commit([remove(stateKey(name))])
   }
@@ -294,6 +307,7 @@ export class SharedParkedCalls {
     return promise.finally(cancel)
   }
 
+  /** Renews the lease until this process closes. */
   async #renew(): Promise<void> {
     const { signal } = this.#stop
     while (!signal.aborted) {
@@ -302,6 +316,7 @@ export class SharedParkedCalls {
     }
   }
 
+  /** Reads the answers that other processes have taken for calls of this one. */
   async #listen(): Promise<void> {
     const log = answersLog(this.#id)
     let after: LogPosition = 0
@@ -314,6 +329,7 @@ export class SharedParkedCalls {
     }
   }
 
+  /** Ends early when this process closes. */
   #pause(ms: number): Promise<void> {
     const { signal } = this.#stop
     return new Promise(resolve => {

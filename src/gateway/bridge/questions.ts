@@ -51,6 +51,7 @@ export function passOn(
   return askRoots(exchange, options).then(roots => ({ roots }))
 }
 
+/** Adds an id where the caller's wire needs one and the upstream gave none. */
 async function passElicitation(
   exchange: Exchange,
   params: Params,
@@ -108,6 +109,7 @@ function hearsOf(peer: Peer): number {
   )
 }
 
+/** The capabilities that a set of bits stands for. */
 function declarationOf(bits: number): Capabilities {
   const heard = {
     ...((bits & 32) !== 0 && takingTasks.extensions),
@@ -130,6 +132,7 @@ const most = 1_000
 export class Pages {
   readonly #sent = new Map<string, Exchange>()
 
+  /** A caller was sent to a page. */
   sent(upstream: string, elicitationId: string, { first }: UpstreamCall): void {
     const key = `${upstream}\0${elicitationId}`
     this.#sent.delete(key)
@@ -150,6 +153,7 @@ export class Pages {
     if (oldest !== undefined) this.#sent.delete(oldest)
   }
 
+  /** Tells the caller who was sent there, once. */
   done(upstream: string, elicitationId: string): void {
     const key = `${upstream}\0${elicitationId}`
     const exchange = this.#sent.get(key)

@@ -45,6 +45,7 @@ function passedMeta({ meta }: Exchange): Params | undefined {
   return meta && keptOf(meta, isPassed)
 }
 
+/** Members of the envelope and extensions of ours are not passed on. */
 function isPassed(key: string): boolean {
   return !(envelopeKeys.has(key) || key === 'progressToken' || key === relatedTaskKey || key.startsWith(NS))
 }
@@ -81,6 +82,7 @@ interface Completing {
 
 const read: ReadonlySet<string> = new Set([readResource.name, getPrompt.name, complete.name])
 
+/** What the relay needs of the gateway. */
 interface RelayPort {
   /** The gateway, as it names itself. */
   readonly name: string
@@ -119,6 +121,7 @@ export class Relay {
     }
   }
 
+  /** Calls a tool at its upstream. */
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const exchange = exchangeOf(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
@@ -147,6 +150,7 @@ export class Relay {
     return { ...result, _meta: await states.returned(upstream, said, exchange) }
   }
 
+  /** Reads a resource, under the address that its upstream has for it. */
   async read({ upstream, own, exposed }: Proxied, ctx: Context): Promise<readonly ResourceContents[]> {
     const exchange = exchangeOf(ctx)
     const prefix = exposed.slice(0, exposed.length - own.length)
@@ -157,6 +161,7 @@ export class Relay {
     return prefix === '' ? contents : contents.map(part => ({ ...part, uri: `${prefix}${part.uri}` }))
   }
 
+  /** Gets a prompt from its upstream. */
   async prompt({ upstream, own }: Proxied, values: Readonly<Record<string, string>>, ctx: Context): Promise<GetPromptResult> {
     const exchange = exchangeOf(ctx)
     const result = await this.#ask<GetPromptResult>(upstream, ctx, getPrompt, { name: own, arguments: values })
@@ -236,6 +241,7 @@ export class Relay {
     }
   }
 
+  /** The caller comes back with answers to a call that is parked. */
   async #rejoin(name: string, upstream: string, ctx: Context, harmless: boolean): Promise<unknown> {
     try {
       return await this.#port.parking.rejoin(name, ctx)
@@ -250,6 +256,7 @@ export class Relay {
     return upstreamAbsent(upstream, 'client' in use ? undefined : use.why)
   }
 
+  /** The connection to an upstream. Throws where it is down. */
   #use(name: string): Use {
     const use = this.#port.upstreams().use(name)
     if ('client' in use) return use
@@ -304,6 +311,7 @@ function levelFor({ client, line }: Use, exchange: Exchange): Promise<void> | un
 
 type Made<T> = { -readonly [K in keyof T]: T[K] }
 
+/** Only members that matter are set, so that most calls carry few. */
 function legOf({ client, line }: Use, upstreamCall: UpstreamCall, exchange: Exchange): Leg {
   const stateless = isStateless(client)
   const passed = passedMeta(exchange)

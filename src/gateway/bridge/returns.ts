@@ -77,6 +77,7 @@ function readdressed(content: readonly ContentBlock[], told: Told): readonly Con
   return made ?? content
 }
 
+/** What the caller may not read is replaced by a text that says so. */
 function shownBlock(block: ContentBlock, uri: string, { address, readable }: Told, asItIs: boolean): ContentBlock {
   if (!readable(uri)) return { type: 'text', text: withheld }
   const shown = asItIs ? uri : address(uri)

@@ -55,6 +55,7 @@ export class States {
     return { ...rest, [stateExtension]: { ...state, session_state: sealed } }
   }
 
+  /** The tokens inside the client's token. Throws where it was not made for this client, or has expired. */
   async #opened(exchange: Exchange): Promise<Tokens> {
     const token = readState(stateIn(exchange.meta))?.session_state
     const purpose = { kind, principal: await ownerOf(exchange) }

@@ -14,6 +14,7 @@ const leastMs = 1_000
 /** So long that is remembered. */
 const rememberMs = 600_000
 
+/** A call that waits to be let in. */
 interface Waiter {
   readonly owner: object
   readonly sharer: Sharer
@@ -99,6 +100,7 @@ export class CallTurns {
     return this.#wait(owner, sharer, call.signal)
   }
 
+  /** A call of this caller has ended. With its last one, the next caller gets its turn. */
   leave(owner: object): void {
     const busy = this.#busy
     if (busy === undefined) return
@@ -149,6 +151,7 @@ export class CallTurns {
     this.#gaveWay.set(this.#holder, { times: this.#times(this.#holder) + 1, at })
   }
 
+  /** How often somebody had to give way lately. */
   #times(sharer: Sharer | undefined): number {
     const known = sharer === undefined ? undefined : this.#gaveWay.get(sharer)
     return known === undefined || known.at + rememberMs <= this.#port.clock.now() ? 0 : known.times
@@ -165,6 +168,7 @@ export class CallTurns {
     })
   }
 
+  /** The refusal of a client that has its share of the queue. */
   #full(sharer: Sharer): Error {
     const { upstream } = this.#port
     const held = this.#places.of(sharer)
@@ -179,6 +183,7 @@ export class CallTurns {
     )
   }
 
+  /** The refusal of a call whose turn did not come in time. */
   #refusal(): Error {
     const { upstream } = this.#port
     return problem(
@@ -228,6 +233,7 @@ export class UpstreamSlots {
     })
   }
 
+  /** Frees a slot for the first that waits and may have it. */
   leave(sharer: Sharer): void {
     this.#taken.leave(sharer)
     if (this.#waiting.length === 0) return
@@ -235,6 +241,7 @@ export class UpstreamSlots {
     next?.go()
   }
 
+  /** Says whether the client has its share, or all slots are taken by others. */
   #refusal(sharer: Sharer): Error {
     const { most } = this.#taken
     const held = this.#taken.of(sharer)

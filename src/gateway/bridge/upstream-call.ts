@@ -22,6 +22,7 @@ import { kindOf, passOn, questionIn } from './questions.ts'
 export const upstreamCallKey = 'gateway-flight'
 const roundKey = 'gateway-round'
 
+/** What an upstream asked and nobody has answered yet. */
 interface Question {
   readonly key: string
   readonly method: Method
@@ -184,6 +185,7 @@ export class UpstreamCall implements Between {
     return this.ask(method, params, never)
   }
 
+  /** The first result of a call that its caller continues; undefined for a new call. */
   begun(): Promise<unknown> | undefined {
     const { exchange } = this
     if (exchange?.get(carried)?.[roundKey] === undefined) return undefined
@@ -220,6 +222,7 @@ export class UpstreamCall implements Between {
     throw new McpError('invalid-result', `The server answered with ${echo(result)}, which is no result`)
   }
 
+  /** Asks the caller. Where its wire asks in results, the caller leaves with the question. */
   #put(question: Question, exchange: Exchange): void {
     if (this.#joined !== undefined) {
       this.name ??= this.#parking.name()
@@ -246,6 +249,7 @@ export class UpstreamCall implements Between {
     )
   }
 
+  /** Open questions have no use any more. */
   #end(ended: EndedCall): void {
     this.ended = ended
     for (const question of this.open.values()) question.reject(new McpError('internal', 'The call has ended'))
@@ -267,6 +271,7 @@ function cancelled(): McpError {
   return new McpError('cancelled', 'The call for which this is asked was cancelled')
 }
 
+/** Asks the caller all questions of one result at once. */
 async function answersOf(
   exchange: Exchange,
   requests: Readonly<Record<string, unknown>>,

@@ -90,6 +90,7 @@ export class UpstreamConnection {
     return place === undefined ? this.#turn(exchange) : place.then(() => this.#turn(exchange))
   }
 
+  /** A call that gets no turn gives its slot back. */
   #turn(exchange: Exchange): Promise<void> | undefined {
     return this.#turns.enter(exchange)?.catch(error => {
       this.#places.leave(sharerOf(exchange.caller))
@@ -104,6 +105,7 @@ export class UpstreamConnection {
         upstreamCall.stop('Other callers waited for this server while the question was not answered; call again')
   }
 
+  /** The call was sent under this id; one that is sent again has another. */
   add(id: Id, upstreamCall: UpstreamCall): void {
     if (upstreamCall.id !== undefined) this.#upstreamCalls.delete(upstreamCall.id)
     upstreamCall.id = id
@@ -149,6 +151,7 @@ export class UpstreamConnection {
     return this.#levelling
   }
 
+  /** Finds the call for which the upstream asks, and asks its caller. */
   async #ask(method: Method, params: Params, { signal, within, task }: AskedFrom): Promise<unknown> {
     const found = (task === undefined ? undefined : this.#ofTask(task)) ?? this.#upstreamCall(within)
     const upstreamCall = found === 'several' ? await this.#certain(signal) : found
@@ -171,6 +174,7 @@ export class UpstreamConnection {
     return undefined
   }
 
+  /** The call of that stream, or the only caller's where there is no stream. */
   #upstreamCall(within: Id | undefined): UpstreamCall | 'none' | 'several' {
     if (within !== undefined) return this.#upstreamCalls.get(within) ?? 'none'
     let found: UpstreamCall | undefined

@@ -40,6 +40,7 @@ export interface Frame {
   readonly names?: 'prefixed' | 'short'
 }
 
+/** The members of `listen`. */
 const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'texts'>> = {
   host: 'text',
   port: 'port',
@@ -137,6 +138,7 @@ function numbersIn<N extends 'limits' | 'shares'>(
   return at.members === undefined ? {} : ({ [of]: said } as { readonly [K in N]?: Record<string, number> })
 }
 
+/** A number alone is the port. */
 function listenIn(at: Placed | undefined, tell: TellFault): ListenPlace {
   if (at === undefined) return {}
   if (typeof at.value === 'number') return { port: at.value }
@@ -171,6 +173,7 @@ function fits(kind: keyof typeof remedies, value: unknown): boolean {
 // Whether a gateway can listen as it is told to. One answer for `gateway.listen()`, for `vivarium gateway` and for its `--check`, so that
 // what is found right before the start is what starts.
 
+/** How a gateway is asked to listen. */
 interface Serving {
   readonly place: ListenPlace
   readonly auth: AuthSettings | undefined

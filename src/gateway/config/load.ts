@@ -45,6 +45,7 @@ export function optionsOf({ file, servers, frame, trust }: GatewayConfig<TrustSe
   return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }
 }
 
+/** An entry of the file as an option. */
 function optionOf(server: FoundServer, main: string): GatewayServer {
   const target: Target = server.target
   return {

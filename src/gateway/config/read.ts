@@ -95,6 +95,7 @@ export async function readGatewayConfig<Trust>(
   return { file, files: [...files], servers, frame: readFrame(said, around.folder, tell), trust, faults, lines }
 }
 
+/** The members at the top of a file; none where it cannot be read. */
 async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, Placed>> {
   if (text.length > mostChars) {
     tell({ line: 1 }, 'config.size', `The file is longer than ${mostChars} characters`, 'Split it, and include the parts')
@@ -212,6 +213,7 @@ function withoutUnused({ root, faults }: ParsedConfig): ParsedConfig {
   return { root: { ...root, members }, faults }
 }
 
+/** Entries that are switched off are reduced to their names. */
 function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
   const one = (name: string, entry: Placed): Placed => {
     const off = entry.members?.get('disabled')
@@ -221,6 +223,7 @@ function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
   return new Map([...entries].map(([name, entry]) => [name, one(name, entry)]))
 }
 
+/** One file or a list of files. */
 function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] {
   const items = at === undefined ? [] : (at.items ?? [at])
   return items.filter(item => {
@@ -235,6 +238,7 @@ function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] 
   })
 }
 
+/** Files with variables of servers: a change of one is a change of the config. */
 function envFilesIn({ root }: ParsedConfig, around: ConfigEnvironment): readonly string[] {
   const entries = [...(root?.members ?? [])].flatMap(([name, at]) => (isServers(name) ? [...(at.members?.values() ?? [])] : []))
   return entries.flatMap(({ members }) => {
@@ -304,6 +308,7 @@ function located(auth: UpstreamAuthOption, { folder, home }: ConfigEnvironment):
   }
 }
 
+/** The files that hold secrets of an entry. */
 function filesIn(auth: UpstreamAuthOption): readonly string[] {
   if (auth === 'sign-in') return []
   const { clientSecretFile, privateKeyFile }: UpstreamAuth = auth

@@ -66,6 +66,7 @@ export class FirstLook {
     }
   }
 
+  /** Lists are always early; a call only where nobody knows its name yet. */
   #isEarly({ route, params }: Exchange): boolean {
     const { knows } = this.#parts
     const said = (name: string): string => String(params[name])

@@ -71,6 +71,7 @@ function storeProbe({ store, clock }: HealthParts): () => Promise<boolean> {
   }
 }
 
+/** How many upstreams are up, and the state of each. */
 function counted(upstreams: readonly UpstreamStatus[]) {
   const up = upstreams.filter(({ status }) => status === 'up').length
   const shown = upstreams.map(({ name, status, why, revision, tools, resources, prompts, left }) => ({
@@ -103,6 +104,7 @@ export async function readOperatorKey(store: Store): Promise<string | undefined>
   return (await store.get(key))?.value
 }
 
+/** Compared in constant time. */
 async function isOperator(store: Store, shown: string | undefined): Promise<boolean> {
   if (shown === undefined) return false
   const kept = await readOperatorKey(store)

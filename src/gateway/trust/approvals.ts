@@ -36,6 +36,7 @@ export type Approval =
       readonly changes: readonly string[]
     }
 
+/** Where the entries of the queue come from. */
 interface ApprovalsParts {
   readonly pins: ToolPins
   readonly launches: Launches

@@ -84,6 +84,7 @@ export function callWrapper(parts: CallWrapperParts): CallWrapper {
   }
 }
 
+/** Writes that the call begins, before it is made. */
 function begun({ notes, clients }: CallWrapperParts, { upstream, tool }: KnownTool, exchange: Exchange): Promise<void> {
   return notes.begun({ client: clients.nameOf(exchange.caller), upstream, tool, exchange })
 }
@@ -163,6 +164,7 @@ interface CalledTool {
   readonly tool: string
 }
 
+/** Codes for the numbers of JSON-RPC and of servers. */
 const byNumber: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
   [-32700, 'INVALID_INPUT'],
   [-32600, 'INVALID_INPUT'],
@@ -202,6 +204,7 @@ function explained({ upstream, tool }: CalledTool, result: CallToolResult): Call
 // A line for each call that no server got to see: refused, by whomever, or answered by what came of it before; and for each read that a
 // rule refuses. What is refused over and over is counted after a while.
 
+/** What writing down refusals needs. */
 interface RefusalsParts {
   readonly clients: Clients
   readonly notes: Notes
@@ -271,6 +274,7 @@ function failedRead(parts: RefusalsParts, exchange: Exchange, error: unknown): v
   writeRefusal(parts, exchange, { client, upstream, tool: clip(tool, 200), outcome: 'refused', code: error.code, rule, method })
 }
 
+/** Many refusals of one kind become one line. */
 function writeRefusal({ refused }: RefusalsParts, exchange: Exchange, slim: GatewayNote): void {
   const { caller, route } = exchange
   const subject = subjectOf(caller)

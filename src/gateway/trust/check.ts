@@ -44,6 +44,7 @@ export function checkTrust(settings: unknown): void {
   if (first !== undefined) throw new TypeError(`${placeText(first.path)}${first.message}. ${first.fix}`)
 }
 
+/** As a path: `rules[0].when.client: `. */
 function placeText(path: TrustFault['path']): string {
   return path.length === 0
     ? ''
@@ -53,6 +54,7 @@ function placeText(path: TrustFault['path']): string {
         .replaceAll('.[', '[')}: `
 }
 
+/** Either tokens of its own, or an authorization server. */
 function checkAuth(auth: unknown, tell: Tell): void {
   if (!isRecord(auth)) return tell(['auth'], 'auth must be an object', 'Give { issuer, resource } or { tokens }')
   if (auth['tokens'] !== undefined) {
@@ -119,6 +121,7 @@ function checkBudget(budget: unknown, path: readonly (string | number)[], tell: 
   attempt(() => toMilliseconds(per as never, 'per'), [...path, 'per'], 'Give a time such as 1h', tell)
 }
 
+/** Each rule is read as the gateway reads it. */
 function checkRules(rules: unknown, tell: Tell): void {
   if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Give each as { name, when, do }')
   const names = new Set<unknown>()
@@ -219,6 +222,7 @@ function known(value: object, allowed: readonly string[], path: readonly (string
     if (!allowed.includes(name)) tell([...path, name], `"${clip(name)}" is not known here`, `There is ${allowed.join(', ')}`)
 }
 
+/** Tells what the check throws. */
 function attempt(check: () => void, path: readonly (string | number)[], fix: string, tell: Tell): void {
   try {
     check()

@@ -45,6 +45,7 @@ export class Clients {
     this.countsCalls = this.all().some(({ budgets }) => budgets.some(({ calls }) => calls !== undefined))
   }
 
+  /** The clients of the settings. */
   all(): readonly KnownClient[] {
     return [...this.#known.values()]
   }
@@ -70,10 +71,12 @@ export class Clients {
     return name
   }
 
+  /** The client that a caller is; undefined: no clients are named. */
   of(caller: Pick<Caller, 'principal' | 'carrier'>): KnownClient | undefined {
     return this.get(this.nameOf(caller))
   }
 
+  /** By the patterns of each client; without patterns by the name of its token. */
   #find({ id, subject = id, client, issuer }: Principal): string {
     for (const [name, { settings }] of this.#known) {
       const [subjects, clients] = [patternsOf(settings.principals), patternsOf(settings.oauthClients)]
@@ -100,6 +103,7 @@ const nobody: KnownClient = {
   seesAll: () => false,
 }
 
+/** Reads the lists of a client once. */
 function read(name: string, settings: GatewayClientSettings): KnownClient {
   const { tools, resources, prompts } = settings
   const upstreams = patternsOf(settings.upstreams)

@@ -67,6 +67,7 @@ export function upstreamNews(
   return setting === undefined || setting === false ? silent : new UpstreamEvents(setting, server, parts)
 }
 
+/** Publishes one event at a time for each subject, at a bounded rate per upstream. */
 class UpstreamEvents implements UpstreamNews {
   readonly standing: UpstreamNews['standing']
   readonly #server: () => Server | undefined
@@ -139,6 +140,7 @@ class UpstreamEvents implements UpstreamNews {
     })
   }
 
+  /** Waits until the rate of its upstream allows it. */
   async #tell(name: string, told: Told): Promise<void> {
     const { signal } = this.#end
     for (let waitMs = this.#pace.take(told.upstream); waitMs > 0; waitMs = this.#pace.take(told.upstream)) {
@@ -148,6 +150,7 @@ class UpstreamEvents implements UpstreamNews {
     await this.#handles.get(name)?.emit(told).catch(this.#failed)
   }
 
+  /** Registers an event at the server face, where its name is one that clients can use. */
   #of(name: string, description: string): void {
     const server = this.#server()
     if (server === undefined || this.#handles.has(name) || !/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) return
@@ -174,6 +177,7 @@ const keptMs = 7 * 86_400_000
 /** Different things that are kept of one server's words while another gateway tells them. */
 const mostKept = 100
 
+/** One subject, and whether this process owns it. */
 interface Claim {
   readonly key: Promise<string>
   /** The version of our own entry; undefined: another one's, or not known yet. */
@@ -237,6 +241,7 @@ export class NotificationOwner {
     this.#runners?.close()
   }
 
+  /** Gives the claim back, so that another process takes it at once. */
   #give({ key }: Claim, held: number): void {
     this.#runners?.release()
     const given = key
@@ -255,6 +260,7 @@ export class NotificationOwner {
     }
   }
 
+  /** One look at a time; again after a moment while some claims are another's. */
   #look(): void {
     this.#looking ??= this.#claim()
       .catch(this.#parts.failed)
@@ -272,6 +278,7 @@ export class NotificationOwner {
       })
   }
 
+  /** Compares all claims with what lies on the store. */
   async #claim(): Promise<void> {
     const { store } = this.#parts
     if (store === undefined) return
@@ -296,6 +303,7 @@ export class NotificationOwner {
     this.#runners?.release()
   }
 
+  /** Takes a claim that nobody holds, or whose holder is dead. */
   async #take(name: string, claim: Claim, entry: Entry | undefined, alive: Map<string, boolean>): Promise<void> {
     const { store, clock } = this.#parts
     const runners = this.#runners
@@ -323,6 +331,7 @@ export class NotificationOwner {
     return known
   }
 
+  /** From now on this process tells; what it heard since the last owner can have told is told now. */
   #begun(claim: Claim, version: number, since: number): void {
     claim.held = version
     claim.fresh = false

@@ -53,6 +53,7 @@ function judged({ clients }: GateParts, exchange: Exchange): PolicyCallFacts {
   return exchange.get(carried)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
 }
 
+/** Waits until the counts that are shared with other processes are known. */
 async function counted(
   parts: GateParts,
   policy: ToolPolicy,
@@ -66,6 +67,7 @@ async function counted(
   return decide(parts, policy, exchange, next)
 }
 
+/** Throws where the call is refused; counts it where it is let in. */
 function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: Next): Awaitable<unknown> {
   const call = judged(parts, exchange)
   const verdict = policy.judge(call)
@@ -174,6 +176,7 @@ export function readingLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
+/** What rules say of a read; undefined where none is about it. */
 function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined {
   const [kind, name] = aimOf(exchange) ?? []
   if (kind === undefined || name === undefined || kind === 'tool') return undefined

@@ -54,6 +54,7 @@ export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params):
 
 const channels = { client: undefined, operator: 'queue', either: 'either' } as const
 
+/** Asks for confirmation of calls whose verdict is `ask`, by the channel that their rule names. */
 function confirmOf(
   policy: ToolPolicy,
   { approvals = {} }: TrustSettings,
@@ -97,6 +98,7 @@ function shownCall(args: Params): string | undefined {
   return `Shall it be called with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
 }
 
+/** A function where the time depends on the call. */
 function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => PolicyCallFacts): AddedOptions['dedupe'] {
   if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
   return (args: Params, caller: ConfirmCaller): Duration | undefined => policy.say('dedupe', judged(args, caller))

@@ -301,6 +301,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   }
 }
 
+/** Budgets of clients, as quotas of the server. */
 function serverOptionsOf(clients: Clients): Trust['serverOptions'] {
   const none: readonly SharedQuota[] = []
   const quotasFor = (caller: Caller): readonly SharedQuota[] => {

@@ -83,6 +83,7 @@ const lists: ReadonlyMap<string, readonly [member: string, named: string]> = new
 /** Pages of one list that are kept, for different kinds of callers. */
 const mostPages = 64
 
+/** Filters lists. Filtered pages are kept for each kind of caller. */
 function listLayer(parts: VisibilityLayersParts): Layer {
   const { clients, views } = parts
   const pages = new WeakMap<object, Map<object, ListPage>>()
@@ -113,6 +114,7 @@ function written({ route: { resultDown } }: Exchange, page: Readonly<Record<stri
   return new ListPage(page, () => JSON.stringify(resultDown === undefined ? page : resultDown(page)))
 }
 
+/** The page without what its caller does not see. */
 function seen(
   parts: VisibilityLayersParts,
   { route, caller }: Exchange,
@@ -156,6 +158,7 @@ function ruledAs(kind: Read): 'prompt' | 'resource' {
   return kind === 'prompt' ? kind : 'resource'
 }
 
+/** Refuses what the client is not given as if it did not exist. */
 function hiddenLayer(parts: VisibilityLayersParts): Layer {
   return {
     stage: 'enter',
@@ -171,6 +174,7 @@ function hiddenLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
+/** Takes from a subscription what its caller does not see. */
 function listenLayer(parts: VisibilityLayersParts): Layer {
   return {
     stage: 'enter',
@@ -217,6 +221,7 @@ const open: ReadonlySet<string> = new Set([
   'resources/templates/list',
 ])
 
+/** Refuses callers that are none of the named clients. */
 function strangerLayer(clients: Clients): Layer {
   return {
     stage: 'enter',

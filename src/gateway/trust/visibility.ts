@@ -129,6 +129,7 @@ export class Views {
     this.#views.clear()
   }
 
+  /** The view of a caller, computed when it is first needed. */
   of(caller: Caller): View {
     const kind = this.#kindOf(caller)
     const known = this.#views.get(kind)

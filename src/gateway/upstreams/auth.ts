@@ -99,6 +99,7 @@ export function authFaults(value: unknown, address: string | undefined): readonl
   return shape.length > 0 ? shape : meaningFaults(value)
 }
 
+/** A member that is unknown, or of the wrong type. */
 function memberFault(member: string, value: unknown): readonly AuthFault[] {
   const kind = Object.hasOwn(kinds, member) ? kinds[member as keyof UpstreamAuth] : undefined
   if (kind === undefined)
@@ -118,6 +119,7 @@ function memberFault(member: string, value: unknown): readonly AuthFault[] {
   return fits ? [] : [{ member, message: `auth.${member} is not what it must be`, fix: remedies[kind] }]
 }
 
+/** Members that contradict each other, or that are missing. */
 function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
   const given = keys.filter(name => auth[name] !== undefined)
   const { signIn = false, clientId, algorithm, clientMetadataUrl, tokenEndpoint } = auth
@@ -222,6 +224,7 @@ export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, brow
   return oauth({ ...(await commonOf(auth)), ...picked(auth, 'clientId', 'clientMetadataUrl'), storage, browser })
 }
 
+/** What both ways have in common. */
 async function commonOf(auth: UpstreamAuth) {
   const clientSecret = auth.clientSecret ?? (await contentOf(auth.clientSecretFile))
   const common = picked(auth, 'scopes', 'issuer', 'tokenEndpoint', 'allow', 'dpop')
@@ -298,6 +301,7 @@ class UpstreamCredentials implements Credentials {
     return this.#inner?.headers(method, url)
   }
 
+  /** Gets credentials when the server first asks for them. */
   async refused(refusal: CredentialRefusal): Promise<void> {
     try {
       this.#loading ??= this.#load()

@@ -57,6 +57,7 @@ export function upstreamEntry(name: string, option: GatewayServer, parts: Creden
   return { ...entry, connect: { ...entry.connect, auth: credentialsFor(name, own, parts) } }
 }
 
+/** Throws the first mistake in `auth`. */
 function checked(name: string, auth: UpstreamAuthOption, target: Opening): UpstreamAuthOption {
   const [first] = authFaults(auth, addressOf(target))
   if (first === undefined) return auth
@@ -166,6 +167,7 @@ export class Gate {
     this.#most = most
   }
 
+  /** Settles when there is room. Entering twice counts once. */
   async enter(name: string): Promise<void> {
     while (this.#inside.size >= this.#most && !this.#inside.has(name))
       await new Promise<void>(enter => this.#waiting.push({ name, enter }))

@@ -37,6 +37,7 @@ export interface Offer {
   readonly unread: readonly Unread[]
 }
 
+/** A list that is not complete, and why. */
 interface Unread {
   readonly list: string
   readonly said: string
@@ -109,6 +110,7 @@ const crossing: ReadonlySet<string> = new Set([
 /** So many are named. */
 const mostNamed = 20
 
+/** Extensions of the server that the gateway does not carry. */
 function directIn(capabilities: Capabilities): readonly string[] {
   const { extensions, experimental } = capabilities
   const ids = [extensions, experimental].flatMap(place => (isRecord(place) ? Object.keys(place) : []))

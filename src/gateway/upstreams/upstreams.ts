@@ -50,6 +50,7 @@ export interface Use {
   readonly waits: (held: boolean, upstreamCall: UpstreamCall) => void
 }
 
+/** One server of the options, ready to be connected to. */
 interface Planned {
   readonly option: GatewayServer
   readonly entry: KnownServer
@@ -103,6 +104,7 @@ function waitsOn(client: Client): Use['waits'] {
   }
 }
 
+/** What the log shows of a server that went down. */
 class ServerDown extends Error {
   override readonly name = 'ServerDown'
   readonly code: string
@@ -314,6 +316,7 @@ export class Upstreams {
     this.#servers.retry(name)
   }
 
+  /** A new connection gets a new set of calls. */
   #options(name: string): ConnectOptions {
     const line = new UpstreamConnection(name, this.#port)
     this.#lines.set(name, line)
@@ -322,6 +325,7 @@ export class Upstreams {
     return { info: { name: 'vivarium-gateway', version }, relay: line.relaying, timeout: callMs, retry: false, clock, ...limits }
   }
 
+  /** A server came up, went down, or has other tools. */
   #changed(server: HostServer): void {
     const { name, client, status } = server
     if (status === 'down' || status === 'refused') this.#passed(name)
