@@ -10,6 +10,7 @@ import type { Method } from './method.ts'
 /** Brings a question that is a request of its own to the client and its answer back, in another way than by that one request. */
 export type Courier = (exchange: Exchange, method: Method, params: Params, options: SendOptions) => Promise<unknown>
 
+/** How a question to the caller is asked, and what counts as an answer. */
 export interface AskOptions extends CallOptions {
   /** What kind of question this is, for its default key: `elicit`, `sample`, … */
   readonly kind: string
@@ -27,6 +28,7 @@ export interface AskOptions extends CallOptions {
   readonly by?: Courier | undefined
 }
 
+/** Asks the questions of one request, in the way that its wire has. */
 export interface Asking {
   /** Questions are out that this exchange must answer with, instead of a result. */
   readonly pending: boolean
@@ -42,6 +44,7 @@ function misfit(method: string, fault: string | undefined): McpError {
   return new McpError('invalid-answer', `The client's answer to ${method} ${said}`)
 }
 
+/** The refusal of what the client did not declare that it can do. */
 export function capabilityMissing(method: string, requires: Capabilities): McpError {
   return new McpError('capability-missing', `The client did not declare what ${method} needs: ${JSON.stringify(requires)}`, {
     data: { requiredCapabilities: requires },

@@ -7,6 +7,7 @@ import type { Engine } from './engine.ts'
 import { likelyPeer, likelyRevision } from './malformed-messages.ts'
 import { type Delivery, receive, refuseUnplaced } from './receive.ts'
 
+/** Receives each message of an array by itself and answers with one array. */
 export function receiveBatch(engine: Engine, delivery: Delivery, messages: readonly unknown[]): void {
   const { reply } = delivery
   const revision = batchRevision(engine, delivery)

@@ -17,6 +17,7 @@ export interface Behalf {
   onStop(fn: (() => void) | undefined): void
 }
 
+/** How one request of ours is made and awaited. */
 export interface CallOptions {
   readonly signal?: AbortSignal
   /** What the call is made for, one call at a time: it is given up with that. Cheaper than a signal for each call. */
@@ -42,11 +43,13 @@ export interface CallOptions {
   readonly onLate?: (result: unknown) => void
 }
 
+/** The same, with the lane that it goes out on. */
 export interface SendOptions extends CallOptions {
   /** The lane to ask on; default: the conversation's connection or push lane. */
   readonly lane?: Lane
 }
 
+/** How far a request is, as its receiver tells it. */
 export interface Progress {
   readonly progress: number
   readonly total?: number
@@ -58,6 +61,7 @@ const mostLate = 256
 
 const raise = "this client's limit; raise limits.frameBytes if that is expected"
 
+/** The requests of one conversation that we sent and that are not answered yet. */
 export class Calls {
   readonly #pending = new PendingCalls<PendingCall>()
   #heard: Map<Id, (progress: Progress) => void> | undefined = undefined

@@ -22,6 +22,7 @@ export interface Memory<T> {
   restore?(value: T, saved: unknown, conversation: Conversation): void
 }
 
+/** What is remembered of one remote between its messages. */
 export class Conversation {
   /** The id by which an HTTP client names its session; undefined elsewhere. */
   readonly session: string | undefined
@@ -160,6 +161,7 @@ export class Conversation {
 /** While so few run it does not matter whose they are. */
 const calm = 64
 
+/** Counts the calls that are handled now and refuses those beyond the limits. */
 export class InFlight {
   readonly #limits: Limits
   /** Of stateless calls: whatever else one principal sends at once is not held against another one. */
@@ -245,6 +247,7 @@ function busy(message: string): McpError {
 
 // The lane of a duplex connection: one for its whole life, both for answers and for what is said unasked.
 
+/** The way back on a connection that carries both directions. */
 export class DuplexLane implements Lane {
   readonly #connection: Connection
   readonly #failed: (error: unknown) => void

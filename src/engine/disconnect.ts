@@ -8,6 +8,7 @@ import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { type Exchange, onCallerGone } from './exchange.ts'
 
+/** Ends the calls, sessions and connections of all principals that match. */
 export function disconnect(engine: Engine, matches: (principal: Principal) => boolean): void {
   const meant = ({ caller }: Pick<Exchange | Conversation, 'caller'>): boolean =>
     caller.principal !== undefined && matches(caller.principal)

@@ -28,6 +28,7 @@ import { leave, memorySessions, openListening, SessionLookup, type Sessions, ses
 import { lastWords, type SharedParts, Sharing } from './sharing.ts'
 import { completed, type Layer } from './stages.ts'
 
+/** What an engine is made of. */
 export interface EngineOptions {
   readonly role: PeerRole
   readonly info: Implementation
@@ -59,6 +60,7 @@ export interface EngineOptions {
 
 const final = { final: true } as const
 
+/** One role of the protocol, over any number of carriers and conversations. */
 export class Engine extends Hooks implements Door {
   readonly role: PeerRole
   readonly info: Implementation

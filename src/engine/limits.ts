@@ -1,6 +1,7 @@
 /** Limits of a conversation and of the whole engine, beside those of a frame. */
 import { clientFrameLimits, type FrameLimits, frameLimits } from '../jsonrpc/limits.ts'
 
+/** The limits of an engine; each has a default. */
 export interface Limits extends FrameLimits {
   /** Calls in flight per conversation, and per principal where calls belong to none; more are refused, running ones never dropped. */
   readonly callsPerConversation: number
@@ -40,5 +41,6 @@ const shared = {
   subscriptions: 1_000,
 }
 
+/** The defaults of a server. */
 export const serverLimits: Limits = { ...frameLimits, ...shared }
 export const clientLimits: Limits = { ...clientFrameLimits, ...shared }

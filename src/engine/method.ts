@@ -2,8 +2,10 @@
 import type { Shape } from '../jsonrpc/shape.ts'
 import { type Capabilities, type Revision, type RevisionId, revisions, type Steps } from '../revisions/index.ts'
 
+/** The two ends of the protocol. */
 export type PeerRole = 'server' | 'client'
 
+/** The descriptor of one method: `P` are its canonical params, `R` is its canonical result. */
 export interface Method<P = unknown, R = unknown> {
   /** The name in the canonical model. */
   readonly name: string
@@ -47,10 +49,12 @@ export function request<R>() {
   return <P>(parts: Omit<Method<P, R>, 'kind' | 'result'>): Method<P, R> => ({ ...parts, kind: 'request' })
 }
 
+/** Declares a notification. */
 export function notification<P>(parts: Omit<Method<P, undefined>, 'kind' | 'result'>): Method<P, undefined> {
   return { ...parts, kind: 'notification' }
 }
 
+/** The name of a method on a wire. */
 export function wireName(method: Method, revision: Revision): string {
   return method.names?.[revision.id] ?? method.name
 }

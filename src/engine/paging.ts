@@ -9,6 +9,7 @@ import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Exchange } from './exchange.ts'
 import { Encoded } from './outcome.ts'
 
+/** How long, and for whom, clients may keep a result. */
 export interface CacheHint {
   readonly ttlMs: number
   readonly cacheScope: 'public' | 'private'
@@ -25,6 +26,7 @@ export class ListPage extends Encoded {
   }
 }
 
+/** Makes pages of lists. */
 export interface Paging {
   /** One page of a catalog as the result of a list method: `{ [member]: [...], nextCursor? }`. */
   list<Entry>(exchange: Exchange, catalog: Catalog<Entry>, member: string, show: (entry: Entry) => object): Awaitable<ListPage>
@@ -46,6 +48,7 @@ interface PagingOptions {
 
 const kind = 'cursor'
 
+/** Pages with cursors that this server alone can make and read. */
 export function createPaging(options: PagingOptions): Paging {
   const { seal, pageSize } = options
   const encode = (exchange: Exchange, member: string, items: readonly object[], next: string | undefined): ListPage => {

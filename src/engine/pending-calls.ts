@@ -22,6 +22,7 @@ interface Identified {
 /** A power of two. */
 const slotCount = 64
 
+/** A table of pending calls by the ids of their requests. */
 export class PendingCalls<W extends Identified> {
   readonly #slots: (W | undefined)[] = new Array(slotCount).fill(undefined)
   #lasting: Map<Id, W> | undefined = undefined
@@ -62,6 +63,7 @@ function slotOf(id: Id): number {
 /** How long a call whose answer could not be read waits for one that can: peers that print noise send the right one as well. */
 const secondAnswerMs = 1_000
 
+/** A request of ours that waits for its response. */
 export class PendingCall {
   readonly id: Id
   readonly onProgress: ((progress: Progress) => void) | undefined

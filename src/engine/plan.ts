@@ -26,6 +26,7 @@ export interface Side {
 
 type ErrorNumbers = Readonly<Record<string, Readonly<Record<string, number>> & { readonly default: number }>>
 
+/** How one method is handled on one wire. */
 export interface Route {
   readonly method: Method
   readonly name: string
@@ -45,6 +46,7 @@ export interface GatedHandler extends Handler {
   readonly offered?: () => boolean
 }
 
+/** The routes of one role, by wire and name. */
 export class Plan {
   readonly #role: PeerRole
   readonly #sides: readonly Side[]

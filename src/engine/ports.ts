@@ -45,6 +45,7 @@ type UnlistedReader = (variables: never, context: never) => Awaitable<unknown>
 
 type Shows = (caller: Caller, kind: 'tool' | 'resource' | 'event', name: string, payload?: unknown) => boolean
 
+/** What an engine tells those above it, and what it asks them. */
 export class Hooks {
   /** What features let others use. Whoever makes the engine of a list of features has made them before. */
   ports = new Ports()

@@ -32,6 +32,7 @@ export interface Delivery {
 /** How long nothing more is read from a server of which too many calls are in flight. */
 const busyMs = 20
 
+/** Receives the text of one message, or of one array of them. */
 export function receiveFrame(
   engine: Engine,
   text: string,
@@ -53,6 +54,7 @@ export function receiveFrame(
   receive(engine, { message, caller, reply, conversation, status, within })
 }
 
+/** Receives one message that was parsed. */
 export function receive(engine: Engine, delivery: Delivery): void {
   const { message, caller, reply } = delivery
   if (Array.isArray(message)) return receiveBatch(engine, delivery, message)
@@ -210,6 +212,7 @@ export function refuseUnplaced(
   refuse(engine, reply, id, engine.explainTo(peer, error), peer.revision, caller)
 }
 
+/** Answers with a failure, where the wire has an answer for it. */
 export function refuse(
   engine: Engine,
   reply: Lane,

@@ -17,6 +17,7 @@ import type { Limits } from './limits.ts'
 import { likelyPeer, unknownPeer } from './malformed-messages.ts'
 import { type Delivery, refuseUnplaced } from './receive.ts'
 
+/** The table of sessions. */
 export interface Sessions {
   /** Another owner's is as unknown as one that never was, and not touched by being asked for. */
   get(id: string, owner: string | undefined): Conversation | undefined
@@ -143,6 +144,7 @@ interface SessionLookupOptions {
   readonly onConversation?: (conversation: Conversation) => void
 }
 
+/** Finds the conversation that an HTTP message belongs to. */
 export class SessionLookup {
   readonly #spoken: Spoken
   readonly #sessions: Sessions
@@ -283,6 +285,7 @@ export function openListening(engine: Engine, caller: Caller, lane: Lane): Await
   }
 }
 
+/** Ends the session that a caller names. */
 export function leave(engine: Engine, caller: Caller, reply: Lane): void {
   try {
     const conversation = engine.sessionLookup.sessionOf(caller)

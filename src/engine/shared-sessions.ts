@@ -35,6 +35,7 @@ interface SharedSessionsOptions {
 
 const tries = 20
 
+/** Keeps sessions on the store, so that any process on it can serve them. */
 export async function sharedSessions(options: SharedSessionsOptions): Promise<Shared> {
   const known = new Map<string, Conversation>()
   const mailbox = await createMailbox({

@@ -12,6 +12,7 @@ import { likelyPeer } from './malformed-messages.ts'
 import { failureOf } from './outcome.ts'
 import { refuseUnplaced } from './receive.ts'
 
+/** Sessions that several processes serve. */
 export interface Shared {
   /** Ids of what is asked begin after this. */
   readonly base: number
@@ -44,6 +45,7 @@ export interface SharedParts {
 /** Sessions that are forgotten on the store at once. */
 const atOnce = 32
 
+/** Connects an engine with the sessions that other processes serve too. */
 export class Sharing {
   readonly parts: SharedParts
   readonly #engine: Engine

@@ -24,8 +24,10 @@ const stages = [
   'record',
   'execute',
 ] as const
+/** A place in the order of layers. */
 export type Stage = (typeof stages)[number]
 
+/** Runs what a layer wraps. */
 export type Next = () => Awaitable<unknown>
 
 /** Wraps everything from its stage on: both the way in and the way out. */
@@ -62,6 +64,7 @@ export interface Handler {
   recover?(exchange: Exchange, error: unknown): unknown
 }
 
+/** Runs a request through its layers and its handler. */
 export type StageRunner = (exchange: Exchange) => Awaitable<unknown>
 
 /** Composes once per wire. Where no layer has anything to do, the handler is called directly. */

@@ -5,6 +5,7 @@
  */
 import type { Awaitable, Id } from './message.ts'
 
+/** What moves frames. */
 export type Carrier = 'stdio' | 'memory' | 'websocket' | 'sse' | 'http'
 
 /** An authenticated identity, and what the proof of it said. */
@@ -39,6 +40,7 @@ export interface Caller {
   readonly ephemeral?: boolean
 }
 
+/** What a carrier may use of a frame beside its text. */
 export interface SendHints {
   /** This frame ends the lane: the answer to the request that brought it. */
   readonly final?: boolean
@@ -150,6 +152,7 @@ export interface Sink {
   quiet?(): Promise<void>
 }
 
+/** Why a frame was refused unread. */
 export interface FrameFault {
   readonly kind: 'too-large' | 'not-utf8' | 'not-text'
   readonly message: string

@@ -3,6 +3,7 @@
 /** Kinds that belong to the envelope itself; features add their own (any string). */
 type EnvelopeKind = 'parse' | 'invalid-request' | 'method-not-found' | 'invalid-params' | 'internal'
 
+/** A failure of the protocol, by its kind. */
 export class McpError extends Error {
   override readonly name = 'McpError'
   readonly kind: EnvelopeKind | (string & {})

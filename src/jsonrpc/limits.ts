@@ -1,5 +1,6 @@
 /** The limits of the wire, both directions. Every one has a default; each refusal names the limit it hit. */
 
+/** The limits of one frame. */
 export interface FrameLimits {
   /** Bytes of one request body, stdio line, WebSocket frame or SSE event that a server takes. */
   readonly frameBytes: number
@@ -13,6 +14,7 @@ export interface FrameLimits {
   readonly batch: number
 }
 
+/** The defaults of what a server takes. */
 export const frameLimits: FrameLimits = {
   frameBytes: 4 * 1024 * 1024,
   depth: 128,

@@ -2,8 +2,10 @@
  * The JSON-RPC 2.0 message shapes, and the frames that responses and requests are written as. Nothing here knows a word of MCP.
  */
 
+/** The id of a request. */
 export type Id = string | number
 
+/** A request. */
 export interface Request {
   readonly jsonrpc: '2.0'
   readonly id: Id
@@ -11,21 +13,25 @@ export interface Request {
   readonly params?: Params
 }
 
+/** The member `error` of a response. */
 export interface ErrorBody {
   readonly code: number
   readonly message: string
   readonly data?: unknown
 }
 
+/** Params of a message: always an object here. */
 export type Params = Readonly<Record<string, unknown>>
 
 /** A value, or the promise of one: what may answer at once should not be made to wait a tick. */
 export type Awaitable<T> = T | PromiseLike<T>
 
+/** Whether a value is an object, and no array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether a value has to be awaited. */
 export function isThenable<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
@@ -59,6 +65,7 @@ export function requestFrame(id: Id, method: string, params: string): string {
   return `{"jsonrpc":"2.0","id":${idText(id)},"method":${JSON.stringify(method)},"params":${params}}`
 }
 
+/** The frame of a notification. */
 export function notificationFrame(method: string, params: Params | undefined): string {
   const tail = params === undefined ? '' : `,"params":${JSON.stringify(params)}`
   return `{"jsonrpc":"2.0","method":${JSON.stringify(method)}${tail}}`

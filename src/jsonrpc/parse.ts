@@ -6,6 +6,7 @@ import { McpError } from './error.ts'
 import { clip, type FrameLimits, frameLimits } from './limits.ts'
 import { isRecord } from './message.ts'
 
+/** Parses a frame. Throws an McpError for what is no JSON or beyond the limits. */
 export function parse(text: string, limits: FrameLimits = frameLimits): unknown {
   if (mayExceed(text, limits)) scan(text, limits)
   return readJson(text)

@@ -10,6 +10,7 @@ interface Fault {
   readonly expected: string
 }
 
+/** Describes the values of a type: checks them, and says what they are as JSON Schema. */
 export interface Shape<T> {
   readonly check: (value: unknown) => Fault | undefined
   readonly schema: () => Record<string, unknown>
@@ -18,6 +19,7 @@ export interface Shape<T> {
   readonly type?: T
 }
 
+/** The type that a shape describes. */
 export type Infer<S> = S extends Shape<infer T> ? T : never
 
 type Members = Readonly<Record<string, Shape<unknown>>>
@@ -31,10 +33,13 @@ function leaf<T>(expected: string, test: (value: unknown) => boolean, schema: Re
   return { check: value => (test(value) ? undefined : fault), schema: () => schema, optional: false }
 }
 
+/** Any string. */
 export const string: Shape<string> = leaf('a string', value => typeof value === 'string', { type: 'string' })
 export const number: Shape<number> = leaf('a number', value => typeof value === 'number', { type: 'number' })
+/** An integer that JSON parsers agree about. */
 export const integer: Shape<number> = leaf('an integer', Number.isSafeInteger, { type: 'integer' })
 export const boolean: Shape<boolean> = leaf('true or false', value => typeof value === 'boolean', { type: 'boolean' })
+/** Any value. */
 export const anything: Shape<unknown> = leaf('any value', () => true, {})
 export const record: Shape<Readonly<Record<string, unknown>>> = leaf('an object', isRecord, { type: 'object' })
 /** A request id or progress token. */
@@ -44,10 +49,12 @@ export const token: Shape<string | number> = leaf(
   { type: ['string', 'integer'] },
 )
 
+/** One of a few strings. */
 export function oneOf<const T extends readonly string[]>(...values: T): Shape<T[number]> {
   return leaf(`one of ${values.join(', ')}`, value => values.includes(value as string), { type: 'string', enum: values })
 }
 
+/** The same shape, or nothing. */
 export function optional<T>(shape: Shape<T>): Shape<T | undefined> {
   return { check: value => (value === undefined ? undefined : shape.check(value)), schema: shape.schema, optional: true }
 }
@@ -68,6 +75,7 @@ export function dictionary<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>
   }
 }
 
+/** A list whose items all have one shape. */
 export function array<T>(shape: Shape<T>): Shape<readonly T[]> {
   return {
     optional: false,
@@ -83,6 +91,7 @@ export function array<T>(shape: Shape<T>): Shape<readonly T[]> {
   }
 }
 
+/** An object with these members; others pass. */
 export function object<M extends Members>(members: M): Shape<ObjectOf<M>> {
   const names = Object.keys(members)
   const shapes = Object.values(members)

@@ -3,6 +3,7 @@
 import { requestEnvelope, requestHeaders, serverInfoKey } from './envelope.ts'
 import { type Revision, requestNumbers, requestStatuses } from './revision.ts'
 
+/** Revision 2026-07-28. */
 export const rev20260728: Revision = {
   id: '2026-07-28',
   wire: '2026-07-28',

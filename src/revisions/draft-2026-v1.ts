@@ -3,6 +3,7 @@ import { rev20260728 } from './2026-07-28.ts'
 import { requestEnvelope, requestHeaders } from './envelope.ts'
 import type { Revision } from './revision.ts'
 
+/** The draft of 2026-07-28. */
 export const revDraft2026v1: Revision = {
   ...rev20260728,
   id: 'draft-2026-v1',

@@ -8,9 +8,11 @@ import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Peer, Revision } from './revision.ts'
 
+/** In the `_meta` of every request: the version of the wire. */
 export const versionKey = 'io.modelcontextprotocol/protocolVersion'
 export const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities'
 const infoKey = 'io.modelcontextprotocol/clientInfo'
+/** In the `_meta` of a request: the log messages that its sender wants. */
 export const logLevelKey = 'io.modelcontextprotocol/logLevel'
 
 /** In the `_meta` of every result: who answers. */
@@ -42,6 +44,7 @@ export function openEnvelope(revision: Revision, method: string, params: Params 
   }
 }
 
+/** The refusal of an envelope that lacks a member or has it wrong. */
 export function envelopeFault(key: string, expected: string): McpError {
   return new McpError('invalid-envelope', `params._meta["${key}"] is missing or malformed: it must be ${expected}`)
 }
@@ -53,6 +56,7 @@ function checkMethodHeader(method: string, header: string | undefined): void {
   }
 }
 
+/** The refusal of a header that differs from the body. */
 export function headerFault(message: string): McpError {
   return new McpError('header-mismatch', message)
 }
@@ -68,6 +72,7 @@ export function checkNameHeader(value: unknown, caller: Caller): void {
   }
 }
 
+/** What a request carries in its `_meta`. */
 export function requestEnvelope(
   version: string,
   capabilities: Capabilities,
@@ -79,6 +84,7 @@ export function requestEnvelope(
   return meta
 }
 
+/** What a request repeats in its headers. */
 export function requestHeaders(
   version: string,
   method: string | undefined,
@@ -121,6 +127,7 @@ function isImplementation(value: unknown): value is Implementation {
   return isRecord(value) && typeof value['name'] === 'string' && typeof value['version'] === 'string'
 }
 
+/** The `_meta` of params, where it is an object. */
 export function metaOf(params: Params | undefined): Params | undefined {
   const meta = params?.['_meta']
   return isRecord(meta) ? meta : undefined

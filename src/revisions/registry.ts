@@ -27,6 +27,7 @@ export const revisions: readonly Revision[] = [
 
 const byId = new Map<string, Revision>(revisions.map(revision => [revision.id, revision]))
 
+/** Throws where there is no such revision. */
 export function revisionById(id: RevisionId): Revision {
   const revision = byId.get(id)
   if (revision === undefined) {
@@ -121,6 +122,7 @@ function claimed(meta: Params, header: string | undefined, caller: Caller, spoke
   throw unsupported(claim, spoken)
 }
 
+/** The refusal of a version that is not spoken here. */
 export function unsupported(requested: string, spoken: Spoken): McpError {
   const supported = spoken.requests.map(revision => revision.wire)
   return new McpError(
@@ -175,8 +177,10 @@ function unopened(method: string, header: string | undefined, caller: Caller, sp
 // Small version steps, inherited along the line of revisions: newest model inside, older wires at the edge. A feature writes
 // one step where a wire differs from its base; the rest follows.
 
+/** A value as it travels. */
 export type Wire = Readonly<Record<string, unknown>>
 export type VersionStep = (value: Wire) => Wire
+/** What differs between a wire and its base, by the id of the wire. */
 export type Steps = Readonly<Partial<Record<RevisionId, VersionStep>>>
 
 /** The revision and those it is built on, newest first. */

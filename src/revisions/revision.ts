@@ -2,11 +2,13 @@
 import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
+/** The ids of all revisions. */
 export type RevisionId = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28' | 'draft-2026-v1' | 's3'
 
 /** The version of this package, as its peers are told it beside its name. */
 export const version = '0.1.0'
 
+/** How a program names itself. */
 export interface Implementation {
   readonly name: string
   readonly version: string
@@ -16,6 +18,7 @@ export interface Implementation {
   readonly icons?: readonly Icon[]
 }
 
+/** An image that stands for something. */
 export interface Icon {
   readonly src: string
   readonly mimeType?: string
@@ -23,6 +26,7 @@ export interface Icon {
   readonly theme?: 'light' | 'dark'
 }
 
+/** What one end declares that it can do. */
 export type Capabilities = Readonly<Record<string, unknown>>
 
 /** What is known of the other end while one message is handled: remembered per session, or read from each request. */
@@ -55,6 +59,7 @@ export type CommonKind =
   | 'busy'
   | 'rate-limited'
 
+/** What a wire does over HTTP. */
 export interface HttpPolicy {
   /** Sessions by header, a GET stream and DELETE. */
   readonly session: boolean
@@ -76,6 +81,7 @@ export interface HttpPolicy {
   headers(method: string | undefined, params: Params | undefined, nameParam: string | undefined): Record<string, string>
 }
 
+/** One version of the wire. */
 export interface Revision {
   readonly id: RevisionId
   /** The version string on the wire. */
@@ -198,6 +204,7 @@ export function sessionRevision(parts: SessionRevision): Revision {
   }
 }
 
+/** The error numbers of stateless wires. */
 export const requestNumbers: Record<CommonKind, number> = {
   ...numbers,
   'header-mismatch': -32020,
@@ -207,6 +214,7 @@ export const requestNumbers: Record<CommonKind, number> = {
   'rate-limited': -32603,
 }
 
+/** The HTTP statuses of failures on stateless wires. */
 export const requestStatuses: Partial<Record<CommonKind, number>> = {
   ...statuses,
   'method-not-found': 404,

@@ -1,6 +1,7 @@
 /** A small early dialect that calls itself 2025-06-18 under another key: tools by `tools/invoke`, bare arrays, no asking. */
 import { sessionRevision } from './revision.ts'
 
+/** The dialect. */
 export const revS3 = sessionRevision({
   id: 's3',
   wire: '2025-06-18',

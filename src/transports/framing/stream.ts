@@ -17,6 +17,7 @@ import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
 import { type StreamWrite, Writer } from './writer.ts'
 
+/** What a connection over byte streams can be told. */
 export interface StreamOptions {
   readonly carrier: Carrier
   readonly input: Readable
@@ -38,6 +39,7 @@ export interface StreamOptions {
 
 const defaultLingerMs = 2000
 
+/** A connection over a pair of byte streams, one message a line. */
 export class StreamConnection implements Connection {
   readonly carrier: Carrier
   readonly caller: Caller

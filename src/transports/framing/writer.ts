@@ -23,6 +23,7 @@ interface WriterOptions {
   readonly clock?: Clock | undefined
 }
 
+/** Writes frames to a byte stream. */
 export class Writer {
   readonly #write: StreamWrite
   readonly #output: Writable

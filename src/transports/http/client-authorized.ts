@@ -17,6 +17,7 @@ import {
 /** A last bound, whatever an authorizer hopes for. */
 const mostTries = 8
 
+/** A wire whose requests carry credentials, and get better ones when those are refused. */
 export function authorizedWire(url: URL, wire: HttpWire, authorizer: Credentials): HttpWire {
   return {
     send: (request, reader) => new AuthorizedCall(url, wire, authorizer, request, reader),

@@ -22,6 +22,7 @@ import {
 
 const nothing: Outgoing = {}
 
+/** The client's end of Streamable HTTP, over any wire. */
 export class HttpClientConnection implements Connection, WirePort, StreamablePort {
   readonly carrier = 'http'
   readonly settings: ClientSettings

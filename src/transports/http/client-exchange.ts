@@ -23,6 +23,7 @@ import {
   wrongContent,
 } from './client-wire.ts'
 
+/** One request of a client over HTTP, and its answer. */
 export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
   readonly limits: FrameLimits
   readonly awaited: boolean

@@ -8,6 +8,7 @@ import { unreached } from '../unreached.ts'
 import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, httpUrl, type WireCall, type WireRequest } from './client-wire.ts'
 
+/** The standard `fetch`, or what stands in for it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** `httpClientConnection` without a word of Node. */

@@ -19,6 +19,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
 import { type AnswerReader, type HeaderView, type HttpWire, pace, type WireCall, type WireRequest } from './client-wire.ts'
 
+/** What concerns sockets on Node. */
 export interface NodeWireOptions {
   /** Until the socket is open and secured. Default 10 s. */
   readonly connectTimeoutMs?: number

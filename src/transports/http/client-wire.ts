@@ -44,6 +44,7 @@ export interface WireCall {
   drop(): void
 }
 
+/** Sends HTTP requests of a client to one server. */
 export interface HttpWire {
   /** The reader hears nothing before this has returned. */
   send(request: WireRequest, reader: AnswerReader): WireCall

@@ -8,6 +8,7 @@ import { type NodeWireOptions, nodeWire } from './client-node.ts'
 import { socketWire } from './client-socket.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
+/** What an HTTP connection of a client can be told. */
 export interface HttpClientOptions extends Partial<ClientSettings>, NodeWireOptions {
   /** Makes the requests instead of node:http; what concerns sockets (`connectTimeoutMs`, `tls`, …) is then its matter. */
   readonly fetch?: Fetch

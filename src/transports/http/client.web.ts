@@ -6,6 +6,7 @@ import { type ClientSettings, clientSettings, HttpClientConnection } from './cli
 import { type Fetch, fetchWire } from './client-fetch.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
+/** What an HTTP connection of a client can be told. */
 export interface HttpClientOptions extends Partial<ClientSettings> {
   /** Makes the requests instead of the platform's own. */
   readonly fetch?: Fetch

@@ -98,6 +98,7 @@ export function downloadName(downloads: Downloads | undefined, path: string): st
   return name === '' || name.includes('/') ? undefined : name
 }
 
+/** The query of an address. */
 export function queryOf(url: string): URLSearchParams {
   const at = url.indexOf('?')
   return new URLSearchParams(at === -1 ? '' : url.slice(at + 1))

@@ -18,6 +18,7 @@ export type { HeaderReader } from '../../core/credentials.ts'
 /** Finds out who calls; refuses by an HTTP status (401, 403). Called after the guard and before everything else. */
 export type Identify = (header: HeaderReader, entrance: Entrance) => Awaitable<Principal | Refusal | undefined>
 
+/** What the HTTP faces of a server can be told. */
 export interface HttpOptions extends GuardOptions {
   /** Sizes, waits and counts of the listener that are to differ from the defaults. */
   readonly limits?: Partial<HttpLimits>
@@ -61,6 +62,7 @@ export interface Endpoint {
   readonly answersOnGet: boolean
 }
 
+/** Makes what the faces of one server share. */
 export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpoint {
   const limits = { ...httpLimits, ...options.limits }
   const { authorizer } = options
@@ -87,6 +89,7 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
   }
 }
 
+/** Whether a request is refused by what was found out about its caller. */
 export function isRefusal(found: Principal | Refusal): found is Refusal {
   return 'status' in found
 }
@@ -134,11 +137,13 @@ export function tenantOf(
   return { key: `POST ${account}`, limit: 'answersPerPrincipal', ...proof }
 }
 
+/** The refusal of an Accept header that excludes both forms of answer. */
 export const acceptsNeither: Refusal = {
   status: 406,
   message: 'The Accept header excludes every form of answer. Accept application/json and text/event-stream',
 }
 
+/** The refusal of an HTTP method that is not served. */
 export function wrongMethod(method: string | undefined): Refusal {
   return {
     status: 405,
@@ -197,6 +202,7 @@ function admits(ranges: readonly Range[], type: string, subtype: string): boolea
 // Host and Origin checks: what keeps a web page from reaching a local server under its own name (DNS rebinding) or from the
 // visitor's browser. On by default on every listener, before anything else of a request is looked at.
 
+/** Which hosts and origins a listener answers to. */
 export interface GuardOptions extends GuardNames {
   /** The address listened on; a name or a single address is answered to, a wildcard address is not a name. */
   readonly host?: string
@@ -209,6 +215,7 @@ interface GuardedRequest {
   readonly rawHeaders: readonly string[]
 }
 
+/** Checks Host and Origin. */
 export interface Guard {
   check(host: string | undefined, origin: string | undefined): Refusal | undefined
   /** The same for a node:http request, upgrade requests included. */
@@ -221,6 +228,7 @@ const webOrigin = /^https?:\/\/(.+)$/
 const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const wildcardBinds: readonly string[] = ['0.0.0.0', '::', '']
 
+/** Makes a guard; without options it lets loopback names through. */
 export function createGuard(options: GuardOptions = {}): Guard {
   checkNames(options)
   const hosts = new Set([...loopback, ...(options.hosts ?? []).map(name => name.toLowerCase())])

@@ -28,6 +28,7 @@ export interface Face {
   onGone(fn: () => void): void
 }
 
+/** The way back of one HTTP request: a plain answer, or a stream. */
 export class HttpLane implements Lane {
   readonly #face: Face
   readonly #streams: Streams

@@ -1,6 +1,7 @@
 /** The limits of HTTP carriers. Each has a default; each refusal names the one it hit. */
 import { type FrameLimits, frameLimits } from '../../jsonrpc/limits.ts'
 
+/** The limits of a listener. */
 export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
   /** Connections that a listener holds open at all. */
   readonly connections: number
@@ -44,6 +45,7 @@ export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
 
 const mebibyte = 1024 * 1024
 
+/** Their defaults. */
 export const httpLimits: HttpLimits = {
   frameBytes: frameLimits.frameBytes,
   connections: 10_000,

@@ -25,6 +25,7 @@ export interface ListenerOptions extends ListenOptions {
   readonly onUpgrade?: UpgradeHandler
 }
 
+/** Opens a listener on node:http. */
 export async function listenHttp(door: Door, options: ListenerOptions = {}): Promise<Listening> {
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkListenPaths(path, options)

@@ -9,16 +9,19 @@ interface PageAnswer {
   readonly body: string
 }
 
+/** Who reads a page. */
 export interface PageReader {
   /** Who reads it, where that one has shown a token that may call. */
   readonly principal: Principal | undefined
   header(name: string): string | undefined
 }
 
+/** A page beside the endpoint. */
 export interface OpenPage {
   read(reader: PageReader): Awaitable<PageAnswer>
 }
 
+/** What a listener can be told. */
 export interface ListenOptions extends HttpOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number
@@ -38,6 +41,7 @@ export interface ListenOptions extends HttpOptions {
   readonly onError?: (error: Error) => void
 }
 
+/** A listener that is open. */
 export interface Listening {
   readonly url: string
   readonly port: number

@@ -7,6 +7,7 @@ import type { LoggedEvent } from './stream-log.ts'
 /** How a stream came to its end: with its answer, without one because none is due, or in the midst of it. */
 export type Ending = 'answered' | 'ended' | 'gone'
 
+/** What the store keeps of one stream. */
 export interface StreamRecord {
   /** The process that writes it. */
   readonly runner: string

@@ -1,6 +1,7 @@
 /** The names that a guard lets through, checked when they are given: one of the wrong form would never match, and say nothing. */
 import { clip } from '../../jsonrpc/limits.ts'
 
+/** Names that a server answers to beside the loopback ones. */
 export interface GuardNames {
   /** Host names to answer to besides the loopback names: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. */
   readonly hosts?: readonly string[]

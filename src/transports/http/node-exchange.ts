@@ -56,6 +56,7 @@ function lingerReply(req: IncomingMessage, res: ServerResponse, status: number, 
   res.once('close', close)
 }
 
+/** One request on node:http, and its answer. */
 export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly carrier = 'http'
   principal: Principal | undefined = undefined

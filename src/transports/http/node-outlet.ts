@@ -12,6 +12,7 @@ import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
 /** Characters held back before the headers go out. */
 const mostHeld = 64 * 1024
 
+/** Writes an event stream to a node:http response. */
 export class NodeOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
   readonly tenant: Tenant | undefined
@@ -103,6 +104,7 @@ function commit(outlet: NodeOutlet): void {
 
 const chunkBytes = 65_536
 
+/** Sends a content as the body of a node:http response. */
 export async function sendDownload(res: ServerResponse, download: Download, stallMs: number): Promise<void> {
   const { status, headers, body, over } = download
   try {

@@ -2,6 +2,7 @@
 import type { Caller, Door } from '../../jsonrpc/connection.ts'
 import { failureFrame } from '../../jsonrpc/message.ts'
 
+/** An answer by HTTP status, given before a message is read. */
 export interface Refusal {
   readonly status: number
   readonly message: string
@@ -30,6 +31,7 @@ export function explainedTo(door: Pick<Door, 'refusalData'>, caller: Caller, ref
   return data === undefined ? refusal : { ...refusal, data }
 }
 
+/** The refusal of a body beyond the limit. */
 export function tooLarge(limit: number): Refusal {
   return {
     status: 413,
@@ -37,10 +39,12 @@ export function tooLarge(limit: number): Refusal {
   }
 }
 
+/** The refusal of a body that is not UTF-8. */
 export const notUtf8: Refusal = {
   status: 400,
   code: parseError,
   message: 'The body is not UTF-8. Send one JSON-RPC message as UTF-8 JSON text',
 }
 
+/** The answer where something failed on our side. */
 export const failed: Refusal = { status: 500, code: internalError, message: 'The server failed while answering' }

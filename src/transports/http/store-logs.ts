@@ -38,6 +38,7 @@ const graceMs = 1_000
 /** How soon it is tried again to hear who follows. */
 const againMs = 1_000
 
+/** Keeps the events of streams on the store. */
 export function storeLogs(options: StoreLogsOptions): SharedLogs {
   return new StoreLogs(options)
 }

@@ -82,6 +82,7 @@ interface Account {
   bytes: number
 }
 
+/** Keeps the events of streams in the memory of this process. */
 export function memoryStreamLogs(options: MemoryLogOptions = {}): StreamLogs {
   return new MemoryStreamLogs(options)
 }

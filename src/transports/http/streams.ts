@@ -31,6 +31,7 @@ const dueAfter = 9
 /** or in one of the next: thousands of writes in one sweep would hold up everyone else. */
 const spreadOver = 5
 
+/** All open streams of a server, and how many each caller may have. */
 export class Streams {
   readonly limits: HttpLimits
   readonly logs: StreamLogs

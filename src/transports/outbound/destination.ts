@@ -21,6 +21,7 @@ function isBadPort(port: number): boolean {
   return bad.has(port)
 }
 
+/** An address that something is to be sent to. */
 export interface Destination {
   readonly url: URL
   readonly secure: boolean
@@ -65,6 +66,7 @@ export function shown(url: URL): string {
   return clip(`${url.protocol}//${url.host}${url.pathname}`)
 }
 
+/** The refusal of an address. */
 export function refused(url: URL, why: string): OutboundError {
   return new OutboundError('refused', `The address ${shown(url)} is refused: ${why}`)
 }

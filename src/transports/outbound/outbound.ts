@@ -20,6 +20,7 @@ function responseOf({ status, headers, body }: Answer, url: URL, redirected: boo
   return response
 }
 
+/** What outbound requests can be told. */
 export interface OutboundOptions {
   /** Let http and https to this machine itself through (127.0.0.0/8, ::1, localhost), for development. Default false. */
   readonly loopback?: boolean

@@ -11,6 +11,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { giveBack } from '../../stores/blobs.ts'
 import { addressFault, type Destination, isOwnName, type Ranges, refused, shown } from './destination.ts'
 
+/** One request to one address, without redirects. */
 export interface Hop {
   readonly to: Destination
   readonly addresses: readonly string[]
@@ -26,6 +27,7 @@ export interface Hop {
   readonly idleMs: number | undefined
 }
 
+/** Its answer, with the body whole or as a stream. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers

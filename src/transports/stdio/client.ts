@@ -8,11 +8,13 @@ import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
 import { type CommandOptions, type ExitStatus, type RunningCommand, runCommand } from './command.ts'
 
+/** How a server that is started as a process is spoken to. */
 export interface StdioClientOptions extends CommandOptions {
   readonly limits?: Partial<CarrierLimits>
   readonly clock?: Clock
 }
 
+/** A connection to a server that runs as a process of ours. */
 export interface StdioClientConnection extends Connection {
   /** Known once the connection is started. */
   readonly pid: number | undefined

@@ -14,6 +14,7 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { Lines } from '../framing/lines.ts'
 
+/** Which program is started, and how. */
 export interface CommandOptions {
   /** The program. It is looked up on the PATH and never given to a shell. */
   readonly command: string
@@ -35,6 +36,7 @@ export interface ExitStatus {
   readonly signal?: NodeJS.Signals
 }
 
+/** A program that was started. */
 export interface RunningCommand {
   readonly pid: number | undefined
   readonly input: Writable
@@ -58,6 +60,7 @@ const soonMs = 300
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
 
+/** Starts a program. */
 export function runCommand(options: CommandOptions, clock: Clock): RunningCommand {
   const { stderr: destination = 'inherit', closeMs, killMs = 2000 } = options
   const child = launch(options)

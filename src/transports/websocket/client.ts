@@ -11,6 +11,7 @@ import { unreached } from '../unreached.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs, type Ws } from './ws.ts'
 
+/** What a WebSocket of a client can be told. */
 export interface WebSocketClientOptions extends WebSocketSettings {
   /** Sent with the handshake, for example `authorization`. */
   readonly headers?: Readonly<Record<string, string>>

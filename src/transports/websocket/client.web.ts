@@ -7,6 +7,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { unreached } from '../unreached.ts'
 
+/** What a WebSocket of a client can be told. */
 export interface WebSocketClientOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly limits?: Partial<CarrierLimits>

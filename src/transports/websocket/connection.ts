@@ -19,6 +19,7 @@ import { FrameTurns } from '../framing/stream.ts'
 import { Sender } from './sender.ts'
 import type { Socket, SocketEvents } from './ws.ts'
 
+/** Limits and waits of a WebSocket. */
 export interface WebSocketSettings {
   /** How often the other end is asked for a sign of life; if there is none until the next time, it is given up. Default 30 s; 0: never. */
   readonly pingMs?: number
@@ -45,6 +46,7 @@ const perTurn = 16
 /** Codes by which the other end takes leave in good order; 1005 stands for none. */
 const farewells: ReadonlySet<number> = new Set([1000, 1001, 1005])
 
+/** A connection over one WebSocket. */
 export class WebSocketConnection implements Connection, SocketEvents {
   readonly carrier = 'websocket'
   readonly caller: Caller

@@ -20,6 +20,7 @@ interface Admission {
   holds?(): Awaitable<boolean>
 }
 
+/** What concerns WebSockets on a listener. */
 export interface WebSocketServerOptions extends WebSocketSettings {
   /**
    * Looks at a request before it is answered: a refusal (it has a status), or who it is that may come in.

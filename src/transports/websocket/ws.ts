@@ -53,6 +53,7 @@ export interface Ws {
   upgrade(options: { readonly maxPayload: number; readonly protocol: string }): Upgrade
 }
 
+/** Loads the package ws. */
 export async function loadWs(): Promise<Ws> {
   const ws = await import('ws').catch((cause: unknown) => {
     throw new Error('WebSockets need the package ws, which is not installed. Install it: npm i ws', { cause })
