@@ -74,6 +74,7 @@ export interface RowDefiner<X extends Scene, G extends Given> {
 
 /** A table of the base protocol, of an extension, or of anything else whose connections are opened by `enter`. */
 export function table(prefix: string, common: Given): RowDefiner<Scene, Given>
+/** The same with a scene of its own: `enter` opens it, and sees what the row is given. */
 export function table<X extends Scene, G extends Given>(
   prefix: string,
   common: G,

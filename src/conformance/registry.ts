@@ -1,4 +1,4 @@
-/** All scenarios for servers. */
+/** All scenarios for servers, by theme and in the order of reports. */
 import { authScenarios } from './auth/index.ts'
 import { elicitationScenarios, samplingScenarios } from './base/asking.ts'
 import { changeScenarios } from './base/changes.ts'

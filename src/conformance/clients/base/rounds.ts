@@ -1,3 +1,4 @@
+/** Questions inside results (2026-07-28): the client makes the call again, with its answers and the state as it came. */
 import { stateless } from '../../define.ts'
 import { fitsPattern, isAbsent, isString, objectIn, sameJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
