@@ -52,7 +52,7 @@ export const LOADERS: ReadonlySet<string> = new Set(['src/cli/serving/code.ts'])
 export const DRAWERS = /^(utils?|helpers?|types|misc|common-utils|shared)$/
 
 /**
- * The files outside src/revisions/ and messages.ts that may spell the id of a revision: a greeting as an old client sends it, and an
- * example in the docs of an option. Everything else asks a revision for the fact that it wants to know.
+ * The files outside src/revisions/ and messages.ts that may spell the id of a revision: an example in the
+ * docs of an option. Everything else asks a revision for the fact that it wants to know.
  */
-export const SPELLS_REVISIONS: ReadonlySet<string> = new Set(['src/cli/doctor/address.ts', 'src/testing/connect.ts'])
+export const SPELLS_REVISIONS: ReadonlySet<string> = new Set(['src/testing/connect.ts'])

@@ -1,15 +1,15 @@
 /** Arguments of a call as they are typed: `key=value` words that become what the schema of the tool wants. */
-
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { nearest } from '../core/suggestion.ts'
+import { meantText } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { CliError } from './errors.ts'
-import type { Io } from './io.ts'
-import { propertiesOf, requiredOf, resolved, typeText } from './signature.ts'
+import { CliError, type Io } from './io.ts'
+import { brief } from './terminal/text.ts'
 
+/** A JSON Schema, as servers write it. */
 type Schema = Readonly<Record<string, unknown>>
+/** Arguments by name, while they are put together. */
 type Values = Record<string, unknown>
 
 /**
@@ -35,6 +35,7 @@ export function missingArguments(schema: Schema, values: Values): readonly strin
   return [...requiredOf(schema)].filter(name => typeof name === 'string' && !Object.hasOwn(values, name)).map(String)
 }
 
+/** Sets the value at a path; lists that are given twice are joined. */
 function put(values: Values, path: readonly string[], value: unknown, at: Schema): void {
   const [key = '', ...rest] = path
   if (rest.length > 0) {
@@ -76,13 +77,14 @@ function others(schema: Schema): unknown {
   return Object.keys(propertiesOf(schema)).length === 0 || open.some(word => word in schema)
 }
 
+/** The failure for an argument that the schema does not have. */
 function unknown(key: string, schema: Schema, of: string): CliError {
   const names = Object.keys(propertiesOf(schema))
-  const near = nearest(key, names).map(each => clip(each))
   const all = names.length === 0 ? 'It takes none' : `There are ${names.map(each => clip(each)).join(', ')}`
-  return new CliError(1, `${clip(of)} has no ${clip(key)}`, near.length > 0 ? `Did you mean ${near.join(' or ')}?` : all)
+  return new CliError(1, `${clip(of)} has no ${clip(key)}`, meantText(key, names) ?? all)
 }
 
+/** The text as the first of the types that the schema allows and that it fits. */
 function typedValue(key: string, text: string, schema: Schema, root: Schema): unknown {
   const { enum: listed } = resolved(schema, root) ?? {}
   if (Array.isArray(listed) && listed.every(isPlain)) return oneOf(key, text, listed)
@@ -97,8 +99,10 @@ function typedValue(key: string, text: string, schema: Schema, root: Schema): un
   )
 }
 
+/** What an `enum` mostly holds. */
 type Plain = string | number | boolean | null
 
+/** Whether a listed value can be compared by its text. */
 function isPlain(value: unknown): value is Plain {
   return value === null || ['string', 'number', 'boolean'].includes(typeof value)
 }
@@ -108,10 +112,8 @@ function oneOf(key: string, text: string, listed: readonly Plain[]): Plain {
   const found = listed.find(each => String(each) === text)
   if (found !== undefined) return found
   const names = listed.map(each => String(each))
-  const near = nearest(text, names)
-  const which = (near.length > 0 ? near : names.slice(0, 12)).map(each => clip(each))
-  const fix = near.length > 0 ? `Did you mean ${which.join(' or ')}?` : `Write one of ${which.join(', ')}`
-  throw new CliError(1, `${clip(key)} has no value "${clip(text)}"`, fix)
+  const some = names.slice(0, 12).map(each => clip(each))
+  throw new CliError(1, `${clip(key)} has no value "${clip(text)}"`, meantText(text, names) ?? `Write one of ${some.join(', ')}`)
 }
 
 /** A word as it could be typed. */
@@ -130,6 +132,7 @@ function exampleOf(key: string, schema: Schema, root: Schema): string {
 /** Those that are stricter come first: everything is a text. */
 const order = ['null', 'boolean', 'integer', 'number', 'object', 'array', 'string']
 
+/** The types that a schema allows, the strictest first. */
 function typesOf(schema: Schema, root: Schema): readonly string[] {
   const at = resolved(schema, root) ?? {}
   const choices = [at['anyOf'], at['oneOf']].find(Array.isArray)
@@ -143,6 +146,7 @@ function typesOf(schema: Schema, root: Schema): readonly string[] {
   return order.filter(type => said.includes(type))
 }
 
+/** The JSON type of a value. */
 function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value
@@ -220,12 +224,14 @@ export async function givenArguments(
   return read(pairs, known)
 }
 
+/** All of standard input; refused where it is a terminal, which would wait for ever. */
 function fromInput({ input }: Io): Promise<string> {
   if (input.isTTY === true)
     throw new CliError(1, '- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
   return text(input)
 }
 
+/** The text of a file that an `@file` argument names. */
 async function fromFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
@@ -234,8 +240,108 @@ async function fromFile(path: string): Promise<string> {
   }
 }
 
+/** JSON that must be an object. */
 function objectOf(name: string, source: string): Values {
   const value = json(name, source)
   if (isRecord(value)) return { ...value }
   throw new CliError(1, `${clip(name)} is no JSON object`, `Write {"key": "value"}`)
+}
+
+// A JSON Schema as a line that people read: `add(a: number, b?: number = 1) → { sum: number }`.
+
+/** How deep objects are shown before they become `{…}`. */
+const deepest = 2
+/** Members of one object that are shown. */
+const mostMembers = 12
+/** Choices that are shown. */
+const mostValues = 6
+
+/** A tool as a signature: its name, its arguments and its result. */
+export function signature(name: string, input: Schema, output?: Schema): string {
+  const result = output === undefined ? '' : ` → ${typeText(output, output)}`
+  return `${name}(${membersOf(input, input, 0).join(', ')})${result}`
+}
+
+/** The type that a schema describes. */
+export function typeText(schema: unknown, root: Schema, depth = 0): string {
+  if (schema === true) return 'any'
+  if (!isRecord(schema)) return 'any'
+  const at = resolved(schema, root)
+  if (at === undefined) return 'any'
+  if ('const' in at) return literal(at['const'])
+  if (Array.isArray(at['enum'])) return union(at['enum'].map(literal))
+  const choices = [at['anyOf'], at['oneOf']].find(Array.isArray)
+  if (choices !== undefined) return union(choices.map(each => typeText(each, root, depth + 1)))
+  const { type } = at
+  if (Array.isArray(type)) return union(type.map(each => typeText({ ...at, type: each }, root, depth)))
+  if (type === 'array') return listText(at, root, depth)
+  if (type === 'object' || at['properties'] !== undefined) return objectText(at, root, depth)
+  return typeof type === 'string' ? type : 'any'
+}
+
+/** The type of a list. */
+function listText(schema: Schema, root: Schema, depth: number): string {
+  const of = schema['items'] === undefined ? 'any' : typeText(schema['items'], root, depth + 1)
+  return of.includes(' | ') ? `(${of})[]` : `${of}[]`
+}
+
+/** The type of an object, with its members where it is not too deep inside. */
+function objectText(schema: Schema, root: Schema, depth: number): string {
+  const members = depth >= deepest ? undefined : membersOf(schema, root, depth + 1)
+  if (members === undefined) return '{…}'
+  return members.length === 0 ? 'object' : `{ ${members.join(', ')} }`
+}
+
+/** The members of an object, a text each. */
+function membersOf(schema: Schema, root: Schema, depth: number): readonly string[] {
+  const at = resolved(schema, root) ?? {}
+  const required = requiredOf(at)
+  const all = Object.entries(propertiesOf(at)).map(([name, member]) => memberText(name, member, required.has(name), root, depth))
+  return all.length <= mostMembers ? all : [...all.slice(0, mostMembers), `… ${all.length - mostMembers} more`]
+}
+
+/** A member: its name, whether it may be left out, its type and its default. */
+function memberText(name: string, schema: unknown, needed: boolean, root: Schema, depth: number): string {
+  const fallback = isRecord(schema) && 'default' in schema ? ` = ${brief(JSON.stringify(schema['default']) ?? '', 24)}` : ''
+  return `${brief(name, 40)}${needed ? '' : '?'}: ${typeText(schema, root, depth)}${fallback}`
+}
+
+/** References inside the schema itself; those that lead outside or in circles are not followed. */
+function resolved(schema: Schema, root: Schema): Schema | undefined {
+  let at: unknown = schema
+  for (let hops = 0; hops < 8; hops++) {
+    if (!isRecord(at)) return undefined
+    const { $ref } = at
+    if (typeof $ref !== 'string') return at
+    if (!$ref.startsWith('#/')) return undefined
+    at = $ref
+      .slice(2)
+      .split('/')
+      .reduce<unknown>(
+        (found, key) => (isRecord(found) ? found[key.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined),
+        root,
+      )
+  }
+  return undefined
+}
+
+/** The members that a schema lists. */
+export function propertiesOf({ properties }: Schema): Schema {
+  return isRecord(properties) ? properties : {}
+}
+
+/** The names of members that must be there. */
+function requiredOf({ required }: Schema): ReadonlySet<unknown> {
+  return new Set(Array.isArray(required) ? required : [])
+}
+
+/** Several types, each once. */
+function union(texts: readonly string[]): string {
+  const all = [...new Set(texts)]
+  return all.length <= mostValues ? all.join(' | ') : `${all.slice(0, mostValues).join(' | ')} | …`
+}
+
+/** A constant value. */
+function literal(value: unknown): string {
+  return brief(JSON.stringify(value) ?? 'any', 40)
 }

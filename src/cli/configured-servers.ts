@@ -1,15 +1,15 @@
 /** Where the programs on this machine keep their servers, and what is found there. Nothing is read before a name is asked for. */
-
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { folderIn } from '../auth/client/user-storage.ts'
-import { nearest, quoted } from '../core/suggestion.ts'
+import { meantText, quoted } from '../core/suggestion.ts'
 import { type ConfiguredServer, type HostConfig, type ParsedConfig, type Placed, parseConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { CliError } from './errors.ts'
-import { shellWord } from './shell-words.ts'
+import { CliError, textAt } from './io.ts'
+import { given } from './program.ts'
 import type { Resolved } from './target.ts'
+import { shellWord } from './terminal/text.ts'
 import { type FileToUse, fileToUse } from './trust/config-file.ts'
 
 /** One file of one program. */
@@ -23,13 +23,16 @@ interface Source {
   readonly part?: (root: Placed) => Placed | undefined
 }
 
+/** What decides where config files lie; given by tests. */
 export interface ConfigPlaces {
+  /** The folder one works in, whose files anybody may have written. */
   readonly cwd: string
   readonly home: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
 }
 
+/** The places of this process. */
 export function configPlacesOf(env: ConfigPlaces['env']): ConfigPlaces {
   return { cwd: process.cwd(), home: homedir(), env, platform: process.platform }
 }
@@ -44,6 +47,7 @@ export function sourcesOf(places: ConfigPlaces): readonly Source[] {
     .map(({ inFolder, ...source }) => (inFolder === undefined || own(source.file) ? source : { ...source, inFolder }))
 }
 
+/** The files of all programs that are known, some of them twice. */
 function everySource(places: ConfigPlaces): readonly Source[] {
   const { cwd, home, env } = places
   const settings = settingsFolder(places)
@@ -73,7 +77,7 @@ function everySource(places: ConfigPlaces): readonly Source[] {
 /** What a source holds, not used yet; undefined where its file is not there, or says nothing of servers. */
 export async function readSource(source: Source, { env, home }: ConfigPlaces): Promise<FileToUse | undefined> {
   const { file, inFolder } = source
-  const text = textOf(file)
+  const text = textAt(file)
   if (text === undefined) return undefined
   const parsed = partOf(await parseConfig(text, file), source)
   return parsed === undefined ? undefined : fileToUse({ file, text, parsed, env, home, own: inFolder === undefined })
@@ -90,6 +94,7 @@ export async function readNamed(file: string, places: ConfigPlaces): Promise<Fil
   return fileToUse({ file, text, parsed: { ...parsed, root: servers }, env: places.env, home: places.home, own })
 }
 
+/** The part of a file that holds servers; undefined where it holds none. */
 function partOf(parsed: ParsedConfig, { part }: Source): ParsedConfig | undefined {
   const { root, faults } = parsed
   if (root === undefined || faults.length > 0) return parsed
@@ -97,6 +102,7 @@ function partOf(parsed: ParsedConfig, { part }: Source): ParsedConfig | undefine
   return wanted !== undefined && namesServers(wanted) ? { root: wanted, faults } : undefined
 }
 
+/** Whether an object has a list of servers. */
 function namesServers({ members }: Placed): boolean {
   return members?.has('mcpServers') === true || members?.has('servers') === true
 }
@@ -117,12 +123,14 @@ function gooseServers(root: Placed): Placed | undefined {
   ])
 }
 
+/** What goose calls members otherwise. */
 const gooseWords: ReadonlyMap<string, string> = new Map([
   ['cmd', 'command'],
   ['uri', 'url'],
   ['envs', 'env'],
 ])
 
+/** An entry of goose in the words of the others. */
 function gooseEntry(entry: Placed): Placed {
   const members = [...(entry.members ?? [])].flatMap(([name, value]): [string, Placed][] => {
     if (name === 'enabled') return [['disabled', { line: value.line, value: value.value === false }]]
@@ -133,25 +141,21 @@ function gooseEntry(entry: Placed): Placed {
   return objectOf(entry.line, members)
 }
 
+/** An object with its line, made from members that have theirs. */
 function objectOf(line: number, entries: readonly (readonly [string, Placed])[]): Placed {
   return { line, members: new Map(entries), value: Object.fromEntries(entries.map(([name, { value }]) => [name, value])) }
 }
 
+/** Where programs with windows keep settings on this system. */
 function settingsFolder({ home, env, platform }: ConfigPlaces): string {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support')
   if (platform === 'win32') return folderIn(env, 'APPDATA') ?? join(home, 'AppData', 'Roaming')
   return folderIn(env, 'XDG_CONFIG_HOME') ?? join(home, '.config')
 }
 
-function textOf(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
+/** A file that may hold the server, by the program that it belongs to. */
 interface Candidate {
+  /** The program that the file belongs to. */
   readonly source: string
   readonly file: FileToUse
 }
@@ -185,6 +189,7 @@ export async function findNamed(
   return found && resolved(found, own, shellWord(clip(word)), await use(found.file))
 }
 
+/** All files that there are, the nearest first. */
 async function candidates(places: ConfigPlaces): Promise<readonly Candidate[]> {
   const found: Candidate[] = []
   for (const each of sourcesOf(places)) {
@@ -200,6 +205,7 @@ export async function knownNames(places: ConfigPlaces): Promise<readonly string[
   return [...new Set(all.flatMap(({ file: { written } }) => [...written.servers.keys(), ...written.refused.keys()]))]
 }
 
+/** A file that `--config` names. Throws a failure where it cannot be read. */
 async function readFileNamed(file: string, places: ConfigPlaces): Promise<FileToUse> {
   try {
     return await readNamed(file, places)
@@ -208,18 +214,14 @@ async function readFileNamed(file: string, places: ConfigPlaces): Promise<FileTo
   }
 }
 
+/** Throws the failure for a file that has no server of that name. */
 function fail(word: string, file: string, { servers, faults }: HostConfig): never {
   const [fault] = faults
   if (servers.size === 0 && fault !== undefined)
     throw new CliError(1, `${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
-  const near = nearest(word, [...servers.keys()])
-  throw new CliError(
-    1,
-    `${clip(file)} has no server ${quoted(word)}`,
-    near.length > 0
-      ? `Did you mean ${near.map(each => clip(each)).join(' or ')}?`
-      : `It has ${[...servers.keys()].map(each => clip(each)).join(', ')}`,
-  )
+  const names = [...servers.keys()]
+  const fix = meantText(word, names) ?? `It has ${names.map(each => clip(each)).join(', ')}`
+  throw new CliError(1, `${clip(file)} has no server ${quoted(word)}`, fix)
 }
 
 /** The nearest file that knows the name, by what is written there: nothing is filled in for those that are not used. */
@@ -249,6 +251,7 @@ function resolved({ source }: Candidate, name: string, again: string, config: Ho
   throw new CliError(1, `${config.file}: ${why?.message}`, why?.fix)
 }
 
+/** The server of a config as a target. */
 function targetOf(
   { name, target, headers, timeoutMs, startTimeoutMs }: ConfiguredServer,
   source: string,
@@ -260,11 +263,7 @@ function targetOf(
     label: `${clip(name)} (${clip(source)})`,
     again,
     target,
-    options: {
-      ...(headers !== undefined && { headers }),
-      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-      ...(startTimeoutMs !== undefined && { startTimeout: startTimeoutMs }),
-    },
+    options: given({ headers, timeout: timeoutMs, startTimeout: startTimeoutMs }),
     close: async () => {},
   }
 }

@@ -10,28 +10,37 @@ import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { expand } from '../host/config/entry.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type RevisionId, revisions } from '../revisions/index.ts'
-import { CliError } from './errors.ts'
-import { watchForHttp } from './http-detection.ts'
-import type { Io } from './io.ts'
+import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
 import { aside } from './print.ts'
-import type { CommandLike, VerbCall } from './program.ts'
-import { unreachable } from './server-errors.ts'
+import { type CommandLike, given, type VerbCall } from './program.ts'
+import { unreachable, watchForHttp } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
 import { Screen } from './terminal/screen.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
+/** The options of every verb that speaks with a server. */
 export interface ConnectingOptions extends TrustOption {
+  /** Lines `Name: value`, with variables. */
   readonly header?: readonly string[]
+  /** The name of the variable that holds a bearer token. */
   readonly bearerEnv?: string
+  /** Sign in where the server asks for it. */
   readonly auth: boolean
+  /** Variables for the program: names, or `NAME=value`. */
   readonly env?: readonly string[]
+  /** The folder in which the program is started. */
   readonly cwd?: string
+  /** The only file in which a name is looked up. */
   readonly config?: string
+  /** Speak this revision only. */
   readonly revision?: RevisionId
+  /** How long to wait for an answer, in milliseconds. */
   readonly timeout?: number
+  /** Show the server's standard error and its log. */
   readonly verbose?: boolean
+  /** For people, or for programs. */
   readonly format?: 'text' | 'json'
 }
 
@@ -65,9 +74,12 @@ export function milliseconds(text: string): number {
   }
 }
 
+/** A client, and what is known of its target. */
 export interface OpenedTarget {
   readonly client: Client
+  /** As people read it. */
   readonly label: string
+  /** As it would be typed again. */
   readonly again: string
   readonly target: Resolved['target']
   /** What a verb was given beside its target. */
@@ -76,12 +88,14 @@ export interface OpenedTarget {
   readonly missing: ReadonlySet<string>
   /** How long it took to open. */
   readonly openedMs: number
+  /** With which another client to the same target is opened. */
   readonly options: ConnectOptions
   close(): Promise<void>
 }
 
 /** How long a server may take to open, as the help says; one that is fetched first takes longer. */
 const openMs = 60_000
+/** A package manager downloads the package first. */
 const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
@@ -158,6 +172,7 @@ export async function withClient(
   }
 }
 
+/** The last lines of standard error that a failure quotes. */
 const keptLines = 16
 
 /** What a program says on its standard error is quoted when it fails; otherwise it would come between the lines of ours. */
@@ -178,6 +193,7 @@ export function targetFor(
   return { ...target, stderr: heard }
 }
 
+/** The options of a client, by those of the command and of the config. */
 export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: Io): ConnectOptions {
   const { timeout, revision, verbose = false } = options
   const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
@@ -186,9 +202,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
     ...resolved.options,
     signal: io.signal,
     ...(Object.keys(headers).length > 0 && { headers }),
-    ...(auth !== undefined && { auth }),
-    ...(timeout !== undefined && { timeout }),
-    ...(revision !== undefined && { revisions: [revision] }),
+    ...given({ auth, timeout, revisions: revision && [revision] }),
     ...(verbose && {
       logLevel: 'debug',
       onLog: ({ level, data }) => aside(io, foreignText(`${level}: ${JSON.stringify(data)}`)),
@@ -232,6 +246,7 @@ export function authorizationOf(
   return oauth({ storage: userStorage(io.env), browser: io.interactive ? cli() : nobody })
 }
 
+/** Refuses a sign-in that nobody could complete. */
 const unseen = (): Promise<never> =>
   Promise.reject(new AuthorizationError('browser', 'it asks for a sign-in, and there is no terminal to begin one from'))
 

@@ -14,7 +14,9 @@ import { isRecord } from '../jsonrpc/message.ts'
 import type { Extractor, Extractors } from '../policy/scopes/elevate.ts'
 import { messageOf } from '../stores/store.ts'
 
+/** The member `host` of a config, read. */
 interface Settings {
+  /** What goes into the options of the host. */
   readonly host: Pick<HostOptions, 'policy' | 'hooks' | 'budgets' | 'extract' | 'roots' | 'system' | 'remember'>
   /** Folders that servers may know of, as paths. */
   readonly roots: readonly string[]
@@ -24,6 +26,7 @@ interface Settings {
   readonly written: Readonly<Record<string, unknown>>
 }
 
+/** The members that `host` may have. */
 const known = new Set(['policy', 'hooks', 'budgets', 'extract', 'roots', 'system', 'remember', 'try'])
 
 /** `parsed`: the file as it was shown to whoever agreed to it; nobody reads it a second time. Throws a TypeError that names the member. */
@@ -59,6 +62,7 @@ export function readSettings(
   }
 }
 
+/** A path of the config, with variables filled in and from the folder of the file on. */
 type Place = (path: string, member: string) => string
 
 /**
@@ -78,8 +82,10 @@ function extractorsOf(file: string, written: Members, place: Place): Extractors 
   return Object.fromEntries(read)
 }
 
+/** The members of an object. */
 type Members = Readonly<Record<string, unknown>>
 
+/** What a call acts on, where an argument of it is a path. */
 function pathIn(folder: string, name: string, beside: Members): Extractor {
   return args => {
     const given = args[name] ?? '.'
@@ -97,9 +103,12 @@ function canonical(path: string): string | undefined {
   }
 }
 
+/** Members that are lists. */
 const lists = new Set(['budgets', 'roots', 'try'])
+/** Members that are texts; all others are objects. */
 const words = new Set(['system', 'remember'])
 
+/** Throws a TypeError where a member is unknown or of another kind. */
 function check(file: string, name: string, value: unknown): void {
   if (!known.has(name)) throw new TypeError(`${file}: host.${name} is not known; there are ${[...known].join(', ')}`)
   const fits = lists.has(name) ? Array.isArray(value) : words.has(name) ? typeof value === 'string' : isRecord(value)
@@ -107,27 +116,33 @@ function check(file: string, name: string, value: unknown): void {
   if (!fits) throw new TypeError(`${file}: host.${name} must be ${kind}`)
 }
 
+/** The texts of a list. */
 function texts(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter(item => typeof item === 'string') : []
 }
 
+/** What a running host's settings are compared with. */
 interface RunningSettingsOptions {
   /** The section as it was when the host was made. */
   readonly written: Settings['written']
   readonly file: string
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Hears of members that count only from the next start. */
   readonly told: (what: Why) => void
 }
 
+/** Asked about a config that has changed. */
 type OnConfig = NonNullable<HostOptions['onConfig']>
 
 /** What a running host takes. */
 const applied = ['policy', 'budgets', 'roots'] as const satisfies readonly (keyof HostSettings)[]
 
+/** Applies what a changed file says of a host that runs. */
 export class RunningSettings {
   /** Undefined until it is made. */
   host: Host | undefined = undefined
   readonly #options: RunningSettingsOptions
+  /** The section that counts now, as it is written. */
   #now: Settings['written']
 
   constructor(options: RunningSettingsOptions) {
@@ -140,6 +155,7 @@ export class RunningSettings {
     return async (config, text) => (await agreed(config, text)) ?? this.#apply(text)
   }
 
+  /** Gives a reason where nothing of it could be applied. */
   async #apply(text: string): Promise<Why | undefined> {
     const { file, env, told } = this.#options
     if (this.host === undefined) return undefined
@@ -164,6 +180,7 @@ export class RunningSettings {
 /** For a member that is gone. */
 const empty = { policy: {}, budgets: [], roots: [] } as const satisfies HostSettings
 
+/** Tells that a member counts from the next start. */
 function later(name: string): Why {
   return why(
     'RESTART_NEEDED',

@@ -1,10 +1,15 @@
 /** What a verb reads from and writes to. Results go to `output`, everything else to `errors`, so that a pipe gets results only. */
+import { readFileSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
-import { wantsColours } from './terminal/text.ts'
+import { drawn, harmlessJson, say, wantsColours } from './terminal/text.ts'
 
+/** Everything that a verb reads, writes and asks for. */
 export interface Io {
+  /** Read only where a verb asks the user or takes JSON from a pipe. */
   readonly input: Readable & { readonly isTTY?: boolean | undefined }
+  /** Results alone. */
   readonly output: Writable & { readonly isTTY?: boolean | undefined; readonly columns?: number | undefined }
+  /** Questions, progress, and what is told beside results. */
   readonly errors: Writable & { readonly isTTY?: boolean | undefined; readonly columns?: number | undefined }
   readonly env: Readonly<Record<string, string | undefined>>
   /** Somebody can be asked: both ends are a terminal, and no CI. */
@@ -15,8 +20,10 @@ export interface Io {
   readonly signal: AbortSignal
 }
 
+/** The part of a process that is used. */
 type Process = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'once' | 'exit'>
 
+/** The input and output of a process. */
 export function processIo(process: Process): Io {
   const { stdin, stdout, stderr, env } = process
   let signal: AbortSignal | undefined
@@ -45,6 +52,7 @@ export class Interrupted extends Error {
   }
 }
 
+/** Whether it runs in a build, where nobody answers. */
 function isCi({ CI }: Readonly<Record<string, string | undefined>>): boolean {
   return CI !== undefined && CI !== '' && CI !== 'false' && CI !== '0'
 }
@@ -62,9 +70,69 @@ function interrupted(process: Process): AbortSignal {
   return abort.signal
 }
 
+/** Resolves when the signal is aborted. */
 export function untilInterrupted(signal: AbortSignal): Promise<void> {
   return new Promise(done => {
     if (signal.aborted) return done()
     signal.addEventListener('abort', () => done(), { once: true })
   })
+}
+
+// How the command ends: one number for scripts, one sentence and its remedy for people, one line of JSON for programs.
+
+/** 0 is success. 1: the words were wrong, or what was wanted failed. 3: sign in first. 4: nobody there. 5: the tool says no. */
+export type Exit = 1 | 3 | 4 | 5
+
+/** The code of each exit, for programs. */
+const names: Readonly<Record<Exit, string>> = { 1: 'failed', 3: 'auth_needed', 4: 'unreachable', 5: 'tool_error' }
+
+/** A failure that the user can do something about. */
+export class CliError extends Error {
+  override readonly name = 'CliError'
+  /** What the process ends with. */
+  readonly exit: Exit
+  /** The one thing to do about it. */
+  readonly fix: string | undefined
+
+  constructor(exit: Exit, message: string, fix?: string, options?: ErrorOptions) {
+    super(message, options)
+    this.exit = exit
+    this.fix = fix
+  }
+}
+
+/** What failed, as it is told: for programs one line of JSON, for people lines without control characters. */
+export function failureText(error: unknown, json: boolean): string {
+  const { exit, message, fix } = cliFailureOf(error)
+  if (json)
+    return `${harmlessJson(JSON.stringify({ error: { code: names[exit], message, ...(fix !== undefined && { fix }), exit } }))}\n`
+  return drawn(fix === undefined ? say`vivarium: ${message}\n` : say`vivarium: ${message}\n  → ${fix}\n`)
+}
+
+/** What is told of a failure. */
+interface Failure {
+  readonly exit: Exit
+  readonly message: string
+  readonly fix: string | undefined
+}
+
+/** Everything that is thrown, as a failure; what nobody foresaw counts as 1. */
+export function cliFailureOf(error: unknown): Failure {
+  const message = plain(error instanceof Error ? error.message : String(error))
+  if (!(error instanceof CliError)) return { exit: 1, message, fix: undefined }
+  return { exit: error.exit, message, fix: error.fix === undefined ? undefined : plain(error.fix) }
+}
+
+/** One line each, whoever's words stand in it. */
+function plain(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ')
+}
+
+/** The text of a file; undefined where it cannot be read. */
+export function textAt(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
 }

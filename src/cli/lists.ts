@@ -8,7 +8,9 @@ import { revisionById } from '../revisions/index.ts'
 import { Interrupted } from './io.ts'
 import { errorWords } from './server-errors.ts'
 
+/** The kinds of lists that a server can have. */
 export const listKinds = ['tools', 'resources', 'templates', 'prompts', 'events'] as const
+/** The name of a list, as it is typed. */
 export type ListKind = (typeof listKinds)[number]
 
 /** What was found, by kind. A kind that the server does not offer is absent. */
@@ -23,6 +25,7 @@ export interface Lists {
 /** A list that could not be had, or not whole. */
 export interface FailedList {
   readonly kind: ListKind
+  /** Why, in a sentence. */
   readonly message: string
   /** The server declares it, and does not know the method: it has none. */
   readonly unknown: boolean
@@ -35,11 +38,14 @@ export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> 
   return all
 }
 
+/** Lists, and those that could not be had. */
 interface Listed {
   readonly lists: Lists
+  /** Lists that could not be had, or not whole. */
   readonly failed: readonly FailedList[]
 }
 
+/** The method that gives each list. */
 const method: Readonly<Record<ListKind, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',
@@ -57,6 +63,7 @@ const capability: Readonly<Record<ListKind, string>> = {
   events: 'events',
 }
 
+/** Whether the server says that it has the list. */
 function declares({ capabilities, revision }: Client, kind: ListKind): boolean {
   if (kind !== 'events') return capabilities[capability[kind]] !== undefined
   return declared({ capabilities, revision: revisionById(revision) }, eventsExtension) !== undefined
@@ -110,6 +117,7 @@ function isUnknownMethod(error: unknown, { revision }: Client): boolean {
   return error instanceof McpError && error.code === revisionById(revision).errors['method-not-found']
 }
 
+/** The list of a kind. */
 function listOf(client: Client, kind: ListKind): AsyncIterable<unknown> {
   switch (kind) {
     case 'tools':
@@ -125,10 +133,12 @@ function listOf(client: Client, kind: ListKind): AsyncIterable<unknown> {
   }
 }
 
+/** The types of events as an iteration, like the other lists. */
 async function* eventsOf(client: Client): AsyncIterable<EventType> {
   yield* await client.eventTypes()
 }
 
+/** What an iteration gave until it ended or failed. */
 interface Gathered<T> {
   readonly items: readonly T[]
   /** Why there are no more, or none. */

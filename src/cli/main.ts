@@ -1,12 +1,12 @@
 /** The `vivarium` command: runs one command line, and tells what went wrong in one line. */
 import { readFileSync } from 'node:fs'
-import { cliFailureOf, failureJson, failureText } from './errors.ts'
-import { Interrupted, processIo } from './io.ts'
+import { cliFailureOf, failureText, Interrupted, processIo } from './io.ts'
 import { run } from './program.ts'
 
 /** How long what was left open may keep the process alive. */
 const graceMs = 2_000
 
+/** The command line, without the name of the program. */
 const args = process.argv.slice(2)
 const io = processIo(process)
 // Whoever reads a pipe may have read enough.
@@ -17,16 +17,17 @@ void main()
 if (args[0] !== 'serve')
   process.on('unhandledRejection', error => {
     if (error instanceof Interrupted) process.exit(error.exit)
-    io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
+    io.errors.write(failureText(error, wantsJson(args)))
     process.exit(cliFailureOf(error).exit)
   })
 
+/** Runs the command line, prints a failure, and ends the process. */
 async function main(): Promise<void> {
   try {
     process.exitCode = await run(args, io, versionOf())
   } catch (error) {
     if (error instanceof Interrupted) process.exit(error.exit)
-    io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
+    io.errors.write(failureText(error, wantsJson(args)))
     process.exitCode = cliFailureOf(error).exit
   }
   // A parent that listens would keep it alive.

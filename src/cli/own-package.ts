@@ -15,11 +15,21 @@ export function selfCommand(args: readonly string[]): Command & { readonly args:
   return { command: process.execPath, args: [main, ...args] }
 }
 
+/** A folder and all above it, the nearest first. */
+export function foldersFrom(folder: string): readonly string[] {
+  return dirname(folder) === folder ? [folder] : [folder, ...foldersFrom(dirname(folder))]
+}
+
+/** The package.json of a folder, unchecked. */
+export function packageIn(folder: string): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return isRecord(value) ? value : {}
+}
+
 /** The folder of this package. */
 export function packageRoot(): string {
-  let at = dirname(selfCommand([]).args[0] ?? '')
-  while (!existsSync(join(at, 'package.json')) && dirname(at) !== at) at = dirname(at)
-  return at
+  const main = dirname(selfCommand([]).args[0] ?? '')
+  return foldersFrom(main).find(at => existsSync(join(at, 'package.json'))) ?? main
 }
 
 /**
@@ -29,15 +39,16 @@ export function packageRoot(): string {
 export function installedFrom(root: string): string | undefined {
   if (basename(dirname(root)) !== 'node_modules') return `file:${root}`
   const home = dirname(dirname(root))
-  const spec = dependencyIn(join(home, 'package.json'), basename(root))
+  const spec = dependencyIn(home, basename(root))
   if (spec === undefined || !/^[a-z+]+:/.test(spec)) return undefined
   return spec.startsWith('file:') ? `file:${resolve(home, spec.slice('file:'.length))}` : spec
 }
 
-function dependencyIn(file: string, name: string): string | undefined {
-  if (!existsSync(file)) return undefined
-  const said: unknown = JSON.parse(readFileSync(file, 'utf8'))
-  const lists = isRecord(said) ? [said['dependencies'], said['devDependencies']] : []
+/** How a package.json asks for a package. */
+function dependencyIn(folder: string, name: string): string | undefined {
+  if (!existsSync(join(folder, 'package.json'))) return undefined
+  const { dependencies, devDependencies } = packageIn(folder)
+  const lists = [dependencies, devDependencies]
   const found = lists.map(list => (isRecord(list) ? list[name] : undefined)).find(spec => typeof spec === 'string')
   return found as string | undefined
 }

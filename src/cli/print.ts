@@ -1,6 +1,10 @@
 /** Writing results: JSON as one value, and for people lines whose foreign words cannot command a terminal. */
+import { writeFile } from 'node:fs/promises'
+import type { Client } from '../client/index.ts'
 import { durationText } from '../core/clock.ts'
-import type { Io } from './io.ts'
+import type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
+import { dataReference } from '../features/reliability/data-references/messages.ts'
+import { CliError, type Io } from './io.ts'
 import { Screen } from './terminal/screen.ts'
 import {
   brief,
@@ -11,13 +15,16 @@ import {
   harmlessJson,
   type Paint,
   painter,
+  say,
   type TerminalText,
   type Words,
   wantsColours,
 } from './terminal/text.ts'
 
+/** Writes results and notes of one command. */
 export interface Printer {
   readonly paint: Paint
+  /** One line of the result. */
   line(text?: Words): void
   /** Several lines that a server wrote: marked where a person reads them, as they are in a pipe. */
   foreign(text: string): TerminalText
@@ -32,6 +39,7 @@ export function aside({ errors }: Pick<Io, 'errors'>, text: Words): void {
   errors.write(`${drawn(text)}\n`)
 }
 
+/** A printer for the output of the command. */
 export function printerOf({ output, errors, colour, env }: Io): Printer {
   const mark = output.isTTY === true ? foreignMark : ''
   return {
@@ -61,6 +69,7 @@ export function wrapped(text: string, width: number, mark: string): TerminalText
   return foreignText(lines.join('\n'), mark)
 }
 
+/** The columns that text is wrapped at. */
 export function widthOf({ output }: Io): number {
   return Math.min(120, Math.max(40, output.columns ?? 100))
 }
@@ -71,24 +80,31 @@ export function sizeText(bytes: number): string {
   return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
+/** One report of progress. */
 interface Step {
   readonly progress: number
   readonly total?: number
   readonly message?: string
+  /** As the server estimates it. */
   readonly remainingMs?: number
 }
 
+/** Shows how far something is. */
 interface ProgressBar {
+  /** Replaces what is shown. */
   show(step: Step): void
   /** Takes the bar away. */
   end(): void
 }
 
+/** In characters. */
 const barWidth = 24
+/** Moves to the beginning of the line and deletes it. */
 const clearLine = '\r\u001b[K'
 /** Where it is no terminal. */
 const linesEveryMs = 1_000
 
+/** A bar in a terminal; elsewhere a line now and then. */
 export function createProgress(
   { errors, env }: Pick<Io, 'errors' | 'env'>,
   now: () => number = () => performance.now(),
@@ -125,6 +141,7 @@ export async function whileWaiting<T>({ errors, env }: Pick<Io, 'errors' | 'env'
   }
 }
 
+/** A step as a line. */
 function stepText({ progress, total, message, remainingMs }: Step): string {
   const share = total !== undefined && total > 0 ? Math.min(1, Math.max(0, progress / total)) : undefined
   const bar = share === undefined ? `${Number(progress.toFixed(2))}` : `${barOf(share)} ${Math.round(share * 100)} %`
@@ -132,7 +149,74 @@ function stepText({ progress, total, message, remainingMs }: Step): string {
   return `${bar}${message === undefined ? '' : ` ${escaped(brief(message, 80))}`}${left}`
 }
 
+/** A bar that is filled by a share. */
 function barOf(share: number): string {
   const full = Math.round(share * barWidth)
   return `${'█'.repeat(full)}${'░'.repeat(barWidth - full)}`
+}
+
+// What servers give, for people: text as it is, everything else by what it is and how large.
+
+/** A block as lines. */
+export function blockText(block: ContentBlock, printer: Printer): TerminalText {
+  const { paint } = printer
+  switch (block.type) {
+    case 'text':
+      return printer.foreign(block.text)
+    case 'image':
+    case 'audio':
+      return paint.dim(`[${block.type} ${block.mimeType}, ${sizeText(bytesIn(block.data))}]`)
+    case 'resource':
+      return contentsText(block.resource, printer)
+    case 'resource_link':
+      return say`${paint.dim('→')} ${paint.name(block.uri)} ${paint.dim([block.name, block.mimeType].filter(Boolean).join(', '))}`
+    default:
+      return paint.dim(JSON.stringify(block))
+  }
+}
+
+/** The contents of a resource as lines. */
+export function contentsText({ uri, mimeType, text, blob }: ResourceContents, { paint, foreign }: Printer): TerminalText {
+  if (text !== undefined) return foreign(text)
+  return paint.dim(`[${uri}: ${mimeType ?? 'bytes'}, ${sizeText(bytesIn(blob ?? ''))}]`)
+}
+
+/** How many bytes base64 stands for. */
+function bytesIn(base64: string): number {
+  return Math.floor((base64.length * 3) / 4) - (base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0)
+}
+
+/** Saves what there is in one file: its bytes where it has some, what a reference stands for, else its text. Gives what was saved. */
+export async function saveBlocks(file: string, blocks: readonly ContentBlock[], client: Client): Promise<string> {
+  const referring = blocks.find(block => dataReference(block) !== undefined)
+  if (referring !== undefined) {
+    const chunks: Uint8Array[] = []
+    for await (const chunk of await client.readReference(referring)) chunks.push(chunk)
+    return save(file, Buffer.concat(chunks))
+  }
+  const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
+  const [first, ...others] = binary
+  if (others.length > 0)
+    throw new CliError(1, `There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
+  if (first !== undefined) return save(file, Buffer.from(first, 'base64'))
+  return save(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
+}
+
+/** Saves a resource in a file; gives what was saved. */
+export function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
+  const [first] = contents
+  if (contents.length !== 1 || first === undefined)
+    throw new CliError(1, `The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
+  return save(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
+}
+
+/** The bytes of an embedded resource. */
+function embedded(block: ContentBlock): readonly string[] {
+  return block.type === 'resource' && block.resource.blob !== undefined ? [block.resource.blob] : []
+}
+
+/** Writes a file; gives its name and size. */
+async function save(file: string, data: string | Uint8Array): Promise<string> {
+  await writeFile(file, data)
+  return `${file}, ${sizeText(typeof data === 'string' ? Buffer.byteLength(data) : data.length)}`
 }

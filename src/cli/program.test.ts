@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { trial } from '../../test/cli/trial.ts'
-import { verbs } from './verbs.ts'
+import { verbs } from './program.ts'
 
 const packageJson = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as { version: string }
 

@@ -3,9 +3,8 @@
  * the verb that was asked for is loaded, so that `--version` and `--help` cost nothing.
  */
 import { Command, CommanderError, Option } from 'commander'
-import { CliError } from './errors.ts'
-import type { Io } from './io.ts'
-import { groups, type VerbEntry, verbs } from './verbs.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { CliError, type Io } from './io.ts'
 
 /** What was typed behind a verb. */
 export interface VerbCall<Options = Readonly<Record<string, unknown>>> {
@@ -13,22 +12,28 @@ export interface VerbCall<Options = Readonly<Record<string, unknown>>> {
   readonly words: readonly string[]
   /** What stands behind `--`: a program and its arguments. */
   readonly command: readonly string[] | undefined
+  /** As the verb has declared them. */
   readonly options: Options
 }
 
+/** How the value of an option is read. */
 interface OptionRules {
+  /** What an option is that was not given; the help shows it. */
   readonly fallback?: string | boolean
   readonly choices?: readonly string[]
   /** May be given several times; becomes a list. */
   readonly repeated?: boolean
   /** What the text becomes; throws a TypeError that says what is wrong with it. */
   readonly parse?: (text: string) => unknown
+  /** Left out of the help. */
   readonly hidden?: boolean
 }
 
 /** What a verb says of itself. Flags and arguments are written as commander has them: `--port <number>`, `[words...]`. */
 export interface CommandLike {
+  /** `<name>` is needed, `[name]` is not, `[names...]` stands for many. */
   argument(name: string, about: string): CommandLike
+  /** `--name <value>`, `--name [value]`, `--name` or `--no-name`. */
   option(flags: string, about: string, rules?: OptionRules): CommandLike
   /** Lines below the help: a command, and what it does. */
   examples(lines: readonly (readonly [line: string, about: string])[]): CommandLike
@@ -40,13 +45,8 @@ export interface CommandLike {
   action<Options>(run: (call: VerbCall<Options>) => Promise<number>): CommandLike
 }
 
-export interface Verb {
-  readonly name: string
-  readonly summary: string
-  /** Speaks to people only: it has no `--format`. A verb may also declare a `--format` of its own. */
-  readonly plain?: boolean
-  declare(command: CommandLike, io: Io): void
-}
+/** The file of a verb: declares what it takes and what it does. */
+export type Verb = (command: CommandLike, io: Io) => void
 
 /** Runs one command line, without the name of the program. Throws what is to be told. */
 export async function run(args: readonly string[], io: Io, version: string): Promise<number> {
@@ -80,9 +80,11 @@ export interface VerbShape {
   /** The names of its arguments, in their order; the last may stand for many. */
   readonly arguments: readonly { readonly name: string; readonly many: boolean }[]
   readonly options: readonly OptionShape[]
+  /** Words behind the verb that have options of their own. */
   readonly commands: readonly { readonly name: string; readonly about: string }[]
 }
 
+/** An option, for those who propose words for it. */
 export interface OptionShape {
   readonly name: string
   readonly about: string
@@ -117,6 +119,7 @@ export async function shapeOf(name: string, word: string | undefined, io: Io): P
   }
 }
 
+/** The command without its verbs. */
 function programOf({ output }: Io, version: string): Command {
   return new Command('vivarium')
     .description('See, call, judge, serve and bridge MCP servers, whatever they speak and whoever wrote them.')
@@ -133,6 +136,7 @@ function programOf({ output }: Io, version: string): Command {
     .exitOverride()
 }
 
+/** Stands below the help. */
 const targets = `TARGET is one of
   https://host/mcp     the address of a server (http, https, ws, wss)
   ./server.ts          a file that exports a server, or a program that is one
@@ -142,10 +146,11 @@ const targets = `TARGET is one of
 
 Exit codes: 0 fine · 1 wrong words, or it failed · 3 sign in first · 4 cannot be reached · 5 the tool reported an error`
 
+/** Loads a verb and declares it; adds `--format` where the verb speaks to programs, too. */
 async function declare(entry: VerbEntry, command: Command, io: Io, as: (command: Command) => CommandLike): Promise<void> {
   const verb = await entry.load()
-  verb.declare(as(command), io)
-  if (verb.plain === true || command.options.some(({ long }) => long === '--format')) return
+  verb(as(command), io)
+  if (entry.plain || command.options.some(({ long }) => long === '--format')) return
   command.addOption(new Option('--format <kind>', 'text for people, json for programs').choices(['text', 'json']).default('text'))
 }
 
@@ -174,6 +179,7 @@ function declaring(behind: readonly string[] | undefined, settle: (code: number)
   return as
 }
 
+/** An option of commander. A failure of its parser names the option. */
 function optionOf(flags: string, about: string, { fallback, choices, repeated, parse, hidden }: OptionRules): Option {
   const option = new Option(flags, about)
   if (choices !== undefined) option.choices(choices)
@@ -192,6 +198,21 @@ function optionOf(flags: string, about: string, { fallback, choices, repeated, p
   return option
 }
 
+/** The number of a port, as it is typed. */
+export function portOf(text: string): number {
+  const port = Number(text)
+  if (/^\d+$/.test(text) && port <= 65_535) return port
+  throw new TypeError(`${clip(text)} is no port`)
+}
+
+/** Those of the members that have a value: what was not given is absent, not undefined. */
+export function given<Members extends object>(members: Members): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as ReturnType<
+    typeof given<Members>
+  >
+}
+
+/** Examples in two columns. */
 function exampleLines(lines: readonly (readonly [string, string])[]): string {
   const width = Math.max(...lines.map(([line]) => line.length))
   return lines.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')
@@ -207,20 +228,135 @@ function misspelt({ message }: CommanderError): string {
   return hint === '' ? sentence : `${sentence.replace(/\.$/, '')}. ${hint}`
 }
 
+/** The failure for `help` of a verb that there is none of. */
 async function noVerb(word: string): Promise<CliError> {
   // Loaded with much that a good command line does not need.
-  const { nearest } = await import('../core/suggestion.ts')
-  const near = nearest(
-    word,
-    verbs.map(({ name }) => name),
-  )
-  return new CliError(
-    1,
-    `There is no verb '${word.slice(0, 40)}'${near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : ''}`,
-    'vivarium --help',
-  )
+  const { meantText } = await import('../core/suggestion.ts')
+  const names = verbs.map(({ name }) => name)
+  const meant = meantText(word, names)
+  return new CliError(1, `There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'vivarium --help')
 }
 
+/** The help that is suggested after a mistake. */
 function helpLine(verb: string | undefined): string {
   return verbs.some(({ name }) => name === verb) ? `vivarium ${verb} --help` : 'vivarium --help'
 }
+
+// The verbs, in the order in which the help shows them.
+
+/** The titles under which the help lists verbs. */
+const groups = {
+  use: 'Look at a server and use it:',
+  make: 'Make one:',
+  judge: 'Judge it, keep what it said:',
+  run: 'Run many:',
+  shell: 'The shell:',
+} as const
+
+/** A verb before its file is loaded. */
+interface VerbEntry {
+  readonly name: string
+  /** Its line in the help. */
+  readonly summary: string
+  readonly group: keyof typeof groups
+  /** It speaks to people only: it has no `--format`. Others may also declare a `--format` of their own. */
+  readonly plain: boolean
+  /** Loads the file of the verb. */
+  readonly load: () => Promise<Verb>
+}
+
+/** A row of the table below. */
+function entry(name: string, group: VerbEntry['group'], summary: string, load: VerbEntry['load'], plain = false): VerbEntry {
+  return { name, summary, group, plain, load }
+}
+
+/** Every verb of the command. */
+export const verbs: readonly VerbEntry[] = [
+  entry(
+    'list',
+    'use',
+    'What a server offers: tools, resources, templates, prompts, events',
+    async () => (await import('./commands/list.ts')).list,
+  ),
+  entry(
+    'call',
+    'use',
+    'Call a tool: vivarium call TARGET TOOL key=value …',
+    async () => (await import('./commands/call.ts')).call,
+  ),
+  entry('read', 'use', 'Read a resource: vivarium read TARGET URI', async () => (await import('./commands/read.ts')).read),
+  entry(
+    'prompt',
+    'use',
+    'Fill in a prompt: vivarium prompt TARGET NAME key=value …',
+    async () => (await import('./commands/prompt.ts')).prompt,
+  ),
+  entry(
+    'listen',
+    'use',
+    'What a server says by itself: events, pushes, updates, changes',
+    async () => (await import('./commands/listen.ts')).listen,
+  ),
+  entry(
+    'inspect',
+    'use',
+    'What a server is: revision, extensions, scopes, cost',
+    async () => (await import('./commands/inspect.ts')).inspect,
+  ),
+  entry(
+    'doctor',
+    'use',
+    'Why a server or a config does not work, and the fix',
+    async () => (await import('./commands/doctor.ts')).doctor,
+  ),
+  entry(
+    'new',
+    'make',
+    'Begin a server: one TypeScript file, with tests',
+    async () => (await import('./commands/new.ts')).newServer,
+  ),
+  entry(
+    'serve',
+    'make',
+    'Serve a file that exports a server, over HTTP or stdio',
+    async () => (await import('./commands/serve.ts')).serve,
+  ),
+  entry(
+    'bundle',
+    'make',
+    'Make server.json and an MCPB bundle of a server',
+    async () => (await import('./commands/bundle.ts')).bundle,
+  ),
+  entry(
+    'record',
+    'judge',
+    'Write down what passes between a client and a server',
+    async () => (await import('./commands/record.ts')).record,
+  ),
+  entry(
+    'replay',
+    'judge',
+    'Send a recording again and show what differs, or serve it as a mock',
+    async () => (await import('./commands/replay.ts')).replay,
+  ),
+  entry(
+    'gateway',
+    'run',
+    'One endpoint in front of many servers, by a config file',
+    async () => (await import('./commands/gateway.ts')).gateway,
+  ),
+  entry(
+    'test',
+    'judge',
+    'Judge a server: does it keep what the protocol demands?',
+    async () => (await import('./commands/test.ts')).test,
+  ),
+  entry('up', 'run', 'The live host in the terminal, on a config file', async () => (await import('./commands/up.ts')).up, true),
+  entry(
+    'completions',
+    'shell',
+    'Completions for bash, zsh or fish',
+    async () => (await import('./commands/completions.ts')).completions,
+    true,
+  ),
+]

@@ -1,16 +1,18 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
 import { AuthorizationError } from '../auth/client/addresses.ts'
+import type { ConnectOptions } from '../client/index.ts'
 import { Problem } from '../core/problem.ts'
-import { nearest } from '../core/suggestion.ts'
+import { meantText } from '../core/suggestion.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { CliError } from './errors.ts'
-import { ServesHttp } from './http-detection.ts'
-import { Interrupted } from './io.ts'
+import { tapConnection } from '../recording/tap.ts'
+import { CliError, Interrupted } from './io.ts'
 import { brief } from './terminal/text.ts'
 
+/** What helps where the server wants credentials. */
 const signIn = 'Run it in a terminal to sign in with the browser, or give --bearer-env NAME or --header'
+/** What helps where credentials would be sent in the clear. */
 const secure = 'Use its https address, or do not sign in: --no-auth'
 
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
@@ -59,11 +61,11 @@ export async function orMeant(
   if (!(error instanceof McpError) || (error.code !== -32602 && error.code !== -32002)) throw error
   const names = await known().catch((): readonly string[] => [])
   if (names.length === 0 || names.includes(name)) throw error
-  const near = nearest(name, names).map(each => clip(each))
-  const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `It has ${brief(names.join(', '), 300)}`
+  const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
   throw new CliError(1, `The server has no ${what} ${clip(name)}`, fix, { cause: error })
 }
 
+/** Whether somebody waited in vain. */
 function isTimeout(error: unknown): boolean {
   return error instanceof McpError ? error.kind === 'timeout' : error instanceof Error && error.name === 'TimeoutError'
 }
@@ -74,6 +76,7 @@ export function errorWords(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** A refusal of the server, with its number. */
 function told({ message, data, code }: McpError): string {
   const more = typeof data === 'string' ? `: ${data}` : ''
   return code === undefined ? message : `The server refuses: ${message}${more} (${code})`
@@ -87,6 +90,7 @@ function authorizationIn(error: unknown): Error | undefined {
   return error.status === 401 || error.status === 403 ? error : undefined
 }
 
+/** Whether credentials are not sent because of the address. */
 function isAddress(error: Error): boolean {
   return error instanceof AuthorizationError && error.rule === 'address'
 }
@@ -97,6 +101,7 @@ function remedyOf({ suggestion }: Problem, again: string): string | undefined {
   return `vivarium doctor ${again} says more; a tape that is served speaks only the revisions that it has: try --revision`
 }
 
+/** The exit code for a problem, by its category. */
 function exitOf({ category, code }: Problem): 1 | 3 | 4 {
   if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' ? 1 : 3
   return category === 'transient' ? 4 : 1
@@ -122,6 +127,7 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
   )
 }
 
+/** The failure for a connection that could not be opened or broke. */
 function connectionFailure(error: ConnectionError, again: string): CliError {
   // A program that has nothing to serve ends by itself, and well.
   const fix = /exit code 0\b/.test(error.message)
@@ -131,4 +137,64 @@ function connectionFailure(error: ConnectionError, again: string): CliError {
   return new CliError(4, `${error.message}${error.message.includes(String(error.status)) ? '' : status}`, fix, {
     cause: error,
   })
+}
+
+// A program that serves at an address instead of its standard input and output: noticed by what it says, so that nobody waits for it.
+
+/** The address at which a program says that it serves; of a bare port the one of this machine. */
+export function addressIn(line: string): string | undefined {
+  const says = /\b(?:listen|running|serv|start|available|ready)\w*\b[^\n]*?/.source
+  const [, url] = new RegExp(`${says}(https?://[\\w.[\\]:-]*:\\d+[\\w./-]*)`, 'i').exec(line) ?? []
+  if (url !== undefined) return url.replace(/[.,]+$/, '')
+  const [, port] = new RegExp(`${says}\\bport:? ?(\\d{2,5})\\b`, 'i').exec(line) ?? []
+  return port === undefined ? undefined : `http://localhost:${port}`
+}
+
+/** Why no more is waited for. */
+class ServesHttp extends Error {
+  override readonly name = 'ServesHttp'
+  readonly url: string
+
+  constructor(url: string) {
+    super(`It serves HTTP at ${url}, and says nothing on its standard output`)
+    this.url = url
+  }
+}
+
+/** Who serves HTTP and speaks on stdio as well has answered so long after the last question. */
+const answerMs = 2_000
+
+/** Notices a program that serves HTTP instead of stdio. */
+interface HttpWatch {
+  /** Aborted once the program has told an address, and has answered nothing on its output. */
+  readonly signal: AbortSignal
+  /** Hears a line of the program. */
+  line(text: string): void
+  /** Hears what comes on standard output and is no message. */
+  readonly wrap: NonNullable<ConnectOptions['wrap']>
+  /** Stops watching. */
+  end(): void
+}
+
+/** `probeMs`: when the handshake goes out at the latest; an older server may be silent until then. */
+export function watchForHttp(probeMs: number): HttpWatch {
+  const found = new AbortController()
+  const asked = performance.now() + probeMs
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const line = (text: string): void => {
+    const url = timer === undefined ? addressIn(text) : undefined
+    if (url === undefined) return
+    const waitMs = Math.max(0, asked - performance.now()) + answerMs
+    timer = setTimeout(() => found.abort(new ServesHttp(url)), waitMs)
+    timer.unref()
+  }
+  return {
+    signal: found.signal,
+    line,
+    wrap: connection =>
+      tapConnection(connection, ({ way, text }) => {
+        if (way === 'in' && !text.startsWith('{') && !text.startsWith('[')) line(text)
+      }),
+    end: () => clearTimeout(timer),
+  }
 }

@@ -8,14 +8,18 @@ import { manifestExtension } from '../features/reliability/manifest/messages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { tapConnection } from '../recording/tap.ts'
 import { revisionById } from '../revisions/index.ts'
+import type { OpenedTarget } from './connecting.ts'
 import { Interrupted } from './io.ts'
 import { type FailedList, type Lists, listsOf } from './lists.ts'
 import { errorWords } from './server-errors.ts'
 import type { Resolved } from './target.ts'
 
+/** What a server says of itself to a live host. */
 interface LiveFacts {
   readonly version: string
+  /** The variant of MCP Live, for people. */
   readonly dialect: string
+  /** Whether it is live in the session or by listening. */
   readonly carrier: string
   readonly featureSets: readonly {
     readonly name: string
@@ -24,23 +28,29 @@ interface LiveFacts {
   }[]
 }
 
+/** All that is known of a server. */
 export interface ServerFacts {
   readonly server: Client['server']
   readonly instructions: string | undefined
   readonly revision: RevisionId
   /** What the server says it speaks, where the wire lets it say so. */
   readonly speaks: readonly string[]
+  /** Whether requests stand for themselves, or belong to a session. */
   readonly era: 'session' | 'request'
   readonly carrier: string
   readonly capabilities: Client['capabilities']
+  /** Of the protocol, and experiments of older wires. */
   readonly extensions: readonly string[]
+  /** Undefined where it is not live, or was not asked. */
   readonly live: LiveFacts | undefined
   readonly lists: Lists
   /** What could not be had of all this, and why. */
   readonly failed: readonly FailedFact[]
+  /** Its own, or one that is made from its tools. */
   readonly manifest: Manifest | undefined
   /** The median of a few pings or lists. */
   readonly roundTripMs: number | undefined
+  /** How long it took to open. */
   readonly openedMs: number
 }
 
@@ -49,12 +59,15 @@ export type FailedFact = Omit<FailedList, 'kind'> & { readonly kind: FailedList[
 
 /** What the connection itself tells, heard in passing. */
 interface Overheard {
+  /** By which the messages pass. */
   carrier: string
+  /** The revisions that the server has named. */
   speaks: readonly string[]
   /** How long answers took, in milliseconds. */
   readonly took: number[]
 }
 
+/** Listens to a connection while it is used. */
 export function overhearing(): { readonly heard: Overheard; readonly wrap: NonNullable<ConnectOptions['wrap']> } {
   const heard: Overheard = { carrier: 'unknown', speaks: [], took: [] }
   const asked = new Map<unknown, number>()
@@ -73,6 +86,7 @@ export function overhearing(): { readonly heard: Overheard; readonly wrap: NonNu
   }
 }
 
+/** The revisions that a server says it speaks. */
 function versionsIn(text: string): readonly string[] {
   try {
     const frame: unknown = JSON.parse(text)
@@ -87,17 +101,9 @@ function versionsIn(text: string): readonly string[] {
 /** Everything that can be had; what fails is told beside it. */
 export async function serverFactsOf(
   client: Client,
-  {
-    heard,
-    openedMs,
-    live,
-    missing,
-  }: {
-    readonly heard: Overheard
-    readonly openedMs: number
-    readonly live: LiveFacts | { readonly failed: string } | undefined
-    readonly missing: ReadonlySet<string>
-  },
+  heard: Overheard,
+  { openedMs, missing }: Pick<OpenedTarget, 'openedMs' | 'missing'>,
+  live: LiveFacts | { readonly failed: string } | undefined,
 ): Promise<ServerFacts> {
   const failed: FailedFact[] = []
   const had = async <T>(kind: FailedFact['kind'], asked: Promise<T>): Promise<T | undefined> => {
@@ -143,6 +149,7 @@ export function extensionsIn({ extensions, experimental }: Client['capabilities'
   return [...new Set(names)].sort()
 }
 
+/** The id of a frame. */
 function idIn(text: string): unknown {
   try {
     const frame: unknown = JSON.parse(text)
@@ -152,6 +159,7 @@ function idIn(text: string): unknown {
   }
 }
 
+/** Enough for a median. */
 const pings = 5
 
 /** Of pings where the wire has them, else of the lists that were asked for: the first answer is left out, it starts things. */
@@ -171,12 +179,21 @@ async function roundTrip(client: Client, { took }: Overheard): Promise<number | 
 }
 
 /** Whether a server says that it is live; some say it only to hosts that are. */
-export function saysLive({ experimental, extensions }: Client['capabilities']): boolean {
+function saysLive({ experimental, extensions }: Client['capabilities']): boolean {
   return [experimental, extensions].some(each => isRecord(each) && (mcplName in each || liveExtension in each))
 }
 
+/** What a server is to a live host; asked for where it says that it is live, or `asked` wants to know. What fails is told by its words. */
+export async function liveFacts(
+  { client, target, options }: OpenedTarget,
+  asked: boolean,
+): Promise<LiveFacts | { readonly failed: string } | undefined> {
+  if (!asked && !saysLive(client.capabilities)) return undefined
+  return liveFactsAt(target, options).catch(error => ({ failed: errorWords(error) }))
+}
+
 /** A connection of its own: it opens otherwise than a plain one. Undefined: it is not live. */
-export async function liveFacts(target: Resolved['target'], options: ConnectOptions): Promise<LiveFacts | undefined> {
+async function liveFactsAt(target: Resolved['target'], options: ConnectOptions): Promise<LiveFacts | undefined> {
   const client = await connect(target, { ...options, live: liveGuest() })
   try {
     const { live } = client
@@ -192,6 +209,7 @@ export async function liveFacts(target: Resolved['target'], options: ConnectOpti
   }
 }
 
+/** Why a listener refuses everything else. */
 const only = why('UNSUPPORTED', 'cli.guest', 'This host only listens', 'Connect a host that does more: vivarium up')
 
 /** Enables every feature set where events are wanted, else none. Events are only shown, so sets that declare too little are heard, too. */

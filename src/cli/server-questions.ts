@@ -4,38 +4,46 @@
  */
 import type { ConnectOptions } from '../client/api.ts'
 import type { ElicitResult, ElicitValue } from '../features/mcp/elicitation/messages.ts'
-import { missingArguments, readArguments } from './arguments.ts'
+import { missingArguments, propertiesOf, readArguments } from './arguments.ts'
 import type { Io } from './io.ts'
 import type { CommandLike } from './program.ts'
-import { propertiesOf } from './signature.ts'
 import { fillForm, wantsOnlyYes } from './terminal/form.ts'
 import { QuestionQueue } from './terminal/questions.ts'
 import { LineReader } from './terminal/reader.ts'
 import { Screen } from './terminal/screen.ts'
 import { brief, foreignMark, foreignText, say } from './terminal/text.ts'
 
+/** The options by which questions are answered beforehand. */
 export interface QuestionOptions {
+  /** Say yes to confirmations and prices. */
   readonly yes?: boolean
+  /** Fields of forms, as `key=value`. */
   readonly answer?: readonly string[]
 }
 
+/** Declares `--yes` and `--answer`. */
 export function askOptions(command: CommandLike): CommandLike {
   return command
     .option('--yes', 'Say yes where the server or its price wants a confirmation')
     .option('--answer <key=value>', 'Fill in a field of what the server asks', { repeated: true })
 }
 
+/** Answers what a server asks. */
 export interface Asks {
+  /** The handlers, for the options of a client. */
   readonly options: Pick<ConnectOptions, 'onElicit' | 'onConfirm' | 'onCost'>
   /** Where the questions are shown: what is shown beside them makes room for them there. */
   readonly screen: Screen
   /** What was declined, a sentence each, with the remedy. */
   readonly declined: readonly string[]
+  /** Gives the terminal back. */
   close(): void
 }
 
+/** The schema of a form. */
 type Form = Readonly<Record<string, unknown>>
 
+/** Answers by the options, else in the terminal, else declines. */
 export function createAsks(io: Io, given: QuestionOptions): Asks {
   const declined: string[] = []
   const screen = new Screen({ output: io.errors, env: io.env })
@@ -102,6 +110,7 @@ export function createAsks(io: Io, given: QuestionOptions): Asks {
   }
 }
 
+/** Whether a line is a yes. */
 function isYes(line: string | undefined): boolean {
   return /^y(es)?$/i.test(line?.trim() ?? '')
 }
@@ -118,6 +127,7 @@ function fromOptions(schema: Form, { answer = [], yes }: QuestionOptions): Elici
   return { action: 'accept', content: content as Readonly<Record<string, ElicitValue>> }
 }
 
+/** What would have answered a question. */
 function remedyOf(
   question: { readonly mode: 'form'; readonly schema: Form } | { readonly mode: 'url'; readonly url: string },
 ): string {

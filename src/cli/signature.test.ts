@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { signature } from './signature.ts'
+import { signature } from './arguments.ts'
 
 const object = (properties: object, required: readonly string[] = []) => ({ type: 'object', properties, required })
 

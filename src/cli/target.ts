@@ -3,18 +3,16 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { ConnectOptions } from '../client/api.ts'
 import type { Command, Target } from '../client/target.ts'
-import { nearest } from '../core/suggestion.ts'
+import { meantText, nearest } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { type ConfigPlaces, configPlacesOf, findNamed, knownNames } from './configured-servers.ts'
-import { CliError } from './errors.ts'
-import type { Io } from './io.ts'
-import { selfCommand } from './own-package.ts'
+import { CliError, type Io } from './io.ts'
+import { foldersFrom, packageIn, selfCommand } from './own-package.ts'
 import { aside } from './print.ts'
 import type { VerbCall } from './program.ts'
-import { shellWord, shellWords } from './shell-words.ts'
-import { type TrustOption, useFile } from './trust/consent.ts'
-import { useNpmSettings } from './trust/local-files.ts'
+import { shellWord, shellWords } from './terminal/text.ts'
+import { type TrustOption, useFile, useNpmSettings } from './trust/consent.ts'
 
 /** A target that `connect` takes, as often as it is wanted. */
 export interface Resolved {
@@ -22,6 +20,7 @@ export interface Resolved {
   readonly label: string
   /** As it would be typed again. */
   readonly again: string
+  /** What `connect` opens. */
   readonly target: Target
   /** What its config says of it beside. */
   readonly options: Pick<ConnectOptions, 'headers' | 'timeout'>
@@ -40,6 +39,7 @@ export function splitTarget({ words, command }: Pick<VerbCall, 'words' | 'comman
   return { target: words.slice(0, 1), rest: words.slice(1) }
 }
 
+/** The options by which a target is found. */
 interface TargetOptions extends TrustOption {
   /** Names are looked up in this file alone. */
   readonly config?: string | undefined
@@ -60,6 +60,7 @@ export async function resolveTarget(words: readonly string[], io: Io, options: T
   return { ...resolved, target: { ...target, env, ...(cwd !== undefined && { cwd }) } }
 }
 
+/** The target that the words name, before options are applied to it. */
 async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
   const [first, ...more] = words
   if (first === '--') return commandTarget(more, io)
@@ -69,8 +70,10 @@ async function find(words: readonly string[], io: Io, options: TargetOptions): P
   return named(first, io, options)
 }
 
+/** The fix for words that name nothing. */
 const howToName = 'Name a URL, a file, an npm package or a server of a config file; or write -- and a program, at the end'
 
+/** The failure for a command line without a target; names servers that could be meant. */
 async function noTarget(places: ConfigPlaces): Promise<CliError> {
   const names = (await knownNames(places)).slice(0, 12).map(each => clip(each))
   const known = names.length === 0 ? '' : `. Your configs have ${names.join(', ')}`
@@ -82,7 +85,7 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
   const { config, places = configPlacesOf(io.env) } = options
   const found = await findNamed(word, places, config, file => useFile(file, io, options))
   if (found !== undefined) return found
-  const named = config === undefined ? packageIn(word) : undefined
+  const named = config === undefined ? packageNamed(word) : undefined
   const installed = named && installedProgram(named.spec, places.cwd)
   // A word that may mean anything is no wish to run what lies in the folder under that name.
   if (installed !== undefined && named?.sure === false)
@@ -98,14 +101,14 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
   return plain(word, program.command)
 }
 
+/** The failure for a word that names nothing, by what it looks like. */
 function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
   if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
   if (namesFile(word)) return new CliError(1, `There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
   if (isFile(word))
     return new CliError(1, `No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
-  const near = nearest(word, names)
-  if (near.length > 0)
-    return new CliError(1, `Nothing is called ${clip(word)}`, `Did you mean ${near.map(each => clip(each)).join(' or ')}?`)
+  const meant = meantText(word, names)
+  if (meant !== undefined) return new CliError(1, `Nothing is called ${clip(word)}`, meant)
   const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
   return new CliError(1, `No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
 }
@@ -120,10 +123,12 @@ function fileMeant(word: string): string | undefined {
   }
 }
 
+/** A target without a config. */
 function plain(label: string, target: Target, again = shellWord(label)): Resolved {
   return { label: clip(label), again: clip(again, 400), target, options: {}, close: async () => {} }
 }
 
+/** An address, checked. */
 function addressOf(text: string): string {
   if (URL.canParse(text)) return text
   throw new CliError(1, `"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
@@ -136,6 +141,7 @@ function commandTarget([command, ...args]: readonly string[], io: Io): Resolved 
   return plain(typed, { command, args, env: environment(io) }, `-- ${shellWords([command, ...args])}`)
 }
 
+/** What runs a file that is not a program itself. */
 const interpreters: readonly (readonly [RegExp, string])[] = [
   [/\.[cm]?[jt]s$/i, process.execPath],
   [/\.py$/i, 'python3'],
@@ -156,6 +162,7 @@ function fileTarget(file: string, io: Io): Target {
   return interpreter === undefined ? { command: path, env } : { command: interpreter, args: [path], env }
 }
 
+/** How a file exports a server. */
 const exported = /^\s*export\s+(default\b|(const|let|var)\s+server\b|\{[^}]*\b(server|default)\b)|\bmodule\.exports\b/m
 
 /** Judged by its text: to run it would be to start whatever it starts. */
@@ -178,10 +185,12 @@ function namesFile(word: string): boolean {
   return /[\\/]|\.[cm]?[jt]s$|\.py$/i.test(word)
 }
 
+/** Whether a path is a file. */
 function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile()
 }
 
+/** A folder that `--cwd` names. */
 function folderOf(path: string): string {
   const folder = resolve(path)
   if (existsSync(folder) && statSync(folder).isDirectory()) return folder
@@ -200,17 +209,19 @@ function given(names: readonly string[], { env }: Io): Record<string, string> {
   )
 }
 
+/** All variables of this process. */
 function environment({ env }: Io): Record<string, string> {
   return Object.fromEntries(Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined))
 }
 
 /** How a word names a package: `npm:name` for sure, `@scope/name` and `name@version` by their look, any other word maybe. */
-function packageIn(word: string): { readonly spec: string; readonly sure: boolean } | undefined {
+function packageNamed(word: string): { readonly spec: string; readonly sure: boolean } | undefined {
   const spec = word.startsWith('npm:') ? word.slice(4) : word
   if (!/^(@[\w.-]+\/)?[\w][\w.-]*(@[\w.^~<>=*-]+)?$/.test(spec)) return undefined
   return { spec, sure: word.startsWith('npm:') || spec.includes('@') }
 }
 
+/** The command of an npm package. */
 interface PackageProgram {
   readonly command: Command
   /** What is about to be run, in a sentence. */
@@ -220,18 +231,16 @@ interface PackageProgram {
 /** The program of a package that is installed in this folder or one above; undefined where none is. */
 function installedProgram(spec: string, cwd: string): PackageProgram | undefined {
   const { name, version } = partsOf(spec)
-  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
-    const place = join(folder, 'node_modules', ...name.split('/'))
-    if (existsSync(join(place, 'package.json'))) {
-      const { bin, version: has } = factsOf(place)
-      // Another version than the one that was asked for is another program.
-      if (bin === undefined || (version !== undefined && version !== has)) return undefined
-      return { command: programOf(join(place, bin)), says: `${name} ${has}, installed in ${folder}` }
-    }
-    if (dirname(folder) === folder) return undefined
-  }
+  const placeIn = (folder: string): string => join(folder, 'node_modules', ...name.split('/'))
+  const folder = foldersFrom(resolve(cwd)).find(each => existsSync(join(placeIn(each), 'package.json')))
+  if (folder === undefined) return undefined
+  const { bin, version: has } = factsOf(placeIn(folder))
+  // Another version than the one that was asked for is another program.
+  if (bin === undefined || (version !== undefined && version !== has)) return undefined
+  return { command: programOf(join(placeIn(folder), bin)), says: `${name} ${has}, installed in ${folder}` }
 }
 
+/** A package that `npx` fetches. */
 function fetchedProgram(spec: string, env: Readonly<Record<string, string | undefined>>): PackageProgram {
   return {
     command: { command: process.platform === 'win32' ? 'npx.cmd' : 'npx', args: ['-y', spec], env: networkIn(env) },
@@ -250,11 +259,13 @@ export function networkIn(env: Readonly<Record<string, string | undefined>>): Re
   )
 }
 
+/** The name and version of `name@version`. */
 function partsOf(spec: string): { readonly name: string; readonly version: string | undefined } {
   const at = spec.indexOf('@', 1)
   return at === -1 ? { name: spec, version: undefined } : { name: spec.slice(0, at), version: spec.slice(at + 1) }
 }
 
+/** How a file of a package is started. */
 function programOf(file: string): Command {
   const isNode = /\.[cm]?js$/.test(file) || /^#!.*\bnode\b/.test(readFileSync(file, 'utf8').slice(0, 200))
   return isNode ? { command: process.execPath, args: [file] } : { command: file }
@@ -262,8 +273,7 @@ function programOf(file: string): Command {
 
 /** Its only command, else the one that is called like the package, else the first. */
 function factsOf(place: string): { readonly bin: string | undefined; readonly version: string } {
-  const facts: unknown = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
-  const { name = '', version = '', bin } = isRecord(facts) ? facts : {}
+  const { name = '', version = '', bin } = packageIn(place)
   const bins: readonly (readonly [string, unknown])[] = isRecord(bin) ? Object.entries(bin) : [['', bin]]
   const own = String(name).split('/').at(-1)
   const [, file] = bins.find(([called]) => called === own) ?? bins[0] ?? []

@@ -54,6 +54,12 @@ export function nearest(word: string, words: readonly string[]): readonly string
     .map(({ each }) => each)
 }
 
+/** The question whether the nearest of the words was meant; undefined where none is near. */
+export function meantText(word: string, words: readonly string[]): string | undefined {
+  const near = nearest(word, words).map(each => clip(each))
+  return near.length === 0 ? undefined : `Did you mean ${near.join(' or ')}?`
+}
+
 /** Longer words are not compared letter by letter. */
 const longest = 64
 

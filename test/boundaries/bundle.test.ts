@@ -3,7 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSyn
 import { join } from 'node:path'
 import { unzipSync } from 'fflate'
 import { describe, expect, test } from 'vitest'
-import { looksSecret } from '../../src/cli/bundle/file-patterns.ts'
+import { looksSecret } from '../../src/cli/bundle/files.ts'
 import { type Trial, trial } from '../cli/trial.ts'
 
 const program = readFileSync(join(import.meta.dirname, '../cli/plain-server.mjs'), 'utf8')

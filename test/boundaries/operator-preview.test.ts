@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changesIn, cutIn, shownJson, shownText } from '../../src/cli/gateway/approval-text.ts'
+import { changesIn, cutIn, shownJson, shownText } from '../../src/cli/gateway/config.ts'
 import { connect } from '../../src/client/index.ts'
 import { queueRefusal } from '../../src/features/reliability/confirmation/queue.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'

@@ -1,7 +1,7 @@
 /** A yes counts for what was shown, whole and in the host's own words, and for nothing that took its place meanwhile. */
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { allow } from '../../src/cli/terminal/commands/policy.ts'
+import { policyCommands } from '../../src/cli/terminal/commands/policy.ts'
 import { createQuestions } from '../../src/cli/terminal/questions.ts'
 import { LineReader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
@@ -40,9 +40,9 @@ test('a later yes to a definition of a tool does not approve the one that the se
   await become('Reads, and sends it away')
   const offered = async () => (await host.server('files')?.tools())?.map(({ tool: each }) => each.description)
   const at = questions.refused.findIndex(({ text }) => text.includes('a little better'))
-  await allow.run(session, String(at + 1))
+  await policyCommands.allow.run(session, String(at + 1))
   expect(await offered()).toEqual([])
-  await allow.run(session, '1')
+  await policyCommands.allow.run(session, '1')
   expect(await offered()).toEqual(['Reads, and sends it away'])
 })
 

@@ -6,11 +6,13 @@ import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSyn
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { CliError } from '../errors.ts'
-import { looksSecret, patternOf, wantedBy } from './file-patterns.ts'
+import { CliError } from '../io.ts'
+import { foldersFrom, packageIn } from '../own-package.ts'
 import { isPackageName, type PackageFacts } from './package-facts.ts'
 
+/** A bundle beyond these limits is most likely one that packs too much by mistake. */
 const mostFiles = 20_000
+/** Of all files together, before they are compressed. */
 const mostBytes = 256 * 1024 * 1024
 
 /** Made anew, or only for whoever writes the server. Hidden files are kept where they are, too. */
@@ -26,11 +28,13 @@ const left = [
 /** What a bundle has beside the code, where it is there. */
 const always = ['package.json', 'README*', 'LICENSE*', 'icon.png']
 
+/** What a bundle is made of. */
 export interface BundleFiles {
   /** Paths in the archive, and where each lies. */
   readonly files: ReadonlyMap<string, string>
   /** Files of packages that are left out, because they look like secrets. */
   readonly leftOut: readonly string[]
+  /** Of all files together, before they are compressed. */
   readonly bytes: number
 }
 
@@ -78,6 +82,7 @@ function wishedFile(root: string, path: string): string {
   return plain
 }
 
+/** The refusal that names files which look like secrets. */
 function secretsWanted(paths: readonly string[]): CliError {
   const shown = paths.slice(0, 10).map(path => clip(path, 120))
   const more = paths.length > shown.length ? ` and ${paths.length - shown.length} more` : ''
@@ -88,13 +93,16 @@ function secretsWanted(paths: readonly string[]): CliError {
   )
 }
 
+/** The files that were found so far. */
 class Found {
   readonly files = new Map<string, string>()
   bytes = 0
 }
 
+/** Decides about one file or folder; a folder that is not taken is not entered. */
 type Takes = (path: string, name: string, isFile: boolean) => boolean
 
+/** Adds the files of a folder that are wanted, without following links. */
 function walk(folder: string, prefix: string, found: Found, takes: Takes): void {
   for (const name of readdirSync(folder).sort()) {
     const path = prefix === '' ? name : `${prefix}/${name}`
@@ -115,6 +123,7 @@ function walk(folder: string, prefix: string, found: Found, takes: Takes): void 
   }
 }
 
+/** What `.mcpbignore` leaves out. */
 function ignoredIn(root: string): (path: string) => boolean {
   const file = join(root, '.mcpbignore')
   if (!existsSync(file)) return () => false
@@ -134,6 +143,7 @@ const specifiers = [
   /\b(?:import|require)\s*\(\s*(["'`])([^"'`\n$]+)\1/g,
   /\bnew\s+URL\s*\(\s*(["'`])(\.[^"'`\n$]*)\1\s*,\s*import\.meta\.url/g,
 ]
+/** What Node tries behind the path of an import, in its order. */
 const endings = ['', '.js', '.mjs', '.cjs', '.json', '.node', '/index.js', '/index.cjs']
 
 /** Paths with slashes, seen from the root; the entry is the first. */
@@ -169,14 +179,17 @@ function fileAt(path: string): string | undefined {
   return endings.map(ending => `${path}${ending}`).find(file => existsSync(file) && statSync(file).isFile())
 }
 
+/** A package that the bundle brings along. */
 interface Dependency {
   /** Its place below `node_modules`. */
   readonly name: string
+  /** Where it lies, without links. */
   readonly folder: string
   /** Whether a path inside it belongs to the package. */
   takes(path: string): boolean
 }
 
+/** All packages that are needed at runtime, also those that others need. */
 function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependency[] {
   const found = new Map<string, Dependency>()
   const open = dependencies.map(name => ({ name, from: root, needed: true }))
@@ -195,8 +208,7 @@ function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependen
     }
     const place = nested(name, folder, root)
     if (found.has(place)) continue
-    const said: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    const of = isRecord(said) ? said : {}
+    const of = packageIn(folder)
     found.set(place, { name: place, folder, takes: filesOf(name, folder, of['files']) })
     const needs = isRecord(of['dependencies']) ? Object.keys(of['dependencies']) : []
     const wishes = isRecord(of['optionalDependencies']) ? Object.keys(of['optionalDependencies']) : []
@@ -217,12 +229,11 @@ function filesOf(name: string, folder: string, files: unknown): (path: string) =
   return wantedBy([...files.filter(word => typeof word === 'string'), 'package.json', 'LICENSE*'])
 }
 
+/** The folder of an installed package, seen from the folder of the one that needs it. */
 function installed(name: string, from: string): string | undefined {
-  for (let at = from; ; at = dirname(at)) {
-    const place = join(at, 'node_modules', name)
-    if (existsSync(join(place, 'package.json'))) return realpathSync(place)
-    if (dirname(at) === at) return undefined
-  }
+  const places = foldersFrom(from).map(at => join(at, 'node_modules', name))
+  const place = places.find(at => existsSync(join(at, 'package.json')))
+  return place && realpathSync(place)
 }
 
 /** A package within another stays there, because it is another version. */
@@ -234,4 +245,74 @@ function nested(name: string, folder: string, root: string): string {
         .split('\\')
         .join('/')
     : name
+}
+
+// Patterns of files as package.json and ignore files have them: a folder, names with stars in them, and a ! that takes out again.
+
+/** One line of a list of files, compiled. */
+interface Pattern {
+  /** Matches it and all below it. */
+  readonly inside: RegExp
+  /** Whether a path is a folder on the way to it. */
+  readonly above: (path: string) => boolean
+  /** It has no slash, so an ignore file means it in every folder. */
+  readonly anywhere: boolean
+}
+
+/** `*` and `?` stay within a name, `**` does not. */
+function patternOf(word: string): Pattern {
+  const plain = word.replace(/^\.?\//, '').replace(/\/$/, '')
+  const source = plain
+    .split('/')
+    .map(part =>
+      part === '**'
+        ? '.*'
+        : part
+            .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+            .replace(/\*/g, '[^/]*')
+            .replace(/\?/g, '[^/]'),
+    )
+    .join('/')
+  const steps = plain.split('/')
+  const above = (path: string): boolean => {
+    const parts = path.split('/')
+    return parts.length < steps.length && parts.every((part, at) => steps[at] === part || /[*?]/.test(steps[at] ?? ''))
+  }
+  return { inside: new RegExp(`^${source.replaceAll('.*/', '(?:.*/)?')}(?:/.*)?$`), above, anywhere: !plain.includes('/') }
+}
+
+/** Whether a path is one of a list of files, or a folder on the way to one. A folder stands for all in it; `!` takes out again. */
+function wantedBy(files: readonly string[]): (path: string) => boolean {
+  const patterns = files.filter(word => !word.startsWith('!')).map(patternOf)
+  const without = files.filter(word => word.startsWith('!')).map(word => patternOf(word.slice(1)))
+  return path => {
+    if (without.some(({ inside }) => inside.test(path))) return false
+    return patterns.some(({ inside, above }) => inside.test(path) || above(path))
+  }
+}
+
+/** Keys, databases and recordings, by their endings. */
+const secretEndings =
+  /\.(pem|key|p12|pfx|p8|jks|keystore|kdbx|ppk|asc|gpg|tape|har|db|db3|sqlite|sqlite3|sqlitedb|mdb)([-.][\w.-]+)?$|\.(db|sqlite)-(wal|shm|journal)$/i
+
+/** Files that programs of the user keep credentials in. */
+const named =
+  /^(\.env(\..*)?|.*\.env|\.envrc|\.npmrc|\.yarnrc(\.yml)?|\.netrc|_netrc|\.pypirc|\.pgpass|\.my\.cnf|\.htpasswd|\.git-credentials|\.dockercfg|\.vault-token|id_(rsa|dsa|ecdsa|ed25519)(\..*)?|known_hosts|authorized_keys|.*_history)$/i
+
+/** Tokens and credentials that lie in data; code of that name is code. */
+const data =
+  /^[\w.-]*(token|credential|secret|password|passwd|service[-_.]?account)s?[\w-]*(\.(json|ya?ml|toml|ini|cfg|conf|txt|csv|enc|bin|dat|jsonl))?$/i
+/** Files that may be named after a secret because they work with one. */
+const code = /\.([cm]?[jt]sx?|map|wasm|node|d\.[cm]?ts|md|html|css)$/i
+
+/** Folders in which all is secret. */
+const folders = new Set(['.ssh', '.aws', '.gnupg', '.kube', '.docker', '.azure', '.gcloud', '.vivarium', '.git'])
+
+/** `path` as it stands in the package, with slashes. */
+export function looksSecret(path: string): boolean {
+  const parts = path.split('/')
+  const name = parts.at(-1) ?? ''
+  if (parts.slice(0, -1).some(folder => folders.has(folder.toLowerCase()))) return true
+  if (named.test(name)) return true
+  return !code.test(name) && (secretEndings.test(name) || data.test(name))
 }

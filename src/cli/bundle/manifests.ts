@@ -2,25 +2,30 @@
 
 import { isSecretName } from '../../core/redact.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { CliError } from '../errors.ts'
+import { CliError } from '../io.ts'
+import { given } from '../program.ts'
 import type { OfferFacts, PackageFacts } from './package-facts.ts'
 
+/** The version of the MCPB format that is written. */
 const manifestVersion = '0.3'
 
+/** What a manifest is made from. */
 interface ManifestInput {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
+  /** Become `user_config`, which the host asks the user for. */
   readonly variables: readonly BundleVariable[]
   /** Behind `node`: files of the bundle are named from `${__dirname}` on. */
   readonly args: readonly string[]
 }
 
+/** The manifest of a bundle. Throws where package.json lacks what it must say. */
 export function manifestOf({ facts, offer, variables, args }: ManifestInput): Record<string, unknown> {
   const { author, description } = facts
   if (author === undefined) throw new CliError(1, 'package.json names no author, and a bundle must', 'Add it: "author": "…"')
   if (description === undefined)
     throw new CliError(1, 'package.json has no description, and a bundle must', 'Add it: "description": "…"')
-  return defined({
+  return given({
     manifest_version: manifestVersion,
     name: facts.name,
     display_name: offer.title,
@@ -33,7 +38,7 @@ export function manifestOf({ facts, offer, variables, args }: ManifestInput): Re
     server: {
       type: 'node',
       entry_point: facts.entry,
-      mcp_config: defined({ command: 'node', args, env: environment(variables) }),
+      mcp_config: given({ command: 'node', args, env: environment(variables) }),
     },
     tools: offer.tools.length === 0 ? undefined : offer.tools,
     prompts: offer.prompts.length === 0 ? undefined : offer.prompts,
@@ -45,11 +50,13 @@ export function manifestOf({ facts, offer, variables, args }: ManifestInput): Re
   })
 }
 
+/** The variables of the program, each filled in by the host from its `user_config`. */
 function environment(variables: readonly BundleVariable[]): Record<string, string> | undefined {
   if (variables.length === 0) return undefined
   return Object.fromEntries(variables.map(({ name }) => [name, `\${user_config.${name.toLowerCase()}}`]))
 }
 
+/** What the host asks the user for before it starts the server. */
 function userConfig(variables: readonly BundleVariable[]): Record<string, unknown> | undefined {
   if (variables.length === 0) return undefined
   const entries = variables.map(({ name, about, secret }) => [
@@ -59,12 +66,10 @@ function userConfig(variables: readonly BundleVariable[]): Record<string, unknow
   return Object.fromEntries(entries)
 }
 
-function defined(members: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-}
-
+/** The version of the format of server.json that is written. */
 const serverSchema = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json'
 
+/** What server.json is made from. */
 interface ServerJsonInput {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
@@ -75,10 +80,12 @@ interface ServerJsonInput {
   readonly bundle: { readonly url: string; readonly sha256: string } | undefined
 }
 
+/** A name in the registry: a namespace and a name. */
 const namePattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/
 /** The registry takes no more. */
 const descriptionLength = 100
 
+/** The document for the registry of servers. Throws where package.json lacks what it must say. */
 export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJsonInput): Record<string, unknown> {
   const { mcpName, description, version, repository, homepage } = facts
   if (mcpName === undefined || !namePattern.test(mcpName) || mcpName.length > 200)
@@ -110,6 +117,7 @@ export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJ
   }
 }
 
+/** The packages by which the server can be had: from npm, and as a bundle. */
 function packagesOf(
   facts: PackageFacts,
   variables: readonly BundleVariable[],
@@ -144,17 +152,22 @@ function shortened(text: string): string {
   return `${cut.slice(0, Math.max(cut.lastIndexOf(' '), descriptionLength / 2)).trimEnd()}…`
 }
 
+/** The kind of a repository, by its host. */
 function sourceOf(url: string): string {
   const { hostname } = new URL(url)
   return /(^|\.)github\.com$/.test(hostname) ? 'github' : /(^|\.)gitlab\.com$/.test(hostname) ? 'gitlab' : hostname
 }
 
+/** A variable that the user has to give. */
 export interface BundleVariable {
   readonly name: string
+  /** What it is, in a sentence that the user reads. */
   readonly about: string
+  /** Hosts hide it and keep it encrypted. */
   readonly secret: boolean
 }
 
+/** Reads `NAME` or `NAME=what it is`. */
 export function variableOf(word: string): BundleVariable {
   const [, name = '', about] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
   if (name === '') throw new TypeError(`${clip(word)} is no variable: write NAME, or NAME=what it is`)

@@ -1,11 +1,15 @@
 /** What is known of a server that is to be published: its package says who makes it, the server itself what it offers. */
-import { existsSync, readFileSync } from 'node:fs'
+
+import { existsSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { CliError } from '../errors.ts'
+import { CliError } from '../io.ts'
+import { foldersFrom, packageIn } from '../own-package.ts'
+import { given } from '../program.ts'
 
+/** What package.json says of a server. */
 export interface PackageFacts {
   /** The folder of package.json. */
   readonly root: string
@@ -14,35 +18,48 @@ export interface PackageFacts {
   readonly name: string
   readonly version: string
   readonly description: string | undefined
+  /** Undefined where package.json names none; a bundle must name one. */
   readonly author: { readonly name: string; readonly email?: string; readonly url?: string } | undefined
   readonly license: string | undefined
   readonly homepage: string | undefined
+  /** Where bugs are reported. */
   readonly support: string | undefined
+  /** As an address that a browser opens. */
   readonly repository: string | undefined
   readonly keywords: readonly string[]
   /** Its name in the registry of servers, by the member that npm packages prove it with. */
   readonly mcpName: string | undefined
+  /** It is not published to npm. */
   readonly isPrivate: boolean
+  /** It has a `bin`, so `npx` can start it. */
   readonly hasCommand: boolean
   /** It has a script that builds it. */
   readonly builds: boolean
+  /** The range of Node versions that it runs on. */
   readonly node: string | undefined
+  /** The list of what is published; undefined where package.json has none. */
   readonly files: readonly string[] | undefined
+  /** The names of the packages that it needs at runtime. */
   readonly dependencies: readonly string[]
 }
 
+/** What a server says it offers. */
 export interface OfferFacts {
+  /** Its name for people. */
   readonly title: string | undefined
   readonly tools: readonly { readonly name: string; readonly description?: string }[]
+  /** Those whose text could be had without arguments of a user. */
   readonly prompts: readonly OfferedPrompt[]
   /** Some prompts could not be written down without a call. */
   readonly morePrompts: boolean
 }
 
+/** A prompt as a manifest lists it. */
 interface OfferedPrompt {
   readonly name: string
   readonly description?: string
   readonly arguments?: readonly string[]
+  /** With `${arguments.name}` in the place of each argument. */
   readonly text: string
 }
 
@@ -85,11 +102,7 @@ export function mainFile(): string {
   return relative('.', join(root, main))
 }
 
-function packageIn(root: string): Readonly<Record<string, unknown>> {
-  const said = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as unknown
-  return isRecord(said) ? said : {}
-}
-
+/** The failure for a file that is not there; where a build would make it, that is the fix. */
 function missing(file: string, root: string | undefined): CliError {
   const { scripts } = root === undefined ? {} : packageIn(root)
   const builds = isRecord(scripts) && scripts['build'] !== undefined && /\.[cm]?js$/.test(file)
@@ -99,7 +112,7 @@ function missing(file: string, root: string | undefined): CliError {
 /** Asks the server, as any client would. */
 export async function offerFacts(mcp: Client): Promise<OfferFacts> {
   const tools: { name: string; description?: string }[] = []
-  for await (const { name, description } of mcp.tools()) tools.push({ name, ...(description !== undefined && { description }) })
+  for await (const { name, description } of mcp.tools()) tools.push({ name, ...given({ description }) })
   const prompts: OfferedPrompt[] = []
   let morePrompts = false
   for await (const prompt of mcp.prompts()) {
@@ -110,7 +123,7 @@ export async function offerFacts(mcp: Client): Promise<OfferFacts> {
       prompts.push({
         name: prompt.name,
         text: words,
-        ...(prompt.description !== undefined && { description: prompt.description }),
+        ...given({ description: prompt.description }),
         ...(names.length > 0 && { arguments: names }),
       })
   }
@@ -130,17 +143,17 @@ async function promptText(mcp: Client, name: string, args: readonly string[]): P
   }
 }
 
+/** The folder of the package that a folder is part of. */
 function rootOf(folder: string): string | undefined {
-  for (let at = folder; ; at = dirname(at)) {
-    if (existsSync(join(at, 'package.json'))) return at
-    if (dirname(at) === at) return undefined
-  }
+  return foldersFrom(folder).find(at => existsSync(join(at, 'package.json')))
 }
 
+/** A text that says something. */
 function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
+/** A member that package.json must have. */
 function needed(value: unknown, member: string): string {
   const found = text(value)
   if (found === undefined) throw new CliError(1, `package.json has no ${member}`, `Add it: "${member}": "…"`)
@@ -151,11 +164,11 @@ function needed(value: unknown, member: string): string {
 function authorOf(value: unknown): PackageFacts['author'] {
   if (isRecord(value)) {
     const [name, email, url] = [text(value['name']), text(value['email']), text(value['url'])]
-    return name === undefined ? undefined : { name, ...(email !== undefined && { email }), ...(url !== undefined && { url }) }
+    return name === undefined ? undefined : { name, ...given({ email, url }) }
   }
   const [, name = '', email, url] = /^([^<(]*)(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(text(value) ?? '') ?? []
   if (name.trim() === '') return undefined
-  return { name: name.trim(), ...(email !== undefined && { email }), ...(url !== undefined && { url }) }
+  return { name: name.trim(), ...given({ email, url }) }
 }
 
 /** As an address that a browser opens: `git+https://…/x.git`, `github:owner/x`, `owner/x`. */
@@ -173,12 +186,15 @@ const packageName = /^(@[a-z0-9~_-][a-z0-9._~-]*\/)?[a-z0-9~_-][a-z0-9._~-]*$/i
 /** https://semver.org, without a limit on what its parts mean. */
 const version = /^\d{1,16}\.\d{1,16}\.\d{1,16}(-[0-9a-z-]+(\.[0-9a-z-]+)*)?(\+[0-9a-z-]+(\.[0-9a-z-]+)*)?$/i
 
+/** The most characters of a name that npm takes. */
 const longest = 214
 
+/** Whether npm takes it as the name of a package. */
 export function isPackageName(name: string): boolean {
   return name.length <= longest && packageName.test(name)
 }
 
+/** The name, or a failure that shows what one looks like. */
 function checkedName(name: string): string {
   if (isPackageName(name)) return name
   throw new CliError(
@@ -188,6 +204,7 @@ function checkedName(name: string): string {
   )
 }
 
+/** The version, or a failure that shows what one looks like. */
 function checkedVersion(text: string): string {
   if (text.length <= 128 && version.test(text)) return text
   throw new CliError(1, `package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')

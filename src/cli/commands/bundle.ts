@@ -1,60 +1,77 @@
 /** `vivarium bundle`: what is needed to publish a server, made from the server itself and its package.json. */
+
+import { createHash } from 'node:crypto'
+import { lstatSync, readFileSync } from 'node:fs'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { type Zippable, zipSync } from 'fflate'
 import { clip } from '../../jsonrpc/limits.ts'
-import { alreadyThere, archiveOf, isThere, writeNewFile } from '../bundle/archive.ts'
 import { type BundleFiles, bundleFiles } from '../bundle/files.ts'
 import { type BundleVariable, manifestOf, serverJson, variableOf } from '../bundle/manifests.ts'
-import { bundleName, mainFile, type OfferFacts, offerFacts, type PackageFacts, packageFacts } from '../bundle/package-facts.ts'
+import {
+  bundleName,
+  checkedEntry,
+  mainFile,
+  type OfferFacts,
+  offerFacts,
+  type PackageFacts,
+  packageFacts,
+} from '../bundle/package-facts.ts'
 import { type ConnectingOptions, withClient } from '../connecting.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io } from '../io.ts'
 import { type Printer, printerOf, sizeText, whileWaiting } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { exportsServer } from '../target.ts'
 
+/** The options of `vivarium bundle`. */
 interface BundleOptions extends ConnectingOptions {
+  /** The file to write; true for the default name. */
   readonly mcpb?: string | true
+  /** The file to write; true for the default name. */
   readonly serverJson?: string | true
+  /** Where the bundle will be fetched. */
   readonly mcpbUrl?: string
+  /** Addresses at which the server is served. */
   readonly remote?: readonly string[]
+  /** Variables that the user has to give. */
   readonly variable?: readonly BundleVariable[]
+  /** Files that are packed although they look like secrets. */
   readonly include?: readonly string[]
+  /** Replace files that are there. */
   readonly force?: boolean
   readonly format: 'text' | 'json'
 }
 
-export const bundle: Verb = {
-  name: 'bundle',
-  summary: 'Make server.json and an MCPB bundle of a server',
-  declare(command, io) {
-    command
-      .argument(
-        '[file]',
-        'the server: exports it, or is a program that speaks on stdio; .js for a bundle (default: "main" of package.json)',
-      )
-      .option('--mcpb [file]', 'Write a bundle that hosts install (default: NAME-VERSION.mcpb)')
-      .option('--server-json [file]', 'Write server.json for the registry (default: server.json)')
-      .option('--mcpb-url <url>', 'Where the bundle will be fetched: named in server.json, with its digest')
-      .option('--remote <url>', 'Where the server is served over HTTP: named in server.json', { repeated: true })
-      .option('--variable <NAME>', "A variable that the user has to give: NAME, or 'NAME=what it is'", {
-        repeated: true,
-        parse: variableOf,
-      })
-      .option('--include <path>', 'Pack this file of the package, too, even if its name is that of a secret; one at a time', {
-        repeated: true,
-      })
-      .option('--force', 'Replace files that are there')
-      .option('--env <NAME>', 'A variable for the program while it is asked what it offers', { repeated: true })
-      .note(
-        'Tools and prompts are those that the server lists when it is asked; name, version, author and the rest come from package.json.\nA bundle holds the "files" of package.json, else what the server imports, and its dependencies. It is listed before it is written.\nFiles with names of secrets (.env, *.pem, *.db, tokens, tapes …) are refused.',
-      )
-      .examples([
-        ['vivarium bundle dist/server.js --mcpb', 'a bundle with the dependencies that are installed'],
-        ['vivarium bundle server.js --server-json --remote https://host/mcp', 'for a server that is served'],
-      ])
-      .action<BundleOptions>(call => run(call, io))
-  },
+/** `vivarium bundle`. */
+export const bundle: Verb = (command, io) => {
+  command
+    .argument(
+      '[file]',
+      'the server: exports it, or is a program that speaks on stdio; .js for a bundle (default: "main" of package.json)',
+    )
+    .option('--mcpb [file]', 'Write a bundle that hosts install (default: NAME-VERSION.mcpb)')
+    .option('--server-json [file]', 'Write server.json for the registry (default: server.json)')
+    .option('--mcpb-url <url>', 'Where the bundle will be fetched: named in server.json, with its digest')
+    .option('--remote <url>', 'Where the server is served over HTTP: named in server.json', { repeated: true })
+    .option('--variable <NAME>', "A variable that the user has to give: NAME, or 'NAME=what it is'", {
+      repeated: true,
+      parse: variableOf,
+    })
+    .option('--include <path>', 'Pack this file of the package, too, even if its name is that of a secret; one at a time', {
+      repeated: true,
+    })
+    .option('--force', 'Replace files that are there')
+    .option('--env <NAME>', 'A variable for the program while it is asked what it offers', { repeated: true })
+    .note(
+      'Tools and prompts are those that the server lists when it is asked; name, version, author and the rest come from package.json.\nA bundle holds the "files" of package.json, else what the server imports, and its dependencies. It is listed before it is written.\nFiles with names of secrets (.env, *.pem, *.db, tokens, tapes …) are refused.',
+    )
+    .examples([
+      ['vivarium bundle dist/server.js --mcpb', 'a bundle with the dependencies that are installed'],
+      ['vivarium bundle server.js --server-json --remote https://host/mcp', 'for a server that is served'],
+    ])
+    .action<BundleOptions>(call => run(call, io))
 }
 
+/** Looks at the package, asks the server what it offers, and writes what was asked for. */
 async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const [file = mainFile()] = call.words
   const { mcpb, serverJson: registry } = call.options
@@ -76,14 +93,17 @@ async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   return write({ facts, offer, files, file }, call.options, io)
 }
 
+/** What the files are written from. */
 interface Parts {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
   /** Undefined: no bundle is wanted. */
   readonly files: BundleFiles | undefined
+  /** The file of the server, as it was named. */
   readonly file: string
 }
 
+/** Writes the bundle and server.json, and prints what was made. */
 async function write({ facts, offer, files, file }: Parts, options: BundleOptions, io: Io): Promise<number> {
   const { mcpb, serverJson: registry, mcpbUrl, remote = [], variable: variables = [], force = false, format } = options
   const printer = printerOf(io)
@@ -145,4 +165,59 @@ function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string
       'Run npm install vivarium',
     )
   return [`\${__dirname}/node_modules/vivarium/bin/vivarium.mjs`, 'serve', place, '--stdio']
+}
+
+// The zip of a bundle: the same bytes for the same files, whenever and wherever it is made.
+
+/** A finished zip. */
+interface Archive {
+  readonly bytes: Uint8Array
+  /** Hexadecimal, as registries want it. */
+  readonly sha256: string
+  /** How many there are, the manifest included. */
+  readonly files: number
+}
+
+/** The first day that a zip can name. */
+const noTime = new Date(1980, 0, 1)
+
+/** `files`: paths in the archive, and where each lies. */
+function archiveOf(files: ReadonlyMap<string, string>, manifest: string): Archive {
+  const entries: Zippable = { 'manifest.json': [Buffer.from(manifest), { mtime: noTime }] }
+  for (const path of [...files.keys()].sort()) {
+    if (path === 'manifest.json') continue
+    entries[checkedEntry(path)] = [readFileSync(files.get(path) as string), { mtime: noTime }]
+  }
+  const bytes = zipSync(entries, { level: 9 })
+  return { bytes, sha256: createHash('sha256').update(bytes).digest('hex'), files: Object.keys(entries).length }
+}
+
+/** Where a link leads does not matter: it is there, and whoever put it there chose where it leads. */
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+/** The failure for a file that would be overwritten. */
+function alreadyThere(path: string): CliError {
+  return new CliError(1, `There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
+}
+
+/** Replaced as a whole: of a link the link, not what it leads to. */
+async function writeNewFile(path: string, data: string | Uint8Array, force: boolean): Promise<void> {
+  if (force) {
+    const beside = `${path}.${process.pid}.new`
+    try {
+      await writeFile(beside, data, { flag: 'wx' })
+      await rename(beside, path)
+    } catch (error) {
+      await rm(beside, { force: true })
+      throw error
+    }
+    return
+  }
+  try {
+    await writeFile(path, data, { flag: 'wx' })
+  } catch (error) {
+    throw error instanceof Error && 'code' in error && error.code === 'EEXIST' ? alreadyThere(path) : error
+  }
 }

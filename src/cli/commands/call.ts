@@ -1,74 +1,77 @@
 /** `vivarium call`: calls a tool with arguments as they are typed, and prints what came of it. */
 import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/clock.ts'
-import { nearest } from '../../core/suggestion.ts'
+import { meantText } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { givenArguments, missingArguments, readArguments } from '../arguments.ts'
-import { rememberOffers } from '../completing/offer-cache.ts'
+import { givenArguments, missingArguments, readArguments, signature } from '../arguments.ts'
+import { rememberOffers } from '../completing.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
-import { blockText, saveBlocks } from '../content.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io } from '../io.ts'
 import { gather } from '../lists.ts'
-import { createProgress, type Printer, printerOf } from '../print.ts'
-import type { Verb, VerbCall } from '../program.ts'
+import { blockText, createProgress, type Printer, printerOf, saveBlocks } from '../print.ts'
+import { given, type Verb, type VerbCall } from '../program.ts'
 import { type Asks, askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
-import { listCommand } from '../shell-words.ts'
-import { signature } from '../signature.ts'
 import { splitTarget } from '../target.ts'
-import { brief } from '../terminal/text.ts'
+import { brief, listCommand } from '../terminal/text.ts'
 
+/** The options of `vivarium call`. */
 interface CallOptions extends ConnectingOptions, QuestionOptions {
+  /** All arguments as one JSON object. */
   readonly json?: string
+  /** The file in which the result is saved. */
   readonly output?: string
+  /** The idempotency key. */
   readonly key?: string
+  /** The most units that the call may cost. */
   readonly budget?: number
+  /** The longest time that the server may take, in milliseconds. */
   readonly budgetTime?: number
+  /** What the call is for, told to the server. */
   readonly intent?: string
+  /** Run it as a task, where the tool allows it. */
   readonly task?: boolean
 }
 
-export const call: Verb = {
-  name: 'call',
-  summary: 'Call a tool: vivarium call TARGET TOOL key=value …',
-  declare(command, io) {
-    command
-      .argument('[target]', 'the server')
-      .argument('[tool]', 'the tool')
-      .argument('[words...]', 'key=value, key:=JSON, @file.json, or - for JSON on standard input')
-      .option('--json <object>', 'All arguments as JSON')
-      .option('--output <file>', 'Save the result: its bytes, what it refers to, or its text')
-      .option('--key <key>', 'Idempotency key: made again under the same one it is not done twice')
-      .option('--budget <units>', 'The most that it may cost', { parse: count })
-      .option('--budget-time <time>', 'The longest that the server may take: 30s', { parse: milliseconds })
-      .option('--intent <sentence>', 'What it is for, told to the server')
-      .option('--task', 'As a task, where the tool may run as one')
-    connectingOptions(askOptions(command))
-      .note(
-        'Values become what the schema of the tool says: numbers, true and false, lists by commas or by repeating the key, objects by\ndots (point.x=1) or as JSON. key:=JSON is JSON whatever the schema says.\n--json sends what the schema does not list, too.',
-      )
-      .examples([
-        ['vivarium call ./server.ts add a=2 b=3', 'numbers, because the schema says so'],
-        [`vivarium call https://example.com/mcp search --json '{"query": "tea"}'`, 'exact arguments'],
-        ['echo \'{"path": "/tmp"}\' | vivarium call files list_directory -', 'arguments from a pipe'],
-        ['vivarium call ./server.ts chart --output chart.png', 'save an image'],
-        ['vivarium call add a=1 b=2 -- node server.js', 'a program stands last'],
-      ])
-      .action<CallOptions>(given => run(given, io))
-  },
+/** `vivarium call`. */
+export const call: Verb = (command, io) => {
+  command
+    .argument('[target]', 'the server')
+    .argument('[tool]', 'the tool')
+    .argument('[words...]', 'key=value, key:=JSON, @file.json, or - for JSON on standard input')
+    .option('--json <object>', 'All arguments as JSON')
+    .option('--output <file>', 'Save the result: its bytes, what it refers to, or its text')
+    .option('--key <key>', 'Idempotency key: made again under the same one it is not done twice')
+    .option('--budget <units>', 'The most that it may cost', { parse: count })
+    .option('--budget-time <time>', 'The longest that the server may take: 30s', { parse: milliseconds })
+    .option('--intent <sentence>', 'What it is for, told to the server')
+    .option('--task', 'As a task, where the tool may run as one')
+  connectingOptions(askOptions(command))
+    .note(
+      'Values become what the schema of the tool says: numbers, true and false, lists by commas or by repeating the key, objects by\ndots (point.x=1) or as JSON. key:=JSON is JSON whatever the schema says.\n--json sends what the schema does not list, too.',
+    )
+    .examples([
+      ['vivarium call ./server.ts add a=2 b=3', 'numbers, because the schema says so'],
+      [`vivarium call https://example.com/mcp search --json '{"query": "tea"}'`, 'exact arguments'],
+      ['echo \'{"path": "/tmp"}\' | vivarium call files list_directory -', 'arguments from a pipe'],
+      ['vivarium call ./server.ts chart --output chart.png', 'save an image'],
+      ['vivarium call add a=1 b=2 -- node server.js', 'a program stands last'],
+    ])
+    .action<CallOptions>(call => run(call, io))
 }
 
+/** A number of units, as it is typed. */
 function count(text: string): number {
   const value = Number(text)
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value
   throw new TypeError(`${clip(text)} is no number of units`)
 }
 
-async function run(given: VerbCall<CallOptions>, io: Io): Promise<number> {
-  const asks = createAsks(io, given.options)
-  const { intent } = given.options
+/** Opens the server, calls the tool, and adds to a failure what nobody answered. */
+async function run(typed: VerbCall<CallOptions>, io: Io): Promise<number> {
+  const asks = createAsks(io, typed.options)
+  const { intent } = typed.options
   try {
-    return await withClient(given, io, opened => callOn(opened, given, io, asks), {
+    return await withClient(typed, io, opened => callOn(opened, typed, io, asks), {
       ...asks.options,
       ...(intent !== undefined && { intent: true }),
     })
@@ -79,17 +82,18 @@ async function run(given: VerbCall<CallOptions>, io: Io): Promise<number> {
   }
 }
 
+/** Reads the arguments by the schema of the tool, calls it, and prints the result. */
 async function callOn(
   { client, again, rest: [name, ...words] }: OpenedTarget,
-  given: VerbCall<CallOptions>,
+  typed: VerbCall<CallOptions>,
   io: Io,
   { declined, screen }: Asks,
 ): Promise<number> {
   if (name === undefined) throw new CliError(1, 'No tool is named', `${listCommand(again, 'tools')} shows them`)
-  const { options } = given
+  const { options } = typed
   const printer = printerOf(io)
   const tools = await gather(client.tools())
-  rememberOffers(splitTarget(given).target, { tools }, io.env)
+  rememberOffers(splitTarget(typed).target, { tools }, io.env)
   const tool = toolNamed(tools, name)
   const args = await givenArguments(words, options.json, io, (pairs, known) =>
     readArguments(pairs, tool.inputSchema, known, name),
@@ -113,12 +117,8 @@ async function callOn(
         waited()
         progress.show(step)
       },
-      ...(key !== undefined && { idempotencyKey: key }),
-      ...(intent !== undefined && { intent }),
-      ...(task !== undefined && { task }),
-      ...((units !== undefined || time !== undefined) && {
-        budget: { ...(units !== undefined && { units }), ...(time !== undefined && { time }) },
-      }),
+      ...given({ idempotencyKey: key, intent, task }),
+      ...((units !== undefined || time !== undefined) && { budget: given({ units, time }) }),
     })
     waited()
     progress.end()
@@ -133,26 +133,24 @@ async function callOn(
 function toolNamed(tools: readonly Tool[], name: string): Tool {
   const tool = tools.find(each => each.name === name)
   if (tool !== undefined) return tool
-  const near = nearest(
-    name,
-    tools.map(each => each.name),
-  )
-  const fix =
-    near.length > 0
-      ? `Did you mean ${near.map(each => clip(each)).join(' or ')}?`
-      : `It has ${brief(tools.map(each => each.name).join(', '), 300)}`
+  const names = tools.map(each => each.name)
+  const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
   throw new CliError(1, `The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has none at all' : fix)
 }
 
+/** What printing a result needs beside it. */
 interface Shown {
   readonly client: Client
   readonly name: string
   readonly options: CallOptions
   readonly printer: Printer
+  /** What the server asked and nobody answered. */
   readonly declined: readonly string[]
+  /** How long the call took. */
   readonly ms: number
 }
 
+/** Prints a result, what was declined, warnings and the cost. Throws where the tool reports an error. */
 async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
   const { options, printer, declined, name, client, ms } = shown
   const { isError, content, structured, problem, cost, warnings, suggestion, meta } = outcome
@@ -163,8 +161,7 @@ async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
   if (suggestion !== undefined) aside.line(aside.paint.warn(suggestionText(client.server?.name ?? 'The server', suggestion)))
   if (!isError && options.output !== undefined)
     aside.line(aside.paint.dim(`Saved ${await saveBlocks(options.output, content, client)}`))
-  else if (options.format === 'json')
-    printer.json({ isError, content, ...(structured !== undefined && { structured }), ...(meta !== undefined && { meta }) })
+  else if (options.format === 'json') printer.json({ isError, content, ...given({ structured, meta }) })
   else if (!isError) printResult(outcome, printer)
   if (isError) throw toolError(name, outcome)
   const facts = [durationText(ms), ...(cost === undefined ? [] : [`${cost.units} ${cost.unitLabel ?? 'units'}`])]
@@ -182,6 +179,7 @@ function printResult({ content, structured, text }: ToolOutcome, printer: Printe
   if (structured !== undefined) printer.line(printer.foreign(JSON.stringify(structured, null, 2)))
 }
 
+/** Whether a text is the JSON of the structured content. */
 function isSame(text: string, structured: unknown): boolean {
   try {
     return JSON.stringify(JSON.parse(text)) === JSON.stringify(structured)
@@ -190,6 +188,7 @@ function isSame(text: string, structured: unknown): boolean {
   }
 }
 
+/** The failure for a tool that reports an error. */
 function toolError(name: string, { text, problem }: ToolOutcome): CliError {
   const said = problem === undefined ? text : problem.message
   return new CliError(5, `${clip(name)} failed: ${brief(said === '' ? 'it does not say why' : said, 600)}`, problem?.suggestion)

@@ -8,8 +8,7 @@ import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
 import { examineCollisions, examineFile } from '../doctor/definitions.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
 import { exitOf, type Finding, fail, Waits } from '../doctor/finding.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
@@ -17,21 +16,19 @@ import { brief, joinedText, say } from '../terminal/text.ts'
 import type { FileToUse } from '../trust/config-file.ts'
 import { useFile } from '../trust/consent.ts'
 
-export const doctor: Verb = {
-  name: 'doctor',
-  summary: 'Why a server or a config does not work, and the fix',
-  declare(command, io) {
-    connectingOptions(command.argument('[target]', 'a server, or a config file; without it every config file on this machine'))
-      .examples([
-        ['vivarium doctor', 'all servers of all clients on this machine, a line each'],
-        ['vivarium doctor ~/.cursor/mcp.json', 'those of one file'],
-        ['vivarium doctor https://example.com', 'what is wrong with an address'],
-        ['vivarium doctor -- node server.js', 'what is wrong with a program'],
-      ])
-      .action<ConnectingOptions>(call => run(call, io))
-  },
+/** `vivarium doctor`. */
+export const doctor: Verb = (command, io) => {
+  connectingOptions(command.argument('[target]', 'a server, or a config file; without it every config file on this machine'))
+    .examples([
+      ['vivarium doctor', 'all servers of all clients on this machine, a line each'],
+      ['vivarium doctor ~/.cursor/mcp.json', 'those of one file'],
+      ['vivarium doctor https://example.com', 'what is wrong with an address'],
+      ['vivarium doctor -- node server.js', 'what is wrong with a program'],
+    ])
+    .action<ConnectingOptions>(call => run(call, io))
 }
 
+/** Examines one server, the servers of one file, or those of all config files. */
 async function run(call: VerbCall<ConnectingOptions>, io: Io): Promise<number> {
   const { target } = splitTarget(call)
   const [first] = target
@@ -51,13 +48,16 @@ async function run(call: VerbCall<ConnectingOptions>, io: Io): Promise<number> {
   return exitOf(findings)
 }
 
+/** A finding on a line, its fix below it. */
 function printFinding({ level, check, message, fix }: Finding, { line, paint }: Printer, indent = ''): void {
   const mark = level === 'ok' ? paint.good('✓') : level === 'warn' ? paint.warn('!') : paint.bad('✗')
   line(say`${indent}${mark} ${paint.dim(check.padEnd(8))} ${paint.plain(message)}`)
   if (fix !== undefined) line(say`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${paint.plain(fix)}`)
 }
 
+/** A config file, by the program that it belongs to. */
 interface NamedConfig {
+  /** The program, or the file where it was named. */
   readonly name: string
   readonly config: HostConfig
   /** Why nothing of it is looked at. */
@@ -75,6 +75,7 @@ async function used(name: string, file: FileToUse, io: Io, options: ConnectingOp
   }
 }
 
+/** The config files of all programs on this machine. Throws where there is none. */
 async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): Promise<readonly NamedConfig[]> {
   const configs: NamedConfig[] = []
   for (const source of sourcesOf(places)) {
@@ -90,8 +91,10 @@ async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): 
   return configs
 }
 
+/** One server of a config file, examined. */
 interface Row {
   readonly server: string
+  /** It is switched off in the config, and was not started. */
   readonly disabled?: boolean
   readonly examined: Examined
 }
@@ -99,6 +102,7 @@ interface Row {
 /** How many servers are started at a time. */
 const atOnce = 8
 
+/** Examines the servers of config files, a line each, and gives the exit code. */
 async function examineConfigs(
   configs: readonly NamedConfig[],
   options: ConnectingOptions,
@@ -142,6 +146,7 @@ async function examineConfigs(
   return exitOf(all.flatMap(({ findings, servers }) => [...findings, ...servers.flatMap(({ examined }) => examined.findings)]))
 }
 
+/** Servers whose entries have mistakes: nothing is started for them. */
 function refusedRows({ refused }: HostConfig): readonly Row[] {
   return [...refused].map(([server, { message, fix }]) => ({
     server,
@@ -149,8 +154,10 @@ function refusedRows({ refused }: HostConfig): readonly Row[] {
   }))
 }
 
+/** A server that is to be examined, and the file that names it. */
 interface Asked {
   readonly server: ConfiguredServer
+  /** The config that names it. */
   readonly file: string
 }
 
@@ -180,6 +187,7 @@ function inTurn(most: number, work: (asked: Asked) => Promise<Row>): (server: Co
   }
 }
 
+/** Examines a server of a config file, unless it is disabled there. */
 async function examineServer({ server, file }: Asked, options: ConnectingOptions, io: Io, waits: Waits): Promise<Row> {
   const { name, target, headers, disabled } = server
   if (disabled) return { server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } }

@@ -5,41 +5,40 @@ import { type ConnectingOptions, connectingOptions, withClient } from '../connec
 import type { Io } from '../io.ts'
 import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
-import { errorWords } from '../server-errors.ts'
-import { liveFacts, overhearing, type ServerFacts, saysLive, serverFactsOf } from '../server-facts.ts'
+import { liveFacts, overhearing, type ServerFacts, serverFactsOf } from '../server-facts.ts'
 import { brief, say, type Words } from '../terminal/text.ts'
 import { exitFor, tellFailed } from './list.ts'
 
+/** The options of `vivarium inspect`. */
 interface InspectOptions extends ConnectingOptions {
+  /** Ask as a live host, too, where the server does not say that it is live. */
   readonly live?: boolean
 }
 
-export const inspect: Verb = {
-  name: 'inspect',
-  summary: 'What a server is: revision, extensions, scopes, cost',
-  declare(command, io) {
-    command
-      .argument('[target]', 'the server')
-      .option('--live', 'Ask also as a host of MCP Live, where the server does not say that it is live')
-    connectingOptions(command)
-      .examples([
-        ['vivarium inspect https://example.com/mcp', 'over the network'],
-        ['vivarium inspect ./server.ts --revision 2025-06-18', 'as an older client sees it'],
-        ['vivarium inspect github --format json', 'a configured server, for a program'],
-      ])
-      .action<InspectOptions>(call => run(call, io))
-  },
+/** `vivarium inspect`. */
+export const inspect: Verb = (command, io) => {
+  command
+    .argument('[target]', 'the server')
+    .option('--live', 'Ask also as a host of MCP Live, where the server does not say that it is live')
+  connectingOptions(command)
+    .examples([
+      ['vivarium inspect https://example.com/mcp', 'over the network'],
+      ['vivarium inspect ./server.ts --revision 2025-06-18', 'as an older client sees it'],
+      ['vivarium inspect github --format json', 'a configured server, for a program'],
+    ])
+    .action<InspectOptions>(call => run(call, io))
 }
 
+/** Collects the facts of a server and prints them. */
 async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
   const { heard, wrap } = overhearing()
   return withClient(
     call,
     io,
-    async ({ client, label, target, options, missing, openedMs }) => {
-      const asks = call.options.live === true || saysLive(client.capabilities)
-      const live = asks ? await liveFacts(target, options).catch(error => ({ failed: errorWords(error) })) : undefined
-      const facts = await whileWaiting(io, 'asking what it is', serverFactsOf(client, { heard, openedMs, live, missing }))
+    async opened => {
+      const { client, label } = opened
+      const live = await liveFacts(opened, call.options.live === true)
+      const facts = await whileWaiting(io, 'asking what it is', serverFactsOf(client, heard, opened, live))
       const printer = printerOf(io)
       if (call.options.format === 'json') printer.json({ target: label, ...jsonOf(facts) })
       else print(label, facts, printer, widthOf(io))
@@ -60,6 +59,7 @@ function jsonOf({ manifest, lists, failed, ...facts }: ServerFacts): object {
   }
 }
 
+/** The facts for people, a line each. */
 function print(label: string, facts: ServerFacts, printer: Printer, width: number): void {
   const { paint } = printer
   const { server, revision, speaks, era, carrier, live, roundTripMs, openedMs, instructions, lists } = facts
@@ -107,6 +107,7 @@ function shortened(text: string): string {
   return lines.length <= 12 && text.length <= 1_200 ? lines.join('\n') : `${lines.slice(0, 12).join('\n')}\n…`
 }
 
+/** What a manifest adds: revision, limits, scopes, extensions. */
 function manifestWords({ manifest }: ServerFacts): string | undefined {
   if (manifest === undefined || manifest.partial) return undefined
   const { auth, rateLimits, supportedExtensions = [] } = manifest

@@ -1,52 +1,49 @@
 /** `vivarium list`: what a server offers, a line each that reads like a signature. */
 import type { EventType, Prompt, Resource, Tool } from '../../client/index.ts'
-import { nearest } from '../../core/suggestion.ts'
-import { rememberOffers } from '../completing/offer-cache.ts'
+import { meantText } from '../../core/suggestion.ts'
+import { signature, typeText } from '../arguments.ts'
+import { rememberOffers } from '../completing.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
-import { CliError } from '../errors.ts'
+import { CliError } from '../io.ts'
 import { type ListKind, type Lists, listKinds, listsOf } from '../lists.ts'
 import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
 import type { Verb } from '../program.ts'
 import type { FailedFact } from '../server-facts.ts'
-import { signature, typeText } from '../signature.ts'
 import { splitTarget } from '../target.ts'
 import { brief, joinedText, say, type TerminalText, type Words } from '../terminal/text.ts'
 
-export const list: Verb = {
-  name: 'list',
-  summary: 'What a server offers: tools, resources, templates, prompts, events',
-  declare(command, io) {
-    connectingOptions(
-      command.argument('[target]', 'the server').argument('[kind]', 'tools, resources, templates, prompts, events or all'),
-    )
-      .examples([
-        ['vivarium list https://example.com/mcp', 'everything it offers'],
-        ['vivarium list ./server.ts tools', 'only its tools'],
-        ['vivarium list -- npx -y @modelcontextprotocol/server-everything', 'a program'],
-        ['vivarium list cursor:github --format json', 'a server that Cursor knows, for a program'],
-      ])
-      .action<ConnectingOptions>(call => {
-        // Before anything is started for it.
-        const wanted = kindOf(splitTarget(call).rest[0])
-        return withClient(call, io, async ({ client, missing }) => {
-          const { lists, failed } = await whileWaiting(io, 'listing what it offers', listsOf(client, missing, wanted))
-          rememberOffers(splitTarget(call).target, lists, io.env)
-          const printer = printerOf(io)
-          if (call.options.format === 'json') printer.json({ ...lists, ...(failed.length > 0 && { failed }) })
-          else printLists(lists, printer, widthOf(io), wanted.length > 1)
-          tellFailed(failed, printer)
-          return exitFor(failed)
-        })
+/** `vivarium list`. */
+export const list: Verb = (command, io) => {
+  connectingOptions(
+    command.argument('[target]', 'the server').argument('[kind]', 'tools, resources, templates, prompts, events or all'),
+  )
+    .examples([
+      ['vivarium list https://example.com/mcp', 'everything it offers'],
+      ['vivarium list ./server.ts tools', 'only its tools'],
+      ['vivarium list -- npx -y @modelcontextprotocol/server-everything', 'a program'],
+      ['vivarium list cursor:github --format json', 'a server that Cursor knows, for a program'],
+    ])
+    .action<ConnectingOptions>(call => {
+      // Before anything is started for it.
+      const wanted = kindOf(splitTarget(call).rest[0])
+      return withClient(call, io, async ({ client, missing }) => {
+        const { lists, failed } = await whileWaiting(io, 'listing what it offers', listsOf(client, missing, wanted))
+        rememberOffers(splitTarget(call).target, lists, io.env)
+        const printer = printerOf(io)
+        if (call.options.format === 'json') printer.json({ ...lists, ...(failed.length > 0 && { failed }) })
+        else printLists(lists, printer, widthOf(io), wanted.length > 1)
+        tellFailed(failed, printer)
+        return exitFor(failed)
       })
-  },
+    })
 }
 
+/** The lists that a word names; singular words do as well. */
 function kindOf(word = 'all'): readonly ListKind[] {
   if (word === 'all') return listKinds
   const kind = listKinds.find(each => each === word || each === `${word}s`)
   if (kind === undefined) {
-    const near = nearest(word, listKinds)
-    const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `There are ${listKinds.join(', ')} and all`
+    const fix = meantText(word, listKinds) ?? `There are ${listKinds.join(', ')} and all`
     throw new CliError(1, `There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
   }
   return [kind]
@@ -63,6 +60,7 @@ export function exitFor(failed: readonly FailedFact[]): 0 | 1 {
   return failed.some(({ unknown }) => !unknown) ? 1 : 0
 }
 
+/** The lists for people, each below its title where there are several. */
 function printLists(lists: Lists, printer: Printer, width: number, titled: boolean): void {
   const { tools, resources, templates, prompts, events } = lists
   const { paint } = printer
@@ -110,11 +108,13 @@ function toolLine(tool: Tool, { paint }: Printer): TerminalText {
   return say`${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`
 }
 
+/** The URI or template, its title and its type. */
 function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'uri'>, { paint }: Printer): TerminalText {
   const beside = [title ?? name, mimeType].filter(text => text !== undefined && text !== uri)
   return say`${paint.name(uri)}${beside.length === 0 ? '' : say`  ${paint.dim(brief(beside.join(', '), 120))}`}`
 }
 
+/** The name with its arguments; optional ones have a question mark. */
 function promptLine({ name, arguments: parameters = [] }: Prompt, { paint }: Printer): TerminalText {
   return say`${paint.name(name)}${paint.plain(`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`)}`
 }

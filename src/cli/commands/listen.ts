@@ -3,8 +3,7 @@ import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
 import { eventsExtension } from '../../features/reliability/events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
-import { CliError, cliFailureOf } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { gather } from '../lists.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
@@ -12,38 +11,43 @@ import { extensionsIn, liveGuest } from '../server-facts.ts'
 import { brief, say, type TerminalText } from '../terminal/text.ts'
 import { clockText } from '../terminal/words.ts'
 
+/** The options of `vivarium listen`. */
 interface ListenOptions extends ConnectingOptions {
+  /** Only events of these names. */
   readonly event?: readonly string[]
+  /** The cursor behind which events begin. */
   readonly after?: string
+  /** Only updates of these resources. */
   readonly resource?: readonly string[]
+  /** Take pushes of MCP Live. */
   readonly live: boolean
+  /** How long to listen, in milliseconds. */
   readonly for?: number
+  /** After how many lines it ends. */
   readonly count?: number
 }
 
-export const listen: Verb = {
-  name: 'listen',
-  summary: 'What a server says by itself: events, pushes, updates, changes',
-  declare(command, io) {
-    command
-      .argument('[target]', 'the server')
-      .option('--event <name>', 'Only events of this name, and what else is named (default: everything)', { repeated: true })
-      .option('--after <cursor>', 'Begin behind this event instead of now')
-      .option('--resource <uri>', 'Only updates of this resource, and what else is named', { repeated: true })
-      .option('--no-live', 'Do not take the pushes of MCP Live')
-      .option('--for <time>', 'End after this time: 30s', { parse: milliseconds })
-      .option('--count <number>', 'End after so many lines', { parse: countOf })
-    connectingOptions(command)
-      .note('Pushes of MCP Live are accepted, so a server that waits for a host to take them thinks that one did.')
-      .examples([
-        ['vivarium listen https://example.com/mcp', 'everything, until Ctrl-C'],
-        ['vivarium listen ./server.ts --event ticket_created --count 1', 'wait for one event'],
-        ['vivarium listen notes --format json | jq .kind', 'one JSON value a line'],
-      ])
-      .action<ListenOptions>(call => run(call, io))
-  },
+/** `vivarium listen`. */
+export const listen: Verb = (command, io) => {
+  command
+    .argument('[target]', 'the server')
+    .option('--event <name>', 'Only events of this name, and what else is named (default: everything)', { repeated: true })
+    .option('--after <cursor>', 'Begin behind this event instead of now')
+    .option('--resource <uri>', 'Only updates of this resource, and what else is named', { repeated: true })
+    .option('--no-live', 'Do not take the pushes of MCP Live')
+    .option('--for <time>', 'End after this time: 30s', { parse: milliseconds })
+    .option('--count <number>', 'End after so many lines', { parse: countOf })
+  connectingOptions(command)
+    .note('Pushes of MCP Live are accepted, so a server that waits for a host to take them thinks that one did.')
+    .examples([
+      ['vivarium listen https://example.com/mcp', 'everything, until Ctrl-C'],
+      ['vivarium listen ./server.ts --event ticket_created --count 1', 'wait for one event'],
+      ['vivarium listen notes --format json | jq .kind', 'one JSON value a line'],
+    ])
+    .action<ListenOptions>(call => run(call, io))
 }
 
+/** A number of lines, as it is typed. */
 function countOf(text: string): number {
   if (/^[1-9]\d*$/.test(text)) return Number(text)
   throw new TypeError(`${clip(text)} is no number of lines`)
@@ -52,13 +56,17 @@ function countOf(text: string): number {
 /** Something that was heard. */
 interface Heard {
   readonly kind: 'event' | 'push' | 'updated' | 'list' | 'log'
+  /** The event, feature set, resource, list or logger. */
   readonly name: string
+  /** What it says, as the server sent it. */
   readonly data?: unknown
   readonly id?: string
+  /** Behind it `--after` begins. */
   readonly cursor?: string
   readonly at: Date
 }
 
+/** Subscribes to what the server announces and prints it until a limit, an end or Ctrl-C. */
 async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
   const { options } = call
   const enough = new AbortController()
@@ -88,14 +96,10 @@ async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
     if (hears.length === 0)
       throw new CliError(1, `${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
     if (options.format !== 'json') printer.aside.line(printer.aside.paint.dim(`Listening to ${hears.join(', ')}. Ctrl-C ends it`))
-    const over = new Promise<void>(done => {
-      if (signal.aborted) return done()
-      signal.addEventListener('abort', () => done(), { once: true })
-    })
     const lost = client.ended.then(reason => {
       if (reason !== undefined && !signal.aborted) throw reason
     })
-    await Promise.race([over, lost, following.failed])
+    await Promise.race([untilInterrupted(signal), lost, following.failed])
     return 0
   }
   return withClient(call, io, work, more)
@@ -195,6 +199,7 @@ async function subscribe(
   return hears
 }
 
+/** Whether a capability has a setting switched on. */
 function says({ capabilities }: Client, list: string, what: string): boolean {
   const settings = capabilities[list]
   return typeof settings === 'object' && settings !== null && (settings as Readonly<Record<string, unknown>>)[what] === true
@@ -203,6 +208,7 @@ function says({ capabilities }: Client, list: string, what: string): boolean {
 /** Watching is a request each, so that there is a limit. */
 const mostWatched = 50
 
+/** The resources whose updates are subscribed to where none is named. */
 async function listed(client: Client): Promise<readonly string[]> {
   return (await gather(client.resources())).slice(0, mostWatched).map(({ uri }) => uri)
 }
@@ -213,13 +219,17 @@ async function announced(client: Client): Promise<readonly string[]> {
   return events.map(({ name }) => name)
 }
 
+/** A push of MCP Live as a line. */
 function pushed({ featureSet, eventId, content, timestamp }: PushEvent): Heard {
   return { kind: 'push', name: featureSet, id: eventId, data: content, at: new Date(timestamp) }
 }
 
+/** The sign of each kind of line. */
 const marks = { event: '◆', push: '▶', updated: '↻', list: '≡', log: '·' } as const
+/** The word of each kind of line. */
 const words = { event: 'event', push: 'push', updated: 'updated', list: 'list changed', log: 'log' } as const
 
+/** One thing that was heard, for people. */
 function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalText {
   const said = data === undefined ? '' : say` ${paint.plain(brief(textOf(data), 400))}`
   return say`${paint.dim(clockText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`

@@ -3,17 +3,17 @@ import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { givenArguments, readArguments } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
-import { blockText } from '../content.ts'
-import { CliError } from '../errors.ts'
+import { CliError } from '../io.ts'
 import { gather } from '../lists.ts'
-import { printerOf } from '../print.ts'
+import { blockText, printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { offering, orMeant } from '../server-errors.ts'
 import { askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
-import { listCommand } from '../shell-words.ts'
-import { brief, say } from '../terminal/text.ts'
+import { brief, listCommand, say } from '../terminal/text.ts'
 
+/** The options of `vivarium prompt`. */
 interface PromptOptions extends ConnectingOptions, QuestionOptions {
+  /** All arguments as one JSON object. */
   readonly json?: string
 }
 
@@ -25,46 +25,43 @@ async function schemaOf(client: Client, name: string): Promise<Readonly<Record<s
   return { type: 'object', properties, additionalProperties: false }
 }
 
-export const prompt: Verb = {
-  name: 'prompt',
-  summary: 'Fill in a prompt: vivarium prompt TARGET NAME key=value …',
-  declare(command, io) {
-    command
-      .argument('[target]', 'the server')
-      .argument('[name]', 'the prompt')
-      .argument('[words...]', 'key=value')
-      .option('--json <object>', 'All arguments as JSON')
-    connectingOptions(askOptions(command))
-      .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
-      .action<PromptOptions>(async call => {
-        const asks = createAsks(io, call.options)
-        const work: Parameters<typeof withClient>[2] = async ({ client, label, again, rest: [name, ...words] }) => {
-          if (name === undefined) throw new CliError(1, 'No prompt is named', `${listCommand(again, 'prompts')} shows them`)
-          const schema = words.length === 0 ? {} : await offering('prompts', label, schemaOf(client, name))
-          const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
-            readArguments(pairs, schema, known, name),
-          )
-          const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
-          const asked = client
-            .getPrompt(name, texts, { signal: io.signal })
-            .catch(error => orMeant(error, 'prompt', name, async () => (await gather(client.prompts())).map(each => each.name)))
-          const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
-          const result = await offering('prompts', label, asked).finally(waited)
-          const printer = printerOf(io)
-          const { paint } = printer
-          if (call.options.format === 'json') printer.json(result)
-          else {
-            if (result.description !== undefined) printer.aside.line(printer.aside.paint.dim(clip(result.description)))
-            for (const { role, content } of result.messages)
-              printer.line(say`${paint.bold(`${role}:`)}${io.output.isTTY === true ? '\n' : ' '}${blockText(content, printer)}`)
-          }
-          return 0
+/** `vivarium prompt`. */
+export const prompt: Verb = (command, io) => {
+  command
+    .argument('[target]', 'the server')
+    .argument('[name]', 'the prompt')
+    .argument('[words...]', 'key=value')
+    .option('--json <object>', 'All arguments as JSON')
+  connectingOptions(askOptions(command))
+    .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
+    .action<PromptOptions>(async call => {
+      const asks = createAsks(io, call.options)
+      const work: Parameters<typeof withClient>[2] = async ({ client, label, again, rest: [name, ...words] }) => {
+        if (name === undefined) throw new CliError(1, 'No prompt is named', `${listCommand(again, 'prompts')} shows them`)
+        const schema = words.length === 0 ? {} : await offering('prompts', label, schemaOf(client, name))
+        const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
+          readArguments(pairs, schema, known, name),
+        )
+        const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
+        const asked = client
+          .getPrompt(name, texts, { signal: io.signal })
+          .catch(error => orMeant(error, 'prompt', name, async () => (await gather(client.prompts())).map(each => each.name)))
+        const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
+        const result = await offering('prompts', label, asked).finally(waited)
+        const printer = printerOf(io)
+        const { paint } = printer
+        if (call.options.format === 'json') printer.json(result)
+        else {
+          if (result.description !== undefined) printer.aside.line(printer.aside.paint.dim(clip(result.description)))
+          for (const { role, content } of result.messages)
+            printer.line(say`${paint.bold(`${role}:`)}${io.output.isTTY === true ? '\n' : ' '}${blockText(content, printer)}`)
         }
-        try {
-          return await withClient(call, io, work, asks.options)
-        } finally {
-          asks.close()
-        }
-      })
-  },
+        return 0
+      }
+      try {
+        return await withClient(call, io, work, asks.options)
+      } finally {
+        asks.close()
+      }
+    })
 }

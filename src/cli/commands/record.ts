@@ -1,78 +1,84 @@
 /** `vivarium record`: stands between a client and a server and writes one file of all that passes. */
+
 import { lstatSync } from 'node:fs'
 import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
-import { isThere } from '../bundle/archive.ts'
 import { headersOf } from '../connecting.ts'
-import { CliError, cliFailureOf } from '../errors.ts'
-import { type Io, untilInterrupted } from '../io.ts'
-import { portOf } from '../port.ts'
+import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { printerOf } from '../print.ts'
-import type { Verb, VerbCall } from '../program.ts'
+import { given, portOf, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
 
+/** The options of `vivarium record`. */
 interface RecordOptions extends TrustOption {
+  /** The tape to write. */
   readonly out: string
+  /** Overwrite a tape that is there. */
   readonly force?: boolean
+  /** The client speaks on standard input and output; otherwise it comes over HTTP. */
   readonly stdio?: boolean
+  /** Where the client connects; undefined takes any that is free. */
   readonly port?: number
+  /** Members whose values are left out of the tape. */
   readonly redact?: readonly string[]
+  /** Headers for the server, with variables. */
   readonly header?: readonly string[]
+  /** The name of the variable that holds a bearer token. */
   readonly bearerEnv?: string
+  /** The most megabytes of the tape. */
   readonly maxMb?: number
+  /** The server speaks by the old pair of HTTP endpoints. */
   readonly sse?: boolean
+  /** Variables for a server that is a program. */
   readonly env?: readonly string[]
   readonly format: 'text' | 'json'
 }
 
-export const record: Verb = {
-  name: 'record',
-  summary: 'Write down what passes between a client and a server',
-  declare(command, io) {
-    trustOption(command)
-      .argument('[target]', 'the server')
-      .option('--out <file>', 'The tape', { fallback: 'session.tape' })
-      .option('--force', 'Write over a tape that is there')
-      .option(
-        '--stdio',
-        'The client speaks on standard input and output: put this command in its config in the place of the server',
-      )
-      .option('--port <number>', 'The client comes over HTTP at this port (default: any that is free)', { parse: portOf })
-      .option('--redact <path>', 'Leave the values of this member out: params.arguments.password, **.apiKey', { repeated: true })
-      .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-        repeated: true,
-      })
-      .option('--bearer-env <name>', 'Send the token in this variable')
-      .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
-      .option('--sse', 'The server speaks by the pair of endpoints of 2024-11-05 (with --stdio)')
-      .option('--max-mb <number>', 'The most megabytes of the tape (default: 256)', { parse: sizeOf })
-      .note(
-        'Headers that hold secrets are never kept; what else is secret you name by --redact. Other members are written as they pass.',
-      )
-      .examples([
-        ['vivarium record https://host/mcp --port 7000', 'point the client at http://127.0.0.1:7000/mcp'],
-        [
-          'vivarium record --stdio --force --out notes.tape -- node notes.js',
-          'as the command of a client that starts its servers',
-        ],
-      ])
-      .action<RecordOptions>(call => run(call, io))
-  },
+/** `vivarium record`. */
+export const record: Verb = (command, io) => {
+  trustOption(command)
+    .argument('[target]', 'the server')
+    .option('--out <file>', 'The tape', { fallback: 'session.tape' })
+    .option('--force', 'Write over a tape that is there')
+    .option(
+      '--stdio',
+      'The client speaks on standard input and output: put this command in its config in the place of the server',
+    )
+    .option('--port <number>', 'The client comes over HTTP at this port (default: any that is free)', { parse: portOf })
+    .option('--redact <path>', 'Leave the values of this member out: params.arguments.password, **.apiKey', { repeated: true })
+    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+      repeated: true,
+    })
+    .option('--bearer-env <name>', 'Send the token in this variable')
+    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+    .option('--sse', 'The server speaks by the pair of endpoints of 2024-11-05 (with --stdio)')
+    .option('--max-mb <number>', 'The most megabytes of the tape (default: 256)', { parse: sizeOf })
+    .note(
+      'Headers that hold secrets are never kept; what else is secret you name by --redact. Other members are written as they pass.',
+    )
+    .examples([
+      ['vivarium record https://host/mcp --port 7000', 'point the client at http://127.0.0.1:7000/mcp'],
+      ['vivarium record --stdio --force --out notes.tape -- node notes.js', 'as the command of a client that starts its servers'],
+    ])
+    .action<RecordOptions>(call => run(call, io))
 }
 
+/** A number of megabytes, as it is typed. */
 function sizeOf(text: string): number {
   const size = Number(text)
   if (size > 0 && Number.isFinite(size)) return size
   throw new TypeError(`${clip(text)} is no number of megabytes`)
 }
 
+/** Stands between client and server until one of them ends or it is interrupted. */
 async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
   const { out, stdio = false, port, redact, maxMb, sse, env, format } = call.options
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
   // A link is no file of ours, wherever it leads.
-  if (isThere(out) && (call.options.force !== true || lstatSync(out).isSymbolicLink()))
+  const there = lstatSync(out, { throwIfNoEntry: false })
+  if (there !== undefined && (call.options.force !== true || there.isSymbolicLink()))
     throw new CliError(1, `There is a file ${clip(out)} already`, 'Name another by --out, or write over it with --force')
   const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env, trust: call.options.trust })
   const headers = { ...options.headers, ...headersOf(call.options.header ?? [], call.options.bearerEnv, io) }
@@ -86,10 +92,8 @@ async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
       troubled = true
       aside.line(aside.paint.warn(`vivarium: ${cliFailureOf(error).message}`))
     },
-    client: stdio ? { stdio: true } : { ...(port !== undefined && { port }) },
-    ...(redact !== undefined && { redact }),
-    ...(maxMb !== undefined && { maxBytes: Math.floor(maxMb * 1024 * 1024) }),
-    ...(sse !== undefined && { pair: sse }),
+    client: stdio ? { stdio: true } : given({ port }),
+    ...given({ redact, maxBytes: maxMb && Math.floor(maxMb * 1024 * 1024), pair: sse }),
   })
   if (proxy.url !== undefined && format === 'json') json({ url: proxy.url, file: out }, true)
   else if (proxy.url !== undefined) {

@@ -1,75 +1,85 @@
 /** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
+
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
 import { headersOf, milliseconds } from '../connecting.ts'
-import { CliError } from '../errors.ts'
-import { type Io, untilInterrupted } from '../io.ts'
-import { portOf } from '../port.ts'
+import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import type { Verb, VerbCall } from '../program.ts'
+import { given, portOf, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
 
+/** The options of `vivarium replay`. */
 interface ReplayOptions extends TrustOption {
+  /** The server to which the tape is sent. */
   readonly against?: string
+  /** Serve the tape as a mock. */
   readonly serve?: boolean
+  /** Serve over standard input and output. */
   readonly stdio?: boolean
+  /** Where the mock listens; undefined takes any that is free. */
   readonly port?: number
+  /** The pace of the mock; 1 is that of the tape, undefined does not wait. */
   readonly speed?: number
+  /** What goes wrong on purpose, as `KIND[=VALUE][@METHOD][:PROBABILITY]`. */
   readonly fault?: readonly string[]
+  /** The same seed brings the same faults. */
   readonly seed?: number
+  /** Members that may differ. */
   readonly ignore?: readonly string[]
+  /** Headers for the server, with variables. */
   readonly header?: readonly string[]
+  /** The name of the variable that holds a bearer token. */
   readonly bearerEnv?: string
   readonly env?: readonly string[]
+  /** How long to wait for what was said then, in milliseconds. */
   readonly timeout?: number
   readonly format: 'text' | 'json'
 }
 
-export const replay: Verb = {
-  name: 'replay',
-  summary: 'Send a recording again and show what differs, or serve it as a mock',
-  declare(command, io) {
-    trustOption(command)
-      .argument('<tape>', 'what vivarium record has written')
-      .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
-      .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
-      .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
-        parse: milliseconds,
-      })
-      .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-        repeated: true,
-      })
-      .option('--bearer-env <name>', 'Send the token in this variable')
-      .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
-      .option('--serve', 'Be the server: answer what is asked as it was answered then')
-      .option('--stdio', 'With --serve: over standard input and output')
-      .option('--port <number>', 'With --serve: over HTTP at this port (default: any that is free)', { parse: portOf })
-      .option('--speed <factor>', 'With --serve: 1 is the pace of the tape (default: no waiting)', { parse: numberOf })
-      .option('--fault <rule>', 'With --serve: KIND[=VALUE][@METHOD][:PROBABILITY]', { repeated: true })
-      .option('--seed <number>', 'With --serve: the same seed brings the same faults (default: 1)', { parse: numberOf })
-      .note(
-        'Kinds of faults: delay=200ms, drop, duplicate, reorder, cut, error=-32603, garbage; a method may end in *.\nIds, times, cursors and tokens of the protocol may always differ.',
-      )
-      .examples([
-        ['vivarium replay notes.tape --against ./server.ts', 'does the new one answer as the old one did?'],
-        ['vivarium replay notes.tape --serve --port 7000', 'a server without a server'],
-        [
-          'vivarium replay notes.tape --serve --stdio --fault drop@tools/call:0.2 --seed 7',
-          'one that loses a fifth of its answers',
-        ],
-      ])
-      .action<ReplayOptions>(call => run(call, io))
-  },
+/** `vivarium replay`. */
+export const replay: Verb = (command, io) => {
+  trustOption(command)
+    .argument('<tape>', 'what vivarium record has written')
+    .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
+    .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
+    .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
+      parse: milliseconds,
+    })
+    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+      repeated: true,
+    })
+    .option('--bearer-env <name>', 'Send the token in this variable')
+    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+    .option('--serve', 'Be the server: answer what is asked as it was answered then')
+    .option('--stdio', 'With --serve: over standard input and output')
+    .option('--port <number>', 'With --serve: over HTTP at this port (default: any that is free)', { parse: portOf })
+    .option('--speed <factor>', 'With --serve: 1 is the pace of the tape (default: no waiting)', { parse: numberOf })
+    .option('--fault <rule>', 'With --serve: KIND[=VALUE][@METHOD][:PROBABILITY]', { repeated: true })
+    .option('--seed <number>', 'With --serve: the same seed brings the same faults (default: 1)', { parse: numberOf })
+    .note(
+      'Kinds of faults: delay=200ms, drop, duplicate, reorder, cut, error=-32603, garbage; a method may end in *.\nIds, times, cursors and tokens of the protocol may always differ.',
+    )
+    .examples([
+      ['vivarium replay notes.tape --against ./server.ts', 'does the new one answer as the old one did?'],
+      ['vivarium replay notes.tape --serve --port 7000', 'a server without a server'],
+      [
+        'vivarium replay notes.tape --serve --stdio --fault drop@tools/call:0.2 --seed 7',
+        'one that loses a fifth of its answers',
+      ],
+    ])
+    .action<ReplayOptions>(call => run(call, io))
 }
 
+/** A number from 0 up, as it is typed. */
 function numberOf(text: string): number {
   const number = Number(text)
   if (text.trim() !== '' && number >= 0 && Number.isFinite(number)) return number
   throw new TypeError(`${clip(text)} is no number from 0 up`)
 }
 
+/** Sends the tape to a server, or serves it. */
 async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { words, command, options } = call
   const [file = ''] = words
@@ -81,6 +91,7 @@ async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   return target === undefined ? serve(tape, call, io) : against(tape, target, call, io)
 }
 
+/** Opens a tape. Throws a failure that says how to make one where it is not there. */
 async function read(file: string): Promise<Tape> {
   try {
     return await openTape(file)
@@ -91,14 +102,13 @@ async function read(file: string): Promise<Tape> {
   }
 }
 
+/** Serves the tape until its client goes or it is interrupted. */
 async function serve(tape: Tape, { options }: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { stdio = false, port, speed, fault, seed, format } = options
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
   const mock = await serveTape(tape, {
-    client: stdio ? { stdio: true } : { ...(port !== undefined && { port }) },
-    ...(speed !== undefined && { speed }),
-    ...(fault !== undefined && { faults: fault }),
-    ...(seed !== undefined && { seed }),
+    client: stdio ? { stdio: true } : given({ port }),
+    ...given({ speed, faults: fault, seed }),
   })
   const { json, line, paint } = printerOf(io)
   if (mock.url !== undefined && format === 'json') json({ url: mock.url }, true)
@@ -108,19 +118,19 @@ async function serve(tape: Tape, { options }: VerbCall<ReplayOptions>, io: Io): 
   return 0
 }
 
+/** Sends the tape to a server and prints what it answers otherwise. */
 async function against(
   tape: Tape,
   words: readonly string[],
-  { options: given }: VerbCall<ReplayOptions>,
+  { options: wanted }: VerbCall<ReplayOptions>,
   io: Io,
 ): Promise<number> {
-  const { label, target, options, close } = await resolveTarget(words, io, { env: given.env, trust: given.trust })
-  const headers = { ...options.headers, ...headersOf(given.header ?? [], given.bearerEnv, io) }
-  const { ignore, timeout, format } = given
+  const { label, target, options, close } = await resolveTarget(words, io, { env: wanted.env, trust: wanted.trust })
+  const headers = { ...options.headers, ...headersOf(wanted.header ?? [], wanted.bearerEnv, io) }
+  const { ignore, timeout, format } = wanted
   const found = await replayTape(tape, target, {
     headers,
-    ...(ignore !== undefined && { ignore }),
-    ...(timeout !== undefined && { timeoutMs: timeout }),
+    ...given({ ignore, timeoutMs: timeout }),
   }).finally(close)
   const printer = printerOf(io)
   if (format === 'json') printer.json(found)
@@ -134,6 +144,7 @@ async function against(
   return found.differences.length === 0 ? 0 : 1
 }
 
+/** A difference: what the tape has, and what the server says now. */
 function show({ conversation, line, what, path, before, after }: TapeDifference, { line: print, paint }: Printer): void {
   const place = line === 0 ? 'not on the tape' : `line ${line}`
   print(say`${paint.name(what)} (conversation ${conversation}, ${place})${path === '' ? '' : ` ${path}`}`)

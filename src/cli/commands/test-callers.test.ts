@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Result } from '../../conformance/index.ts'
-import { CliError } from '../errors.ts'
+import { CliError } from '../io.ts'
 import { judgeCaller, refuseUnheard } from './test.ts'
 
 const quiet = { signal: new AbortController().signal, onResult: () => {} }

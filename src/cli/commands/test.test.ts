@@ -8,8 +8,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createServer } from '../../server/index.ts'
 import { nodeHandler } from '../../server/node-handler.ts'
-import type { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import type { CliError, Io } from '../io.ts'
 import { run } from '../program.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-test-'))

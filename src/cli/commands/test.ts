@@ -2,6 +2,7 @@
  * `vivarium test`: judges a server by raw frames, at every revision and on every carrier it can be reached by; or a client or a host,
  * which is started and given servers to connect to.
  */
+
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { connect } from '../../client/index.ts'
@@ -28,88 +29,102 @@ import {
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { authorizationOf, headersOf } from '../connecting.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
-import type { Verb, VerbCall } from '../program.ts'
-import { shellWord } from '../shell-words.ts'
+import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
+import { shellWord } from '../terminal/text.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
 
+/** The options of `vivarium test`. */
 interface TestOptions extends TrustOption {
   readonly format: 'text' | 'json'
+  /** Only these revisions. */
   readonly revision?: readonly RevisionId[]
+  /** Only over these carriers. */
   readonly carrier?: readonly Carrier[]
+  /** Only scenarios whose id or statement fits. */
   readonly only?: RegExp
+  /** Call tools that may write, too. */
   readonly allowWrites?: boolean
+  /** The file for the results as JUnit XML. */
   readonly junit?: string
+  /** The file for the badge. */
   readonly badge?: string
+  /** The file for the whole report. */
   readonly report?: string
   readonly header?: readonly string[]
   readonly bearerEnv?: string
+  /** Sign in where the server wants it. */
   readonly auth: boolean
+  /** The same server over the old pair of HTTP endpoints. */
   readonly sse?: string
+  /** The same server over a WebSocket. */
   readonly ws?: string
+  /** Say what was skipped, and why. */
   readonly skipped?: boolean
   readonly config?: string
+  /** The command of a client to judge instead of a server. */
   readonly client?: string
+  /** The command of a host to judge instead of a server. */
   readonly host?: string
+  /** The port at which the kit plays the authorization server. */
   readonly issuer?: number
+  /** Scopes of the tokens that the kit makes. */
   readonly scope?: readonly string[]
 }
 
+/** The names that `--carrier` takes. */
 const carriers: readonly Carrier[] = ['stdio', 'http', 'sse', 'websocket']
 
-export const test: Verb = {
-  name: 'test',
-  summary: 'Judge a server, client or host: does it keep what the protocol demands?',
-  declare(command, io) {
-    trustOption(command)
-      .argument('[target]', 'the server')
-      .option('--revision <id>', 'Only this revision; may be given again', { repeated: true, parse: oneOf(allRevisions) })
-      .option('--carrier <name>', 'Only over stdio, http, sse or websocket; may be given again', {
-        repeated: true,
-        parse: oneOf(carriers),
-      })
-      .option('--only <pattern>', 'Only scenarios whose id or statement fits', { parse: pattern })
-      .option('--allow-writes', 'Call tools that may write, too')
-      .option('--sse <url>', 'The same server over the old pair of HTTP endpoints')
-      .option('--ws <url>', 'The same server over a WebSocket')
-      .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-        repeated: true,
-      })
-      .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
-      .option('--no-auth', 'Do not sign in where the server asks for it: judge what a stranger sees')
-      .option('--client <command>', 'Judge a client instead: a program that gets the address of a server as its last word')
-      .option('--host <command>', 'Judge a host of MCP Live instead, started in the same way')
-      .option(
-        '--issuer <port>',
-        'Be the authorization server that the server trusts, http://127.0.0.1:PORT, with tokens of every kind',
-        {
-          parse: portNumber,
-        },
-      )
-      .option('--scope <name>', 'With --issuer: a scope that the server wants; may be given again', { repeated: true })
-      .option('--config <file>', 'Look names up in this file alone')
-      .option('--skipped', 'Also say what was skipped, and why')
-      .option('--report <file>', 'Write the whole report as JSON')
-      .option('--junit <file>', 'Write the results as JUnit XML')
-      .option('--badge <file>', 'Write a badge as JSON')
-      .note(
-        'Exit code 0: nothing failed; 1: something did; 3: nothing did, but the server wants credentials for the rest; 4: nobody is there.\nTools are called only if they say that they read, or are known fixtures of conformance suites; --allow-writes lifts that.',
-      )
-      .examples([
-        ['vivarium test https://example.com/mcp', 'over the network'],
-        ['vivarium test -- node server.js', 'a program'],
-        ['vivarium test ./server.ts --revision 2025-11-25 --only base/tools', 'some of it'],
-        ['vivarium test notes --junit results.xml --badge badge.json', 'for a build'],
-        ['vivarium test https://example.com/mcp --bearer-env TOKEN', 'behind a guard'],
-        ['vivarium test --client "node my-client.js"', 'a client'],
-      ])
-      .action<TestOptions>(call => run(call, io))
-  },
+/** `vivarium test`. */
+export const test: Verb = (command, io) => {
+  trustOption(command)
+    .argument('[target]', 'the server')
+    .option('--revision <id>', 'Only this revision; may be given again', { repeated: true, parse: oneOf(allRevisions) })
+    .option('--carrier <name>', 'Only over stdio, http, sse or websocket; may be given again', {
+      repeated: true,
+      parse: oneOf(carriers),
+    })
+    .option('--only <pattern>', 'Only scenarios whose id or statement fits', { parse: pattern })
+    .option('--allow-writes', 'Call tools that may write, too')
+    .option('--sse <url>', 'The same server over the old pair of HTTP endpoints')
+    .option('--ws <url>', 'The same server over a WebSocket')
+    .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+      repeated: true,
+    })
+    .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
+    .option('--no-auth', 'Do not sign in where the server asks for it: judge what a stranger sees')
+    .option('--client <command>', 'Judge a client instead: a program that gets the address of a server as its last word')
+    .option('--host <command>', 'Judge a host of MCP Live instead, started in the same way')
+    .option(
+      '--issuer <port>',
+      'Be the authorization server that the server trusts, http://127.0.0.1:PORT, with tokens of every kind',
+      {
+        parse: portNumber,
+      },
+    )
+    .option('--scope <name>', 'With --issuer: a scope that the server wants; may be given again', { repeated: true })
+    .option('--config <file>', 'Look names up in this file alone')
+    .option('--skipped', 'Also say what was skipped, and why')
+    .option('--report <file>', 'Write the whole report as JSON')
+    .option('--junit <file>', 'Write the results as JUnit XML')
+    .option('--badge <file>', 'Write a badge as JSON')
+    .note(
+      'Exit code 0: nothing failed; 1: something did; 3: nothing did, but the server wants credentials for the rest; 4: nobody is there.\nTools are called only if they say that they read, or are known fixtures of conformance suites; --allow-writes lifts that.',
+    )
+    .examples([
+      ['vivarium test https://example.com/mcp', 'over the network'],
+      ['vivarium test -- node server.js', 'a program'],
+      ['vivarium test ./server.ts --revision 2025-11-25 --only base/tools', 'some of it'],
+      ['vivarium test notes --junit results.xml --badge badge.json', 'for a build'],
+      ['vivarium test https://example.com/mcp --bearer-env TOKEN', 'behind a guard'],
+      ['vivarium test --client "node my-client.js"', 'a client'],
+    ])
+    .action<TestOptions>(call => run(call, io))
 }
 
+/** Reads one of a list of known words. */
 function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return text => {
     const found = known.find(each => each === text)
@@ -118,6 +133,7 @@ function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   }
 }
 
+/** A regular expression, as it is typed. */
 function pattern(text: string): RegExp {
   try {
     return new RegExp(text)
@@ -126,12 +142,14 @@ function pattern(text: string): RegExp {
   }
 }
 
+/** A port that can be named beforehand, so not 0. */
 function portNumber(text: string): number {
   const port = Number(text)
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new TypeError('give the number of a port')
   return port
 }
 
+/** Judges, writes the report files, prints the table, and gives the exit code. */
 async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
   // Into a file or a log it would be a line for every second.
   const bar = io.errors.isTTY === true ? createProgress(io) : { show: () => {}, end: () => {} }
@@ -158,12 +176,14 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
   }
 }
 
+/** A report, and how to get it again. */
 interface Judged {
   readonly report: Report
   /** The command that judges the same again, with these options. */
   readonly again: (options: string) => string
 }
 
+/** Judges a server; a second time with a token, where it lets nobody in without one. */
 async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
   const { options } = call
   const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
@@ -174,10 +194,7 @@ async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<
     const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
     const judged = (more: Readonly<Record<string, string>>): Promise<Report> =>
       judge(target, {
-        ...(options.revision === undefined ? {} : { revisions: options.revision }),
-        ...(options.carrier === undefined ? {} : { carriers: options.carrier }),
-        ...(options.only === undefined ? {} : { only: options.only }),
-        ...(auth === undefined ? {} : { auth }),
+        ...given({ revisions: options.revision, carriers: options.carrier, only: options.only, auth }),
         headers: { ...headers, ...more },
         allowWrites: options.allowWrites === true,
         signal: io.signal,
@@ -199,6 +216,7 @@ function againOf(target: string, flags: string): string {
   return target.startsWith('-- ') ? `vivarium test ${flags} ${target}` : `vivarium test ${target} ${flags}`
 }
 
+/** The command that judges the same client or host again. */
 function callerAgain({ client, host }: TestOptions): (options: string) => string {
   const words = client === undefined ? `--host ${shellWord(host ?? '')}` : `--client ${shellWord(client)}`
   return flags => `vivarium test ${words} ${flags}`
@@ -212,7 +230,7 @@ function addressOf(target: Target): string {
 
 /** Where else the same server serves is said beside the target. */
 function targetOf(target: Target, { sse, ws, carrier }: TestOptions): JudgeTarget {
-  const places: Places = { ...(sse === undefined ? {} : { sse }), ...(ws === undefined ? {} : { websocket: ws }) }
+  const places: Places = given({ sse, websocket: ws })
   if (typeof target === 'string' || target instanceof URL) {
     const isSocket = /^wss?:/i.test(String(target))
     if (isSocket) return { ...places, websocket: target }
@@ -223,15 +241,16 @@ function targetOf(target: Target, { sse, ws, carrier }: TestOptions): JudgeTarge
   }
   if (!('command' in target)) throw new CliError(1, 'Only a URL or a program can be judged')
   const { command, args, env, cwd } = target
-  const stdio = { command, ...(args && { args }), ...(env && { env }), ...(cwd === undefined ? {} : { cwd }) }
-  return { ...places, stdio }
+  return { ...places, stdio: { command, ...given({ args, env, cwd }) } }
 }
 
+/** Shows how many results there are while they come. */
 function watching(bar: ReturnType<typeof createProgress>): (result: Result) => void {
   let done = 0
   return ({ test_id, revision, carrier }) => bar.show({ progress: ++done, message: `${revision} ${carrier} ${test_id}` })
 }
 
+/** The failure for options that leave no scenario. */
 function nothingToJudge(): CliError {
   return new CliError(1, 'There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
 }
@@ -243,6 +262,7 @@ function refuse(report: Report, label: string): void {
   throw new CliError(4, `${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`)
 }
 
+/** Writes the report in the formats that were asked for. */
 async function write(report: Report, { report: file, junit, badge }: TestOptions): Promise<void> {
   const files: readonly (readonly [string | undefined, () => string])[] = [
     [file, () => `${JSON.stringify(report, null, 2)}\n`],
@@ -258,6 +278,7 @@ async function write(report: Report, { report: file, junit, badge }: TestOptions
 
 // `vivarium test --client` and `--host`: judges a program that connects, by servers that the kit plays.
 
+/** The options by which a client or host is judged. */
 interface CallerOptions {
   readonly client?: string
   readonly host?: string
@@ -278,12 +299,7 @@ export function judgeCaller(
       '--client and --host judge one program each',
       'vivarium test --client "COMMAND", then vivarium test --host "COMMAND"',
     )
-  const options: JudgeClientOptions = {
-    ...more,
-    ...(revision === undefined ? {} : { revisions: revision }),
-    ...(carrier === undefined ? {} : { carriers: carrier }),
-    ...(only === undefined ? {} : { only }),
-  }
+  const options: JudgeClientOptions = { ...more, ...given({ revisions: revision, carriers: carrier, only }) }
   return client === undefined ? judgeHost({ command: host ?? '' }, options) : judgeClient({ command: client }, options)
 }
 
@@ -301,6 +317,7 @@ export function refuseUnheard(report: Report): Report {
 
 // A token for a server that wants one: of a sign-in that was made before, or of one in the browser where somebody can be asked.
 
+/** How long somebody may take to sign in with the browser. */
 const patienceMs = 300_000
 
 /** The header that lets us in; undefined: there is none to be had, and the guard is all that can be judged. */

@@ -1,52 +1,49 @@
 /** `vivarium up`: a live host with the servers of a config file, in the terminal. */
 import { mkdirSync, realpathSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createHost } from '../../host/create.ts'
 import { modelFromEnvironment } from '../../host/models/providers.ts'
-import { messageOf } from '../../stores/store.ts'
-import { CliError } from '../errors.ts'
 import { RunningSettings, readSettings } from '../host-settings.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io } from '../io.ts'
 import type { Verb } from '../program.ts'
 import { runTerminal } from '../terminal/terminal.ts'
-import { type FileToUse, fileToUse } from '../trust/config-file.ts'
-import { confirmIn, consentDigest, decideConsent, trustIn, trustOption } from '../trust/consent.ts'
-import { placeOf, useData } from '../trust/local-files.ts'
+import { agreedConfig, placeOf, trustIn, trustOption, useData } from '../trust/consent.ts'
 
+/** The options of `vivarium up`. */
 interface UpOptions {
   readonly config: string
+  /** The folder in which everything is kept. */
   readonly data?: string
+  /** The URL of another store for the host. */
   readonly store?: string
+  /** The conversation that is shown. */
   readonly conversation?: string
+  /** Use the config without a question. */
   readonly trust?: boolean
+  /** The file into which the session is recorded. */
   readonly record?: string
 }
 
-export const up: Verb = {
-  name: 'up',
-  summary: 'The live host in the terminal, on a config file',
-  plain: true,
-  declare(command, io) {
-    trustOption(command)
-      .option('--config <file>', 'Servers, and how the host treats them', { fallback: '.mcp.json' })
-      .option('--data <folder>', 'Where everything is kept (default: VIVARIUM_DATA, else .vivarium)')
-      .option(
-        '--store <url>',
-        'Another store for the host: sqlite:PATH, postgres://… or memory: (default: VIVARIUM_STORE, else sqlite in the folder)',
-      )
-      .option('--record <file>', 'Record the session, with everything that is said, to be played again')
-      .option('--conversation <name>', 'Which conversation is shown (default: main)')
-      .note(
-        `In the config \${VIVARIUM_DATA} is the folder of --data, \${VIVARIUM_FOLDER} the one it was started in, \${VIVARIUM_NODE} this Node.
+/** `vivarium up`. */
+export const up: Verb = (command, io) => {
+  trustOption(command)
+    .option('--config <file>', 'Servers, and how the host treats them', { fallback: '.mcp.json' })
+    .option('--data <folder>', 'Where everything is kept (default: VIVARIUM_DATA, else .vivarium)')
+    .option(
+      '--store <url>',
+      'Another store for the host: sqlite:PATH, postgres://… or memory: (default: VIVARIUM_STORE, else sqlite in the folder)',
+    )
+    .option('--record <file>', 'Record the session, with everything that is said, to be played again')
+    .option('--conversation <name>', 'Which conversation is shown (default: main)')
+    .note(
+      `In the config \${VIVARIUM_DATA} is the folder of --data, \${VIVARIUM_FOLDER} the one it was started in, \${VIVARIUM_NODE} this Node.
 The model is that of ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, else the offline assistant.`,
-      )
-      .examples([
-        ['vivarium up', 'the servers of ./.mcp.json'],
-        ['vivarium up --config ~/.cursor/mcp.json', 'those of another program'],
-      ])
-      .action<UpOptions>(({ options }) => runHost(options, io))
-  },
+    )
+    .examples([
+      ['vivarium up', 'the servers of ./.mcp.json'],
+      ['vivarium up --config ~/.cursor/mcp.json', 'those of another program'],
+    ])
+    .action<UpOptions>(({ options }) => runHost(options, io))
 }
 
 /** What is wrong with the config or the store is thrown. */
@@ -56,7 +53,7 @@ async function runHost(options: UpOptions, io: Io): Promise<number> {
   const data = placeOf(named ?? '.vivarium')
   // Known before the question: files that are named by them are shown as they will be used.
   const around = { ...env, VIVARIUM_DATA: data, VIVARIUM_FOLDER: realpathSync('.'), VIVARIUM_NODE: process.execPath }
-  const { parsed, digest } = await agreedConfig(options, io, around)
+  const { parsed, digest } = await agreedConfig(options.config, options.trust, io, around)
   // Nothing is made or filled in before that.
   const made = named === undefined ? await useData('.vivarium', io, options) : folderAt(named)
   if (made !== data) throw new CliError(1, `The folder ${data} has moved since you were asked`, 'Start the command again')
@@ -85,30 +82,6 @@ async function runHost(options: UpOptions, io: Io): Promise<number> {
     },
   })
   return 0
-}
-
-/** What the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
-async function agreedConfig(
-  { config, trust }: UpOptions,
-  io: Io,
-  env: Io['env'],
-): Promise<Pick<FileToUse, 'parsed'> & { readonly digest: string }> {
-  const text = await textOf(config)
-  const file = await fileToUse({ file: config, text, env })
-  if (trust !== true) {
-    const decided = await decideConsent(file, { confirm: confirmIn(io), env: io.env })
-    if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
-  }
-  return { parsed: file.parsed, digest: consentDigest(file) }
-}
-
-async function textOf(config: string): Promise<string> {
-  try {
-    return await readFile(config, 'utf8')
-  } catch (cause) {
-    const fix = 'Write { "mcpServers": { … } } into it, or name another file with --config'
-    throw new TypeError(`The config ${config} cannot be read: ${messageOf(cause)}. ${fix}`, { cause })
-  }
 }
 
 /** Without links: servers and lists of scopes must mean the same place by it. */

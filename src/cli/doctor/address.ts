@@ -2,31 +2,39 @@
 import { durationText } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { revisions } from '../../revisions/index.ts'
 import { brief } from '../terminal/text.ts'
-import { type Finding, fail, warn } from './finding.ts'
+import { type Finding, fail, noServer, warn } from './finding.ts'
 
+/** What every request of an examination is sent with. */
 interface Probing {
+  /** Those of the config and of the command line; sent to this address only. */
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   /** How long each request may take. */
   readonly patienceMs: number
 }
 
+/** More of an answer is not read. */
 const mostBytes = 64 * 1024
 /** Where servers are mostly found. */
 const paths = ['/mcp', '/sse', '/', '/api/mcp', '/mcp/sse', '/v1/mcp']
 
+/** The newest revision with a handshake whose streams begin with the answer: of a stream only the beginning is read. */
+const handshake = revisions.findLast(({ era, dialect, http }) => era === 'session' && !dialect && !http.prime)
+
+/** A handshake, as a client sends it first. */
 const opening = JSON.stringify({
   jsonrpc: '2.0',
   id: 1,
   method: 'initialize',
-  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'vivarium-doctor', version: '1' } },
+  params: { protocolVersion: handshake?.wire, capabilities: {}, clientInfo: { name: 'vivarium-doctor', version: '1' } },
 })
 
 /** Asked only where a client could not connect. */
 export async function examineAddress(url: URL, probing: Probing): Promise<Finding> {
   if (url.protocol === 'ws:' || url.protocol === 'wss:')
-    return fail('address', 'Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…', 4)
+    return noServer('address', 'Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…')
   const answer = await post(url, probing)
   if (!('status' in answer)) return unreachableAt(url, answer, probing.patienceMs)
   const { status } = answer
@@ -39,11 +47,10 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
       1,
     )
   if (status >= 300 && status < 400)
-    return fail(
+    return noServer(
       'address',
       `It sends elsewhere: ${clip(answer.location ?? '')}`,
       'Use that address; clients do not follow with a POST',
-      4,
     )
   const [old, elsewhere] = await Promise.all([isOldPair(url, probing), otherPath(url, probing)])
   if (old)
@@ -53,49 +60,53 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
       'Write "type": "sse" in configs, and ask for a server of today',
     )
   if (elsewhere !== undefined)
-    return fail('address', `Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`, 4)
+    return noServer('address', `Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`)
   if (answer.html)
-    return fail(
+    return noServer(
       'address',
       `There is a web page, no server (HTTP ${status})`,
       'Look for the address of the MCP endpoint; often it ends in /mcp',
-      4,
     )
   if (status === 404 || status === 405)
-    return fail(
+    return noServer(
       'address',
       `Nothing serves at ${clip(url.pathname)} (HTTP ${status}), nor at ${paths.slice(0, 3).join(', ')} and the like`,
       'Look up the address of its MCP endpoint, or start the server that should be there',
-      4,
     )
   if (status === 429)
-    return fail(
+    return noServer(
       'http',
       `It is asked too often (HTTP 429)`,
       `Wait${answer.wait === undefined ? '' : ` ${clip(answer.wait)} s`}, and try again`,
-      4,
     )
-  if (status >= 500) return fail('http', `The server fails by itself: HTTP ${status}`, 'Look into its log', 4)
-  return fail('http', `It answers HTTP ${status}: ${clip(answer.text)}`, 'Is this the MCP endpoint?', 4)
+  if (status >= 500) return noServer('http', `The server fails by itself: HTTP ${status}`, 'Look into its log')
+  return noServer('http', `It answers HTTP ${status}: ${clip(answer.text)}`, 'Is this the MCP endpoint?')
 }
 
+/** What a request came to. */
 interface Answer {
   readonly status: number
   readonly text: string
+  /** It is a web page. */
   readonly html: boolean
   /** It is the answer to a handshake. */
   readonly opens: boolean
+  /** The header by which it asks for credentials. */
   readonly challenge: string | undefined
+  /** Where a redirect leads. */
   readonly location: string | undefined
   /** Seconds, or a date. */
   readonly wait: string | undefined
 }
 
+/** Why there was no answer. */
 interface Unreached {
+  /** Of the system or of TLS; TIMEOUT where nobody answered. */
   readonly code: string
   readonly message: string
 }
 
+/** Sends the handshake to an address. */
 async function post(url: URL, { headers, signal, patienceMs }: Probing): Promise<Answer | Unreached> {
   try {
     const response = await fetch(url, {
@@ -120,6 +131,7 @@ async function post(url: URL, { headers, signal, patienceMs }: Probing): Promise
   }
 }
 
+/** What a failed request says of its cause. */
 function unreached(error: unknown): Unreached {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const { code = '', message = String(error), name = '' } = cause as { code?: string; message?: string; name?: string }
@@ -146,36 +158,35 @@ async function beginning(response: Response): Promise<string> {
   return text
 }
 
+/** The finding for an address that nobody answers at. */
 function unreachableAt(url: URL, { code, message }: Unreached, patienceMs: number): Finding {
   const plain = url.href.replace(/^https/, 'http')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return fail('address', `There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network', 4)
+    return noServer('address', `There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network')
   if (message === 'bad port')
-    return fail('address', `Port ${clip(url.port)} is one that no web client uses`, 'Let it listen at another', 4)
+    return noServer('address', `Port ${clip(url.port)} is one that no web client uses`, 'Let it listen at another')
   if (code === 'ECONNREFUSED')
-    return fail('address', `Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port', 4)
+    return noServer('address', `Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port')
   if (code === 'TIMEOUT')
-    return fail(
+    return noServer(
       'http',
       `It took the connection and says nothing within ${durationText(patienceMs)}`,
       'Look into its log, or whether this port is that of something else. One that is only slow: --timeout 30s',
-      4,
     )
-  if (/CERT_HAS_EXPIRED/.test(code)) return fail('tls', 'Its certificate has expired', 'Renew it', 4)
+  if (/CERT_HAS_EXPIRED/.test(code)) return noServer('tls', 'Its certificate has expired', 'Renew it')
   if (/ALTNAME/.test(code))
-    return fail('tls', `Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for', 4)
+    return noServer('tls', `Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for')
   if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|CERT/.test(code))
-    return fail(
+    return noServer(
       'tls',
       'Nobody that this machine trusts has signed its certificate',
       'Give its authority by NODE_EXTRA_CA_CERTS=file.pem',
-      4,
     )
   if (/SSL|EPROTO|TLS/.test(code) || /SSL|wrong version/i.test(message))
-    return fail('tls', 'It does not speak TLS', `Write ${clip(plain)}`, 4)
+    return noServer('tls', 'It does not speak TLS', `Write ${clip(plain)}`)
   if (url.protocol === 'http:' && /ECONNRESET|UND_ERR_SOCKET|HPE/.test(code))
-    return fail('tls', 'It hung up on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`, 4)
-  return fail('address', `It cannot be reached: ${clip(message)}`, 'Look at address and network', 4)
+    return noServer('tls', 'It hung up on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`)
+  return noServer('address', `It cannot be reached: ${clip(message)}`, 'Look at address and network')
 }
 
 /** A stream that is there says so soon. */
@@ -216,6 +227,9 @@ async function otherPath(url: URL, probing: Probing): Promise<string | undefined
   return found.find(each => each !== undefined)
 }
 
+/** It wants credentials: the command ends with 3. */
+const refusedBy = (message: string, fix: string): Finding => fail('auth', message, fix, 3)
+
 /** What a refusal says of how one gets in. Only what the same host tells is fetched. */
 async function refused(url: URL, { status, challenge, text }: Answer, probing: Probing): Promise<Finding> {
   const signIn = 'Run vivarium list in a terminal to sign in, or give --bearer-env NAME'
@@ -227,31 +241,28 @@ async function refused(url: URL, { status, challenge, text }: Answer, probing: P
       4,
     )
   if (status === 403 && challenge === undefined)
-    return fail(
-      'auth',
+    return refusedBy(
       `It refuses: HTTP 403 ${brief(text, 300)}`,
       'It may take other Host or Origin names only, or lack a right of yours',
-      3,
     )
   const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? []
   const known = `/.well-known/oauth-protected-resource${url.pathname === '/' ? '' : url.pathname}`
   const metadata = named !== undefined && URL.canParse(named) ? new URL(named) : new URL(known, url)
   const about = metadata.origin === url.origin ? await metadataAt(metadata, probing) : undefined
-  if (about !== undefined) return fail('auth', `It wants a sign-in at ${about}`, signIn, 3)
+  if (about !== undefined) return refusedBy(`It wants a sign-in at ${about}`, signIn)
   if (challenge === undefined)
-    return fail(
-      'auth',
+    return refusedBy(
       `It refuses with HTTP ${status} and does not say how to get in`,
       'Look up how it takes keys: --header with your key',
-      3,
     )
-  if (named !== undefined) return fail('auth', `It refuses: ${clip(challenge)}`, `${signIn} (metadata at ${clip(named)})`, 3)
+  if (named !== undefined) return refusedBy(`It refuses: ${clip(challenge)}`, `${signIn} (metadata at ${clip(named)})`)
   const says =
     challenge.trim() === 'Bearer' ? 'It wants a token, and does not say where one gets it' : `It refuses: ${clip(challenge)}`
   const header = `"headers": { "Authorization": "Bearer \${NAME}" }`
-  return fail('auth', says, `Put your token into a variable and give its name: --bearer-env NAME; in a config ${header}`, 3)
+  return refusedBy(says, `Put your token into a variable and give its name: --bearer-env NAME; in a config ${header}`)
 }
 
+/** Where one signs in, as the metadata of a protected resource says. */
 async function metadataAt(url: URL, { signal, patienceMs }: Probing): Promise<string | undefined> {
   try {
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]) })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressIn } from '../http-detection.ts'
+import { addressIn } from '../server-errors.ts'
 import { networkIn } from '../target.ts'
 import { clueIn } from './clues.ts'
 import { examineStart } from './program.ts'

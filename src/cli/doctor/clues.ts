@@ -2,7 +2,7 @@
 import { isAbsolute } from 'node:path'
 import { clip } from '../../jsonrpc/limits.ts'
 import { brief } from '../terminal/text.ts'
-import { type Finding, fail } from './finding.ts'
+import { type Finding, fail, noServer } from './finding.ts'
 
 /** What is known of the program that failed. */
 export interface Suspect {
@@ -16,11 +16,14 @@ export interface Suspect {
   has(variable: string): boolean
 }
 
+/** Words that a program says, and what they mean. */
 interface Clue {
+  /** Looked for in all that was said on both outputs. */
   readonly says: RegExp
   tell(found: RegExpExecArray, suspect: Suspect): Finding
 }
 
+/** How programs say that something is missing. */
 const needs = 'required|missing|not set|not defined|undefined|must be set|must be provided|unset|not provided|not found'
 /** The name of a variable; codes of errors look alike. */
 const variable = '(?!ERR_|ENV_|NODE_MODULE)([A-Z][A-Z0-9]*_[A-Z0-9_]+)'
@@ -31,13 +34,13 @@ const clues: readonly Clue[] = [
     says: /Cannot find (?:package|module) '([^']+)'/,
     tell: ([, name = '']) =>
       name.startsWith('.') || isAbsolute(name)
-        ? fail('start', `It imports ${clip(name)}, which is not there`, 'Build it, or correct the path', 4)
-        : fail('start', `The package ${clip(name)} is not installed`, `npm install ${clip(name)}`, 4),
+        ? noServer('start', `It imports ${clip(name)}, which is not there`, 'Build it, or correct the path')
+        : noServer('start', `The package ${clip(name)} is not installed`, `npm install ${clip(name)}`),
   },
   {
     says: /ModuleNotFoundError: No module named '([^']+)'/,
     tell: ([, name = '']) =>
-      fail('start', `The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`, 4),
+      noServer('start', `The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`),
   },
   {
     says: /EBADENGINE[\s\S]*?required: \{ node: '([^']+)' \}/,
@@ -58,11 +61,10 @@ const clues: readonly Clue[] = [
   {
     says: /SyntaxError: Cannot use import statement outside a module|Warning: To load an ES module/,
     tell: () =>
-      fail(
+      noServer(
         'start',
         'It is an ES module, and Node takes it for CommonJS',
         'Add "type": "module" to its package.json, or name it .mjs',
-        4,
       ),
   },
   { says: /\bKeyError: '([A-Z][A-Z0-9_]+)'/, tell: missingVariable },
@@ -74,7 +76,7 @@ const clues: readonly Clue[] = [
   { says: /\benv(?:ironment)?(?: variable| var)\b[^\n]*?\b([A-Z][A-Z0-9_]{2,})\b/, tell: missingVariable },
   {
     says: /^vivarium: (.+)(?:\n\s*→ (.+))?$/m,
-    tell: ([, message = '', fix]) => fail('start', brief(message, 300), brief(fix ?? 'Correct the file', 200), 4),
+    tell: ([, message = '', fix]) => noServer('start', brief(message, 300), brief(fix ?? 'Correct the file', 200)),
   },
   {
     says: /EADDRINUSE|address already in use/i,
@@ -82,64 +84,60 @@ const clues: readonly Clue[] = [
   },
   {
     says: /(?:404 Not Found|E404)[^\n]*?(?:'([^']+)')?/,
-    tell: () => fail('start', 'The registry has no such package', 'Correct the name of the package', 4),
+    tell: () => noServer('start', 'The registry has no such package', 'Correct the name of the package'),
   },
   {
     says: /could not determine executable to run/,
-    tell: () => fail('start', 'The package has no command', 'It is no server by itself: look into its description', 4),
+    tell: () => noServer('start', 'The package has no command', 'It is no server by itself: look into its description'),
   },
   {
     says: /npm (?:error|ERR!)[^\n]*\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b/,
     tell: ([, code = '']) =>
-      fail('start', `npm does not reach the registry (${code})`, 'Look at your network, or install the package first', 4),
+      noServer('start', `npm does not reach the registry (${code})`, 'Look at your network, or install the package first'),
   },
   {
     says: /Cannot connect to the Docker daemon|docker daemon is not running/i,
-    tell: () => fail('start', 'Docker does not run', 'Start it', 4),
+    tell: () => noServer('start', 'Docker does not run', 'Start it'),
   },
   {
     says: /pull access denied for (\S+)|manifest for (\S+) not found/i,
     tell: ([, denied, missing]) =>
-      fail(
+      noServer(
         'start',
         `There is no image ${clip((denied ?? missing ?? '').replace(/[,.]$/, ''))}`,
         'Correct its name, or docker login',
-        4,
       ),
   },
   {
     says: /https?:\/\/[\w.:-]*:\d+\S*/,
     tell: ([url]) =>
-      fail(
+      noServer(
         'start',
         'It serves HTTP, and says nothing on standard output',
         `Use its address: ${clip(url)}; or tell it to speak on stdio`,
-        4,
       ),
   },
   {
     says: /\b(?:listen|running|serv|start)\w*\b[^\n]*\bport:? ?(\d{2,5})\b/i,
     tell: ([, port]) =>
-      fail(
+      noServer(
         'start',
         `It serves HTTP on port ${port}, and says nothing on standard output`,
         `Use its address: http://localhost:${port}, often with /mcp; or tell it to speak on stdio`,
-        4,
       ),
   },
   {
     says: /EACCES|permission denied/i,
     tell: ({ input }) =>
-      fail(
+      noServer(
         'start',
         `It was not allowed to open something: ${brief(lineWith(input, /EACCES|permission denied/i), 160)}`,
         'Give it the right, or another path',
-        4,
       ),
   },
   {
     says: /^[Uu]sage:? .+/m,
-    tell: ([usage]) => fail('start', `It wants other arguments: ${brief(usage, 160)}`, 'Correct "args"', 4),
+    tell: ([usage]) => noServer('start', `It wants other arguments: ${brief(usage, 160)}`, 'Correct "args"'),
   },
 ]
 
@@ -161,9 +159,10 @@ function crashIn(said: string): Finding | undefined {
     /^\s*File "([^"]+", line \d+)[\s\S]*$/m.exec(said) ??
     []
   const where = place === undefined ? '' : ` at ${brief(place.replace('", line ', ':'), 120)}`
-  return fail('start', `It fails as it starts: ${brief(what, 200)}`, `Mend it${where}`, 4)
+  return noServer('start', `It fails as it starts: ${brief(what, 200)}`, `Mend it${where}`)
 }
 
+/** The finding for a variable that the program does not get. */
 function missingVariable([, name = '']: RegExpExecArray, { typed, has }: Suspect): Finding {
   const shown = clip(name)
   const fix = typed
@@ -174,21 +173,23 @@ function missingVariable([, name = '']: RegExpExecArray, { typed, has }: Suspect
   return fail('env', `It misses the variable ${shown}`, fix, 4)
 }
 
+/** The finding for a program that wants another Node. */
 function newer(what: string): Finding {
   return fail('node', what, 'Install a newer Node; or where there is one, write its whole path as the command', 4)
 }
 
+/** The finding for a port that another program has. */
 function portTaken(found: RegExpExecArray | null): Finding {
   const port = found?.[1] ?? found?.[2]
-  if (port === undefined) return fail('start', 'It wants a port that is taken', 'End what has it, or give it another', 4)
-  return fail(
+  if (port === undefined) return noServer('start', 'It wants a port that is taken', 'End what has it, or give it another')
+  return noServer(
     'start',
     `It wants port ${port}, which is taken`,
     `End what has it (lsof -i :${port} shows it), or give it another`,
-    4,
   )
 }
 
+/** The line in which the words stand. */
 function lineWith(text: string, words: RegExp): string {
   return text.split('\n').find(line => words.test(line)) ?? ''
 }

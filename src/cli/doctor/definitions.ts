@@ -1,23 +1,26 @@
 /** What is wrong with what a server offers, though it can be reached: schemas, names, sizes. */
 
-import { readFileSync } from 'node:fs'
 import type { Tool } from '../../client/index.ts'
 import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { UnsupportedSchema } from '../../core/schema/schema.ts'
 import type { ConfigFault, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { textAt } from '../io.ts'
 import type { Lists } from '../lists.ts'
 import { brief } from '../terminal/text.ts'
 import { type Finding, fail, warn } from './finding.ts'
 
 /** What models' interfaces take. */
 const longestName = 64
+/** More tools than this at once are refused by some models. */
 const mostTools = 128
 /** Of all definitions together: they are sent with every question. */
 const manyTokens = 20_000
+/** A rough average for JSON. */
 const charsPerToken = 4
 
+/** What is wrong with tools and resources that a server lists. */
 export function examineOffers({ tools = [], resources = [] }: Lists): readonly Finding[] {
   return [
     ...tools.flatMap(examineTool),
@@ -36,6 +39,7 @@ export function examineOffers({ tools = [], resources = [] }: Lists): readonly F
   ]
 }
 
+/** What is wrong with one tool. */
 function examineTool(tool: Tool): readonly Finding[] {
   const { name, description, inputSchema, outputSchema } = tool
   const found: Finding[] = []
@@ -61,6 +65,7 @@ function examineTool(tool: Tool): readonly Finding[] {
   return found
 }
 
+/** What is wrong with a schema: it does not compile, is not checked whole, or is refused by some models. */
 function examineSchema(what: string, schema: unknown, input: boolean): readonly Finding[] {
   if (!isRecord(schema)) return [fail('schema', `${what} has no schema`, 'Give {"type": "object"}')]
   if (input && schema['type'] !== 'object')
@@ -81,6 +86,7 @@ function examineSchema(what: string, schema: unknown, input: boolean): readonly 
   }
 }
 
+/** A finding for each name that stands twice in a list. */
 function twice(what: string, names: readonly string[]): readonly Finding[] {
   const doubled = new Set(names.filter((name, at) => names.indexOf(name) !== at))
   return [...doubled].map(name =>
@@ -88,6 +94,7 @@ function twice(what: string, names: readonly string[]): readonly Finding[] {
   )
 }
 
+/** Whether there are too many tools, or too much of them. */
 function examineSize(tools: readonly Tool[]): readonly Finding[] {
   const tokens = Math.round(JSON.stringify(tools).length / charsPerToken)
   return [
@@ -124,6 +131,7 @@ export function examineFile(config: HostConfig, path: string): readonly Finding[
   return [...general, ...(general.length === 0 ? strictly(path) : [])]
 }
 
+/** A better fix for mistakes that people often make in JSON. */
 function fixOf({ why: { message, fix } }: ConfigFault): string {
   if (/invalid escape/.test(message)) return 'A backslash stands twice in JSON: "C:\\\\Users\\\\…"; or write /'
   if (/comma expected/.test(message)) return 'Put one between this member and the one before it'
@@ -133,7 +141,7 @@ function fixOf({ why: { message, fix } }: ConfigFault): string {
 /** Comments and commas at an end are fine for editors; other programs do not start a single server of such a file. */
 function strictly(path: string): readonly Finding[] {
   if (/\.(ya?ml|jsonc)$/i.test(path)) return []
-  const text = textOf(path)
+  const text = textAt(path) ?? '{}'
   try {
     JSON.parse(text)
     return []
@@ -154,12 +162,4 @@ function strictly(path: string): readonly Finding[] {
 /** The same length, with every text emptied, so that only the signs of JSON are left. */
 function withoutStrings(text: string): string {
   return text.replace(/"(?:[^"\\\n]|\\.)*"/g, found => `"${' '.repeat(found.length - 2)}"`)
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return '{}'
-  }
 }

@@ -7,10 +7,9 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { tapConnection } from '../../recording/tap.ts'
 import { officialRevisions } from '../../revisions/index.ts'
 import { type ConnectingOptions, isFetched, optionsFor, probeMs } from '../connecting.ts'
-import { addressIn } from '../http-detection.ts'
 import type { Io } from '../io.ts'
 import { type Lists, listsOf, missingLists } from '../lists.ts'
-import { errorWords } from '../server-errors.ts'
+import { addressIn, errorWords } from '../server-errors.ts'
 import { networkIn, type Resolved } from '../target.ts'
 import { brief } from '../terminal/text.ts'
 import { examineAddress, streamableAt } from './address.ts'
@@ -18,31 +17,39 @@ import { examineOffers } from './definitions.ts'
 import { type Finding, fail, ok, type Waits, warn } from './finding.ts'
 import { examineCommand, examineOutput, examineStart, isFramed, nodeOf, type Traces } from './program.ts'
 
+/** What came of the examination of one server. */
 export interface Examined {
   readonly findings: readonly Finding[]
   /** In a few words, where it works. */
   readonly summary: string | undefined
+  /** Their names, to find collisions between servers. */
   readonly tools: readonly string[]
 }
 
 /** How long a server may take to open; one that is fetched first takes longer. */
 const openMs = 8_000
+/** As long as a download may take. */
 const fetchMs = 60_000
 /** An address is looked at from another side while the client still tries. */
 const asideMs = 1_500
+/** How long an address may take to answer a plain request. */
 const requestMs = 5_000
 /** Who serves HTTP and speaks on stdio as well has answered by then. */
 const httpMs = 2_000
 /** What does not end when its input does is ended: nobody wants to wait for that. */
 const closeMs = 300
+/** The last lines of each output that are kept. */
 const keptLines = 20
 
+/** What was noticed while the server was opened. */
 interface Noted extends Traces {
   readonly noise: string[]
   readonly stderr: string[]
+  /** By which the client reached it in the end. */
   carrier: string
 }
 
+/** Examines one server: its command or address, how it opens, and what it offers. */
 export async function examine(resolved: Resolved, options: ConnectingOptions, io: Io, waits: Waits): Promise<Examined> {
   const { target, folder } = resolved
   const command = typeof target === 'object' && 'command' in target ? target : undefined
@@ -76,6 +83,7 @@ export async function examine(resolved: Resolved, options: ConnectingOptions, io
   }
 }
 
+/** An open client; or why there is none. */
 type Opening = { readonly client: Client; readonly missing: ReadonlySet<string> } | { readonly why: Finding }
 
 /** A client; or why there is none. What has not ended by then ends by itself. */
@@ -184,12 +192,14 @@ async function listed(
   }
 }
 
+/** Keeps a line among the last ones. */
 function keep(lines: string[], line: string): void {
   // A server that is started twice says the same twice.
   if (!lines.includes(line)) lines.push(line)
   if (lines.length > keptLines) lines.shift()
 }
 
+/** Whether a line on standard output is no message. */
 function isNoise(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text)
@@ -209,6 +219,7 @@ function old(revision: string): readonly Finding[] {
   return officialRevisions.slice(0, 2).some(id => id === revision) ? [aged] : []
 }
 
+/** A warning where the server was reached by the old pair of endpoints. */
 async function oldPair(target: Resolved['target'], carrier: string, { signal }: Io): Promise<readonly Finding[]> {
   if (carrier !== 'sse' || (typeof target !== 'string' && !(target instanceof URL))) return []
   const better = await streamableAt(new URL(target), { headers: {}, signal, patienceMs: asideMs })

@@ -7,7 +7,7 @@ import { durationText } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { brief } from '../terminal/text.ts'
 import { clueIn, type Suspect } from './clues.ts'
-import { type Finding, fail, ok, warn } from './finding.ts'
+import { type Finding, fail, noServer, ok, warn } from './finding.ts'
 
 /** Where the programs come from that most servers are started with. */
 const origins: ReadonlyMap<string, string> = new Map([
@@ -35,11 +35,10 @@ export function examineCommand(
   const [program = '', ...words] = command.split(/\s+/)
   if (words.length > 0 && !existsSync(resolve(folder, command)))
     return [
-      fail(
+      noServer(
         'command',
         `"command" holds arguments: ${clip(command)}`,
         `They belong in args: "command": ${JSON.stringify(clip(program))}, "args": ${clip(JSON.stringify([...words, ...args]), 200)}`,
-        4,
       ),
     ]
   const path = env['PATH'] ?? ambient['PATH'] ?? ''
@@ -69,6 +68,7 @@ function nearby(path: string, near: string | undefined): string | undefined {
   return file !== undefined && existsSync(file) ? file : undefined
 }
 
+/** Where a program lies, or that it is not on the PATH. */
 function onPath(command: string, path: string): string | Finding {
   for (const place of path.split(delimiter)) {
     const file = join(place, command)
@@ -76,22 +76,23 @@ function onPath(command: string, path: string): string | Finding {
   }
   const origin = origins.get(command)
   const fix = `${origin === undefined ? 'Install it' : origin}; or write where it lies: a program with windows gets a shorter PATH than your shell`
-  return fail('command', `There is no program ${clip(command)} on the PATH`, fix, 4)
+  return noServer('command', `There is no program ${clip(command)} on the PATH`, fix)
 }
 
+/** The file of a program, or why it cannot be run. */
 function examinePath(file: string, meant?: string): string | Finding {
   if (!existsSync(file))
-    return fail('command', `There is no file ${clip(file, 200)}`, meant === undefined ? 'Correct "command"' : beside(meant), 4)
-  if (statSync(file).isDirectory()) return fail('command', `${clip(file)} is a folder`, 'Name a program in it', 4)
+    return noServer('command', `There is no file ${clip(file, 200)}`, meant === undefined ? 'Correct "command"' : beside(meant))
+  if (statSync(file).isDirectory()) return noServer('command', `${clip(file)} is a folder`, 'Name a program in it')
   if (isProgram(file)) return file
-  return fail(
+  return noServer(
     'command',
     `${clip(file)} may not be run`,
     `chmod +x ${clip(file)}, or start it with its interpreter: node ${clip(file)}`,
-    4,
   )
 }
 
+/** Whether a file may be run. */
 function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK)
@@ -101,6 +102,7 @@ function isProgram(file: string): boolean {
   }
 }
 
+/** Programs that run a script, which is then looked for, too. */
 const interpreters = /(^|[\\/])(node|bun|deno|python3?|tsx|ts-node)(\.exe)?$/
 
 /** What an interpreter is to run. */
@@ -123,6 +125,7 @@ function examineScript(command: string, args: readonly string[], folder: string,
   ]
 }
 
+/** The fix for a path that was meant from the folder of the config. */
 function beside(file: string): string {
   return `It lies beside the config: write the whole path, ${clip(file, 200)}`
 }
@@ -170,24 +173,21 @@ export function examineStart(error: Error, { stderr, noise }: Traces, suspect: S
   if (found !== undefined) return found
   const words = stderr.length === 0 ? '' : `. On standard error: "${brief(stderr.slice(-3).join(' '), 200)}"`
   if (error.name === 'TimeoutError' && suspect.unnamed.length > 0)
-    return fail(
+    return noServer(
       'start',
       `It answers nothing within ${durationText(patienceMs)}: it may not be able to fetch what it runs${words}`,
       `This shell has ${suspect.unnamed.join(', ')}, which its config does not name: write them in "env", or run it once by hand`,
-      4,
     )
   if (error.name === 'TimeoutError' || /within|timeout|No answer/i.test(error.message))
-    return fail(
+    return noServer(
       'start',
       `It runs, and answers nothing within ${durationText(patienceMs)}${words}`,
       'Is it a server over stdio? Some need an argument such as stdio. One that is only slow: --timeout 30s',
-      4,
     )
-  return fail(
+  return noServer(
     'start',
     `${brief(error.message, 300)}${error.message.includes('stderr') ? '' : words}`,
     'Start it by hand and read what it says',
-    4,
   )
 }
 

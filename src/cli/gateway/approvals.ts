@@ -12,18 +12,20 @@ import { auditIn, gatewayNoteFacts } from '../../policy/audit/call-notes.ts'
 import type { HeldLaunch } from '../../policy/pins/launches.ts'
 import { HeldTools, type KeptTool } from '../../policy/pins/tool-pins.ts'
 import { type Store, storeWithin } from '../../stores/store.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { brief, say } from '../terminal/text.ts'
-import { changesIn, cutIn, shownJson, shownText } from './approval-text.ts'
-import { neededStore } from './config.ts'
-import { heldLaunches, launchesOn } from './launches.ts'
+import { changesIn, cutIn, heldLaunches, launchesOn, neededStore, shownJson, shownText } from './config.ts'
 
+/** The options of `vivarium gateway approvals` and `pins`. */
 export interface AnswerOptions {
+  /** Ids that get a yes. */
   readonly approve?: readonly string[]
+  /** Ids that get a no. */
   readonly refuse?: readonly string[]
+  /** Ids that are shown whole. */
   readonly show?: readonly string[]
+  /** Who answers, for the audit log. */
   readonly as?: string
   readonly format: 'text' | 'json'
 }
@@ -59,6 +61,7 @@ export async function approvals(
   })
 }
 
+/** Answers one id and prints what was answered. */
 async function settle(found: Waiting, id: string, yes: boolean, by: string, { line }: Printer): Promise<void> {
   const answered = await found.answer(id, yes, by).catch(error => {
     throw error instanceof Problem ? new CliError(1, error.message, error.suggestion) : error
@@ -67,11 +70,13 @@ async function settle(found: Waiting, id: string, yes: boolean, by: string, { li
   line(`${yes ? 'Approved' : 'Refused'} by ${shownText(by)}: ${shownText(id)}`)
 }
 
+/** The failure for an id under which nothing waits. */
 function nothing(id: string): CliError {
   const fix = 'It is over, or was answered before; without --approve all are listed'
   return new CliError(1, `Nothing waits under ${brief(shownText(id))}`, fix)
 }
 
+/** What waits under an id; throws where nothing does. */
 function waitingAs({ approvals: all }: Waiting, id: string): Approval {
   const found = all.find(each => each.id === id)
   if (found === undefined) throw nothing(id)
@@ -95,6 +100,7 @@ function seenWhole({ approvals: all, tools }: Waiting, id: string, file: string)
   )
 }
 
+/** Shows all that waits, one after the other, and asks about each. */
 async function ask(found: Waiting, shown: readonly Approval[], by: string, io: Io, print: Printer): Promise<void> {
   const reader = createInterface({ input: io.input, output: io.output })
   try {
@@ -128,6 +134,7 @@ function show({ tools }: Waiting, each: Approval, { line, paint }: Printer, whol
     line(`  ${cutIn(kept)} characters in all: see them whole with --show ${shownText(each.id)}, before you approve it`)
 }
 
+/** The arguments of a call; of long ones the beginning, unless they are wanted whole. */
 function argumentLines(call: Extract<Approval, { readonly kind: 'call' }>, whole: boolean): readonly string[] {
   const { arguments: given, length } = call
   if (given === undefined)
@@ -140,6 +147,7 @@ function argumentLines(call: Extract<Approval, { readonly kind: 'call' }>, whole
   ]
 }
 
+/** The user of this machine. */
 function userName(): string {
   try {
     return userInfo().username
@@ -148,8 +156,10 @@ function userName(): string {
   }
 }
 
+/** The file of a gateway. */
 type Config = GatewayConfig<TrustSettings>
 
+/** All that waits for an answer. */
 interface Waiting {
   readonly approvals: readonly Approval[]
   /** By id. */
@@ -195,12 +205,14 @@ async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promis
   }
 }
 
+/** Launches that nobody has refused yet. */
 async function unanswered(held: ReadonlyMap<string, HeldLaunch>, own: Store): Promise<ReadonlyMap<string, HeldLaunch>> {
   const found = new Map<string, HeldLaunch>()
   for (const [name, launch] of held) if ((await own.get(`refused/${launch.id}`)) === undefined) found.set(name, launch)
   return found
 }
 
+/** Writes an answer about a pin into the audit log. */
 async function noted(audit: Audit | undefined, upstream: string, tool: string, yes: boolean, by: string): Promise<void> {
   const outcome = yes ? 'approved' : 'refused'
   await audit?.write(await gatewayNoteFacts({ client: '', upstream, tool, outcome, rule: 'pins', by }, false))

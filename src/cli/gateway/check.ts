@@ -11,9 +11,11 @@ import type { HeldLaunch } from '../../policy/pins/launches.ts'
 import { oldRulesText, readTargetRule } from '../../policy/rules/call-policy.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
+import { given } from '../program.ts'
 import { say, type TerminalText } from '../terminal/text.ts'
-import { heldLaunches } from './launches.ts'
+import { heldLaunches } from './config.ts'
 
+/** The file of a gateway. */
 type Config = GatewayConfig<TrustSettings>
 
 /** 0: all is well. 1: something is wrong in the file. 3: nothing but a sign-in is missing. 4: a server cannot be reached. */
@@ -30,6 +32,7 @@ export async function checkGateway(config: Config, io: Io, format: 'text' | 'jso
   return down.every(({ why }) => credentialCodes.has(why?.code ?? '')) ? 3 : 4
 }
 
+/** A name that clients see, and what rules say of it. */
 interface Offered extends OfferedName {
   /** What becomes of a call without arguments, by which rule; of tools only. */
   readonly do?: string
@@ -38,6 +41,7 @@ interface Offered extends OfferedName {
   readonly listed?: false
 }
 
+/** Connects to the servers of the file and asks what they offer. */
 async function look(config: Config): Promise<Found<Offered>> {
   // What is looked at here is not to be remembered as seen.
   const { store, listen, ...options } = optionsOf(config)
@@ -62,10 +66,12 @@ function tried(server: UpstreamStatus): UpstreamStatus {
   return server.status === 'connecting' && server.why !== undefined ? { ...server, status: 'down' } : server
 }
 
+/** A server that is not started, because its command or address is not approved. */
 function heldStatus({ upstream, why }: HeldLaunch): UpstreamStatus {
   return { name: upstream, status: 'down', why, tools: 0, resources: 0, prompts: 0, left: [] }
 }
 
+/** The names of rules that are about nothing that is offered. */
 function idleRules(rules: NonNullable<TrustSettings['rules']>, names: readonly Offered[]): readonly string[] {
   const isIdle = (rule: (typeof rules)[number]): boolean => {
     const { isAbout } = readTargetRule(rule)
@@ -74,14 +80,17 @@ function idleRules(rules: NonNullable<TrustSettings['rules']>, names: readonly O
   return rules.filter(isIdle).map(({ name }) => name)
 }
 
+/** A number with its noun. */
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
+/** What becomes of a call of the tool. */
 function judged(gateway: Gateway, name: OfferedName): Offered {
   if (name.kind !== 'tool') return name
   const { do: effect, rule, listed } = gateway.explain({ upstream: name.upstream, tool: name.own })
   return { ...name, do: effect, rule, ...(listed === false && { listed }) }
 }
 
+/** What the file comes to, for people. */
 function print({ faults, servers, trust }: Config, found: Found<Offered> | undefined, { line, paint }: Printer): void {
   for (const fault of faults) line(paint.bad(faultText(fault)))
   if (found === undefined) return line(`${counted(faults.length, 'mistake')}; nothing was connected to`)
@@ -99,6 +108,7 @@ function print({ faults, servers, trust }: Config, found: Found<Offered> | undef
     line(paint.warn(`The rule ${rule} is about nothing that these servers offer. Correct its tool, resource, prompt or server`))
 }
 
+/** A name, what it is called at its server, and what a rule says of it. */
 function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint: Printer['paint']): TerminalText {
   const as = name === own ? '' : ` (${own} there)`
   const judged =
@@ -109,11 +119,13 @@ function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint:
 /** What was found where the file is without mistakes. */
 interface Found<Name extends OfferedName> {
   readonly servers: readonly UpstreamStatus[]
+  /** What clients see, with the rule for each tool. */
   readonly names: readonly Name[]
   /** Names of rules that are about no tool there is; none where a server is down, whose tools nobody knows then. */
   readonly idle: readonly string[]
 }
 
+/** What the file comes to, for programs. */
 function checkJson<Name extends OfferedName>(config: GatewayConfig<unknown>, found: Found<Name> | undefined): unknown {
   const { file, faults, servers } = config
   return {
@@ -127,12 +139,13 @@ function checkJson<Name extends OfferedName>(config: GatewayConfig<unknown>, fou
   }
 }
 
+/** A server, for programs. */
 function statusOf({ name, status, why, revision, tools, resources, prompts, left }: UpstreamStatus, target: string) {
   return {
     name,
     target,
     status,
-    ...(revision !== undefined && { revision }),
+    ...given({ revision }),
     ...(why !== undefined && { why: { code: why.code, rule: why.rule, message: why.message, fix: remedyOf(why) } }),
     tools,
     resources,
@@ -151,6 +164,7 @@ function targetText(target: Command | string | undefined): string {
   return typeof target === 'string' ? target : [target?.command, ...(target?.args ?? [])].join(' ')
 }
 
+/** A mistake, for programs. */
 function faultOf({ file, line, server, why: { rule, message, fix } }: GatewayConfig<unknown>['faults'][number]) {
   return { file, line, ...(server !== undefined && { server }), rule, message, fix }
 }

@@ -1,13 +1,24 @@
 /** The store of a gateway's file, for a second process beside the gateway. */
 import { existsSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
+import { cli } from '../../auth/client/index.ts'
+import { userStorage, userTokens } from '../../auth/client/user-storage.ts'
+import { connect } from '../../client/index.ts'
 import { why } from '../../core/suggestion.ts'
 import { servingFault } from '../../gateway/config/frame.ts'
-import type { FoundServer, GatewayConfig } from '../../gateway/index.ts'
+import type { FoundServer, GatewayConfig, LaunchChange } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import { authOf, signInWith } from '../../gateway/upstreams/auth.ts'
+import { approveBy } from '../../gateway/upstreams/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
+import type { KeptTool } from '../../policy/pins/tool-pins.ts'
 import { openStore } from '../../stores/open.ts'
 import type { Store } from '../../stores/store.ts'
-import { CliError } from '../errors.ts'
+import { CliError, type Io } from '../io.ts'
+import { printerOf } from '../print.ts'
+import { unreachable } from '../server-errors.ts'
 import { brief } from '../terminal/text.ts'
 
 /** Undefined where there is none to look into: it is in memory, or nothing was kept yet. */
@@ -31,12 +42,14 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
   )
 }
 
-export function serverNamed({ file, servers }: Pick<GatewayConfig<unknown>, 'file' | 'servers'>, name: string): FoundServer {
+/** A server of the file; a failure names those that there are. */
+function serverNamed({ file, servers }: Pick<GatewayConfig<unknown>, 'file' | 'servers'>, name: string): FoundServer {
   const server = servers.get(name)
   if (server !== undefined) return server
   throw new CliError(1, `${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
 }
 
+/** Options that change how a file is served. */
 interface ServingOptions {
   readonly stdio?: boolean
   readonly port?: number
@@ -54,4 +67,169 @@ export function asServed(config: GatewayConfig<TrustSettings>, options: ServingO
   const { member, message, fix } = fault
   const line = lines.get(member) ?? 1
   return { ...config, faults: [...config.faults, { file, line, why: why('CONFIG_INVALID', `gateway.${member}`, message, fix) }] }
+}
+
+// How a definition differs from the one that was pinned: each place with what stood there and what stands there now.
+
+/** Differences that a list shows. */
+const mostLines = 40
+/** Characters of one value that a list shows. */
+const mostLength = 400
+
+/** `whole`: however long it is. Otherwise only the beginning of what is long. */
+export function changesIn({ before, tool }: Pick<KeptTool, 'before' | 'tool'>, whole = false): readonly string[] {
+  const text = (value: unknown): string => shown(value, whole)
+  if (before === undefined) return [`new: ${text(tool)}`]
+  const lines = [...places('', before, tool)].map(([path, old, now]) => `${shownText(path)}: ${text(old)} → ${text(now)}`)
+  return whole || lines.length <= mostLines ? lines : [...lines.slice(0, mostLines), `… and ${lines.length - mostLines} more`]
+}
+
+/** How many characters they have, where the list does not show all of them. */
+export function cutIn(kept: Pick<KeptTool, 'before' | 'tool'>): number | undefined {
+  const [whole, cut] = [changesIn(kept, true).join('\n'), changesIn(kept).join('\n')]
+  return whole === cut ? undefined : whole.length
+}
+
+/** The places at which two values differ. */
+function* places(path: string, old: unknown, now: unknown): Generator<readonly [path: string, old: unknown, now: unknown]> {
+  if (JSON.stringify(old) === JSON.stringify(now)) return
+  if (!isRecord(old) || !isRecord(now)) return yield [path, old, now]
+  for (const name of new Set([...Object.keys(old), ...Object.keys(now)]))
+    yield* places(path === '' ? name : `${path}.${name}`, old[name], now[name])
+}
+
+/** A value as JSON; only its beginning where that is enough. */
+function shown(value: unknown, whole: boolean): string {
+  const text = value === undefined ? 'nothing' : shownJson(value)
+  return whole || text.length <= mostLength ? text : `${text.slice(0, mostLength - 1)}…`
+}
+
+/** Control and format characters, separators other than the space, and what stands for half a character. */
+const unplain = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u3164\uffa0]/gu
+
+/** A character as JSON escapes it. */
+function escaped(char: string): string {
+  let text = ''
+  for (let i = 0; i < char.length; i++) text += `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`
+  return text
+}
+
+/** A name or sentence, without quotation marks. */
+export function shownText(text: string): string {
+  return text.replace(unplain, escaped)
+}
+
+/** A value, exactly as it was sent. */
+export function shownJson(value: unknown): string {
+  return shownText(JSON.stringify(value) ?? 'null')
+}
+
+// Servers of a gateway's file whose command or address is not the one that its store knows as right.
+
+/** The file of a gateway. */
+type Config = GatewayConfig<TrustSettings>
+
+/** By name. Nothing is started for it, and nothing is kept. */
+export async function heldLaunches(config: Config, known?: Launches): Promise<ReadonlyMap<string, HeldLaunch>> {
+  const found = new Map<string, HeldLaunch>()
+  if ((config.trust.pins ?? 'block') !== 'block') return found
+  const look = async (launches: Launches): Promise<void> => {
+    for (const [name, { target, disabled, file }] of config.servers) {
+      // What stands in the gateway's own file is its operator's word.
+      const held = disabled || file === config.file ? undefined : await launches.peek(name, target)
+      if (held !== undefined) found.set(name, held)
+    }
+  }
+  if (known === undefined) await within(config, look)
+  else await look(known)
+  return found
+}
+
+/** Asks in the terminal of the gateway about what its file changed, one question at a time. */
+export function launchQuestions(io: Io): (launch: LaunchChange) => Promise<boolean> {
+  const { aside } = printerOf(io)
+  let last: Promise<unknown> = Promise.resolve()
+  const ask = async ({ upstream, changes }: LaunchChange): Promise<boolean> => {
+    aside.line(aside.paint.warn(`The file starts ${shownText(upstream)} in another way than before:`))
+    for (const change of changes) aside.line(`  ${shownText(change)}`)
+    const reader = createInterface({ input: io.input, output: io.errors })
+    try {
+      return /^y(es)?$/i.test((await reader.question('  Start it so? [y]es · [N]o › ', { signal: io.signal })).trim())
+    } finally {
+      reader.close()
+    }
+  }
+  return launch => {
+    const answer = last.then(() => ask(launch))
+    last = answer.catch(() => {})
+    return answer
+  }
+}
+
+/** Takes the command or address that the file has now for the right one. */
+export async function approveLaunch(config: Config, name: string, io: Io): Promise<number> {
+  const { target } = serverNamed(config, name)
+  const { line } = printerOf(io)
+  const known = await within(config, async launches => {
+    const held = await launches.peek(name, target)
+    if (held === undefined) return line(`The entry of ${name} is the one that is known, or will be when it is first started`)
+    for (const change of held.changes) line(`  ${change}`)
+    await launches.take(name, target)
+    line(`${name} may be started so from now on`)
+  })
+  if (known) return 0
+  throw new CliError(
+    1,
+    `${config.file} keeps nothing that could be approved: it has no store, or nothing was kept there yet`,
+    'Start the gateway: what it sees first is the right one. Add store: sqlite:PATH to keep that',
+  )
+}
+
+/** What is known of launches there. */
+export function launchesOn(store: Store, { file, frame }: Pick<Config, 'file' | 'frame'>): Launches {
+  return new Launches({
+    store,
+    mode: 'off',
+    approveBy: upstream => approveBy({ config: file, ...(frame.store !== undefined && { store: frame.store }) }, upstream),
+    held: () => {},
+    changed: () => {},
+    relaunch: () => {},
+  })
+}
+
+/** False where there is no store to look into. */
+async function within(config: Config, work: (launches: Launches) => Promise<void>): Promise<boolean> {
+  const store = await storeIn(config)
+  if (store === undefined) return false
+  const launches = launchesOn(store, config)
+  try {
+    await work(launches)
+    return true
+  } finally {
+    launches.close()
+    await store.close()
+  }
+}
+
+/** Signs in at a server with the browser, and keeps the tokens for the gateway. */
+export async function signIn(config: GatewayConfig<unknown>, name: string, io: Io): Promise<number> {
+  const server = serverNamed(config, name)
+  const auth = server.auth === undefined ? undefined : authOf(server.auth)
+  if (typeof server.target !== 'string' || auth?.signIn !== true)
+    throw new CliError(1, `The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
+  if (!io.interactive) throw new CliError(3, 'There is no terminal to sign in from', 'Run it in a terminal on the same account')
+  const authorization = await signInWith(auth, userStorage(io.env), cli())
+  try {
+    const { headers } = server
+    const client = await connect(server.target, {
+      auth: authorization,
+      signal: io.signal,
+      ...(headers !== undefined && { headers }),
+    })
+    await client.close()
+  } catch (error) {
+    throw unreachable(error, server.target)
+  }
+  printerOf(io).line(`Signed in at ${server.target}. The tokens are kept, encrypted, in ${userTokens(io.env)}`)
+  return 0
 }

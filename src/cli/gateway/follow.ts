@@ -9,23 +9,28 @@ import { type Gateway, type GatewayConfig, type Reloaded, readGatewayFile } from
 import { faultText } from '../../host/config/read.ts'
 import { watchText } from '../../host/foundation.ts'
 
+/** What following a file needs beside the gateway. */
 interface FollowOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Told what came of it, a line each. */
   readonly tell: (line: string, kind: 'done' | 'warning' | 'mistake') => void
 }
 
+/** The part of a gateway that reads its file again. */
 type Reloading = Pick<Gateway, 'reload'>
 
+/** Watches the files of a gateway, and has them read again one time after the other. */
 class Following {
   readonly #file: string
   readonly #options: FollowOptions
   /** By path: the way to stop. */
   readonly #watched = new Map<string, () => Promise<void>>()
   readonly #opened = Promise.withResolvers<Reloading | undefined>()
+  /** Stops listening to the signal. */
   readonly #deaf: () => void
   #wanted = false
   #closed = false
+  /** The reloads so far, one after the other. */
   #working: Promise<void> = Promise.resolve()
 
   constructor(file: string, options: FollowOptions) {
@@ -49,6 +54,7 @@ class Following {
     this.#opened.resolve(gateway)
   }
 
+  /** Ends after the reload that is under way. */
   async close(): Promise<void> {
     this.#closed = true
     this.#deaf()
@@ -61,6 +67,7 @@ class Following {
     return this.close()
   }
 
+  /** Has the file read once more; several changes at once are one. */
   #changed(): void {
     if (this.#wanted) return
     this.#wanted = true
@@ -70,6 +77,7 @@ class Following {
       .catch(error => tell(error instanceof Error ? error.message : String(error), 'mistake'))
   }
 
+  /** Reads the file, reloads the gateway, and watches the files that count now. */
   async #look(): Promise<void> {
     const gateway = await this.#opened.promise
     if (gateway === undefined || this.#closed) return
@@ -89,6 +97,7 @@ export async function followFile(
   return following
 }
 
+/** Watches one file, also one that is not there. */
 async function watching(path: string, changed: () => void): Promise<() => Promise<void>> {
   const text = (): Promise<string> => readFile(path, 'utf8').catch(() => '')
   let gone = false
@@ -117,6 +126,7 @@ async function reloaded(
   return files
 }
 
+/** Tells what a reload has changed, and what waits for a restart. */
 function report(file: string, { started, stopped, restarted, pending }: Reloaded, tell: FollowOptions['tell']): void {
   const parts = Object.entries({ started, ended: stopped, restarted }).flatMap(([what, names]) =>
     names.length === 0 ? [] : `${what} ${names.join(', ')}`,

@@ -7,17 +7,19 @@ import type { ResourceAuthorization } from '../../auth/resource/options.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/index.ts'
-import { CliError } from '../errors.ts'
+import { CliError } from '../io.ts'
 
 /** What is served of it. The file may have another copy of this package, so it is known by what it can do. */
 type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
 
+/** What a file exports. */
 interface Loaded {
   readonly server: Served
   /** What the file exports as `auth`: what `oauth` gives. */
   readonly auth: ResourceAuthorization | undefined
 }
 
+/** Loads a file. Throws a failure that says what to correct in it. */
 export async function loadServer(file: string): Promise<Loaded> {
   const path = resolve(file)
   if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Correct the path')
@@ -42,6 +44,7 @@ export async function loadServer(file: string): Promise<Loaded> {
   return { server, auth: [module['auth']].find(isAuthorization) }
 }
 
+/** Whether a value is what `oauth` gives. */
 function isAuthorization(value: unknown): value is ResourceAuthorization {
   return isRecord(value) && isRecord(value['settings']) && typeof value['disconnect'] === 'function'
 }
@@ -51,6 +54,7 @@ function exported(value: unknown): unknown {
   return isRecord(value) && !isServer(value) && isServer(value['server']) ? value['server'] : value
 }
 
+/** Whether a value can be served. */
 function isServer(value: unknown): value is Served {
   return (
     typeof value === 'object' &&
@@ -73,6 +77,7 @@ function checked(path: string): string {
   return spawnSync(process.execPath, ['--check', path], { encoding: 'utf8', timeout: 5_000 }).stderr
 }
 
+/** What helps against an error of Node's loader. */
 function remedyOf(error: unknown): string | undefined {
   const { code, message = '' } = (error ?? {}) as { readonly code?: string; readonly message?: string }
   if (code === 'ERR_MODULE_NOT_FOUND') {
@@ -83,12 +88,16 @@ function remedyOf(error: unknown): string | undefined {
   return undefined
 }
 
+/** Files whose change is worth a reload. */
 const code = /\.[cm]?[jt]sx?$/
+/** Folders that hold no code of the user. */
 const skipped = new Set(['node_modules', 'dist', 'coverage'])
 /** Editors write a file in several steps. */
 const settleMs = 120
+/** Each costs a watcher of the system. */
 const mostFolders = 500
 
+/** Calls back after a change of code in a folder or below it. */
 export function watchCode(folder: string, changed: (file: string) => void): { close(): void } {
   const watchers = new Map<string, FSWatcher>()
   let timer: NodeJS.Timeout | undefined
@@ -120,6 +129,7 @@ export function watchCode(folder: string, changed: (file: string) => void): { cl
   }
 }
 
+/** A folder and those below it. */
 function foldersIn(folder: string): readonly string[] {
   const found = [folder]
   for (const path of found) {
@@ -130,6 +140,7 @@ function foldersIn(folder: string): readonly string[] {
   return found.slice(0, mostFolders)
 }
 
+/** What lies in a folder; nothing where it is gone. */
 function entriesOf(path: string) {
   try {
     return readdirSync(path, { withFileTypes: true })

@@ -9,27 +9,37 @@ import { dirname, resolve } from 'node:path'
 import { oauth } from '../../auth/resource/options.ts'
 import type { Auth } from '../../server/auth.ts'
 import type { Listening } from '../../transports/http/listening.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { selfCommand } from '../own-package.ts'
+import { given } from '../program.ts'
 import { loadServer, watchCode } from './code.ts'
 
+/** Where and for whom a file is served over HTTP, as the options say. */
 export interface HttpPlace {
-  readonly port: number
+  /** Default 3000; 0 takes any that is free. */
+  readonly port?: number
   readonly host: string
   /** Names that it answers to beside those of this machine. */
-  readonly hosts: readonly string[]
+  readonly hosts?: readonly string[]
   readonly path: string
-  readonly sse: boolean
-  readonly ws: boolean
-  readonly unprotected: boolean
+  /** Also the old pair of endpoints. */
+  readonly sse?: boolean
+  /** Also WebSockets. */
+  readonly ws?: boolean
+  /** Let everybody in who reaches the host. */
+  readonly unprotected?: boolean
   /** The authorization server whose tokens are taken; the file may say more by exporting `auth`. */
-  readonly issuer: string | undefined
+  readonly issuer?: string
   /** The address by which tokens name this server. */
-  readonly resource: string | undefined
-  readonly scopes: readonly string[]
+  readonly resource?: string
+  /** Scopes that every request needs. */
+  readonly scope?: readonly string[]
 }
 
+/** As the help says. */
+const defaultPort = 3000
+
+/** Where the server listens. */
 export interface Ready {
   readonly url: string
   readonly port: number
@@ -41,12 +51,15 @@ export async function serveFileOverHttp(file: string, place: HttpPlace, io: Io, 
   const auth = authOf(place, exported)
   const listening = await listen(() =>
     server.listen({
-      port: place.port,
+      port: place.port ?? defaultPort,
       host: place.host,
-      hosts: [...place.hosts, ...addressesAt(place.host).map(address => (address.includes(':') ? `[${address}]` : address))],
+      hosts: [
+        ...(place.hosts ?? []),
+        ...addressesAt(place.host).map(address => (address.includes(':') ? `[${address}]` : address)),
+      ],
       path: place.path,
-      ...(place.sse && { ssePath: '/sse' }),
-      ...(place.ws && { wsPath: '/ws' }),
+      ...(place.sse === true && { ssePath: '/sse' }),
+      ...(place.ws === true && { wsPath: '/ws' }),
       ...(auth !== undefined && { auth }),
     }),
   )
@@ -60,14 +73,17 @@ export async function serveFileOverHttp(file: string, place: HttpPlace, io: Io, 
 }
 
 /** What is said here counts before what the file exports. */
-function authOf({ issuer, resource, scopes, unprotected }: HttpPlace, exported: Auth | undefined): Auth | undefined {
+function authOf(
+  { issuer, resource, scope: scopes = [], unprotected = false }: HttpPlace,
+  exported: Auth | undefined,
+): Auth | undefined {
   if (issuer === undefined && (resource !== undefined || scopes.length > 0))
     throw new CliError(1, '--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
   if (unprotected && issuer !== undefined) throw new CliError(1, '--unprotected and --issuer exclude each other', 'Leave one out')
   if (unprotected) return 'none'
   if (issuer === undefined) return exported
   try {
-    return oauth({ issuer, ...(resource !== undefined && { resource }), scopes })
+    return oauth({ issuer, ...given({ resource }), scopes })
   } catch (error) {
     throw new CliError(1, error instanceof Error ? error.message : String(error), 'Correct --issuer, --resource or --scope', {
       cause: error,
@@ -84,6 +100,7 @@ export function addressesAt(host: string): readonly string[] {
     .map(({ address }) => address)
 }
 
+/** Listens; a refusal to serve everybody becomes a failure that names the options. */
 async function listen(open: () => Promise<Listening>): Promise<Listening> {
   try {
     return await open()
@@ -103,19 +120,20 @@ async function listen(open: () => Promise<Listening>): Promise<Listening> {
 
 /** In a worker its parent interrupts as well. */
 function interrupted(signal: AbortSignal): Promise<void> {
-  return new Promise(done => {
-    const stop = (): void => done()
-    if (signal.aborted) return stop()
-    signal.addEventListener('abort', stop, { once: true })
-    if (!cluster.isWorker) return
-    process.on('message', said => said === 'leave' && stop())
-    process.on('disconnect', stop)
+  if (!cluster.isWorker) return untilInterrupted(signal)
+  const leaving = new Promise<void>(left => {
+    process.on('message', said => said === 'leave' && left())
+    process.on('disconnect', left)
   })
+  return Promise.race([untilInterrupted(signal), leaving])
 }
 
+/** What is told while a file is watched. */
 interface WatchEvents {
   ready(at: Ready): void
+  /** A new worker takes requests, after so long. */
   reloaded(file: string, ms: number): void
+  /** The changed file does not start. */
   failed(file: string): void
 }
 
@@ -128,7 +146,8 @@ export async function watchHttp(
   tell: WatchEvents,
 ): Promise<number> {
   // A worker that comes later must find the port of the first.
-  const port = place.port === 0 ? await freePort(place.host) : place.port
+  const { port: wanted = defaultPort } = place
+  const port = wanted === 0 ? await freePort(place.host) : wanted
   const { args } = selfCommand(['serve', file, '--port', String(port), ...words])
   cluster.setupPrimary({ exec: args[0] ?? '', args: args.slice(1), execArgv: process.execArgv })
   const leaving = new Set<Worker>()
@@ -180,6 +199,7 @@ function started(): Promise<{ readonly worker: Worker; readonly at: Ready } | un
 /** What does not end by itself is ended. */
 const goneMs = 6_000
 
+/** Resolves when the worker has ended. */
 function gone(worker: Worker): Promise<void> {
   return new Promise(done => {
     if (worker.isDead()) return done()
@@ -191,6 +211,7 @@ function gone(worker: Worker): Promise<void> {
   })
 }
 
+/** A port that nobody has now. */
 function freePort(host: string): Promise<number> {
   return new Promise((found, failed) => {
     const probe = createServer()

@@ -23,6 +23,7 @@ export async function serveFileOverStdio(file: string): Promise<number> {
   return 0
 }
 
+/** Serves and watches until the client goes. */
 export async function watchStdio(file: string, io: Io, say: (text: string) => void): Promise<number> {
   const relay = new Relay(file, io)
   const begun = relay.begin()
@@ -40,6 +41,7 @@ export async function watchStdio(file: string, io: Io, say: (text: string) => vo
   }
 }
 
+/** One process that serves the file. */
 interface Behind {
   readonly child: ChildProcess
   /** Ids of the client's requests that it has not answered yet. */
@@ -48,15 +50,19 @@ interface Behind {
   leaving: boolean
   /** Its answer to a handshake that the client has had already. */
   swallow: unknown
+  /** Called when that answer has come. */
   onSwallowed: () => void
 }
 
+/** A message, as JSON. */
 type Frame = Readonly<Record<string, unknown>>
 
 /** How long one that goes may take over what it was asked. */
 const patienceMs = 10_000
+/** Lists that may have changed with the code. */
 const listChanges = ['tools', 'prompts', 'resources']
 
+/** Stands between the client and the process that serves the file at the moment. */
 class Relay {
   readonly #file: string
   readonly #io: Io
@@ -66,6 +72,7 @@ class Relay {
   #current: Behind | undefined = undefined
   /** What opened the session: the request and, behind it, the notification. */
   #opening: readonly string[] = []
+  /** The capabilities that the client was told. */
   #declared: Frame = {}
 
   constructor(file: string, io: Io) {
@@ -78,6 +85,7 @@ class Relay {
     return this.#over.promise
   }
 
+  /** Starts the first process. False: it does not start. */
   async begin(): Promise<boolean> {
     this.#current = await this.#start()
     if (this.#current === undefined) return false
@@ -112,6 +120,7 @@ class Relay {
     for (const line of rest) next.child.stdin?.write(`${line}\n`)
   }
 
+  /** Tells the client that lists may have changed. */
   #tellChanges(): void {
     for (const list of listChanges) {
       const said = this.#declared[list]
@@ -120,6 +129,7 @@ class Relay {
     }
   }
 
+  /** Starts a process. Undefined: it ended before it could serve. */
   #start(): Promise<Behind | undefined> {
     const { command, args } = selfCommand(['serve', this.#file, '--stdio'])
     const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit', 'ipc'], env: { ...this.#io.env } })
@@ -136,6 +146,7 @@ class Relay {
     })
   }
 
+  /** An answer goes to the process that asked, anything else to the current one. */
   #fromClient(line: string): void {
     const frame = frameOf(line)
     const { id, method } = frame ?? {}
@@ -148,6 +159,7 @@ class Relay {
     to?.child.stdin?.write(`${line}\n`)
   }
 
+  /** What a process says goes to the client, except an answer that it has had already. */
   #fromServer(behind: Behind, line: string): void {
     const frame = frameOf(line)
     const { id, method } = frame ?? {}
@@ -171,6 +183,7 @@ class Relay {
     if (isRecord(result) && isRecord(result['capabilities'])) this.#declared = result['capabilities']
   }
 
+  /** Lets a process finish what it was asked, and ends it. */
   #leave(behind: Behind): void {
     behind.leaving = true
     if (behind.pending.size === 0) behind.child.stdin?.end()
@@ -179,6 +192,7 @@ class Relay {
   }
 }
 
+/** The message of a line; undefined where it is none. */
 function frameOf(line: string): Frame | undefined {
   try {
     const value: unknown = JSON.parse(line)

@@ -6,11 +6,13 @@ import type { LineReader } from './reader.ts'
 import type { Screen } from './screen.ts'
 import { brief, escaped, foreignMark, say } from './text.ts'
 
+/** The schema of a form or of one field. */
 type Field = Readonly<Record<string, unknown>>
 
 /** How often a field is asked for that was not filled in as it must be. */
 const tries = 5
 
+/** Asks for each field of a form; `/no` declines, Ctrl-C cancels. */
 export async function fillForm(
   screen: Screen,
   reader: LineReader,
@@ -51,6 +53,7 @@ export function wantsOnlyYes({ properties }: Field): boolean {
   return isRecord(confirm) && confirm['type'] === 'boolean'
 }
 
+/** Asks for one field until it fits. Undefined: it is left out. */
 async function fillField(
   screen: Screen,
   reader: LineReader,
@@ -76,6 +79,7 @@ async function fillField(
   return 'cancel'
 }
 
+/** A value that can be chosen, and its title. */
 interface Choice {
   readonly value: string
   readonly title: string
@@ -92,6 +96,7 @@ function choicesOf(field: Field): readonly Choice[] {
   return values.map((value, at) => ({ value: String(value), title: String(names[at] ?? value) }))
 }
 
+/** What was typed as the type of the field; undefined where it does not fit. */
 function readValue(field: Field, choices: readonly Choice[], said: string): ElicitValue | undefined {
   const chosen = (text: string): string | undefined =>
     choices.length === 0 ? text : choices.find(({ value, title }) => value === text || title === text)?.value
@@ -111,10 +116,12 @@ function readValue(field: Field, choices: readonly Choice[], said: string): Elic
   }
 }
 
+/** The title of a field, else its name. */
 function titleOf(name: string, field: Field): string {
   return brief(typeof field['title'] === 'string' ? field['title'] : name)
 }
 
+/** What the prompt of a field says of its type and default. */
 function hint(field: Field, needed: boolean): string {
   const kind = field['type'] === 'boolean' ? 'y/n ' : field['type'] === 'array' ? 'with commas between them ' : ''
   if (field['default'] !== undefined) return `${kind}[${brief(escaped(JSON.stringify(field['default'])), 30)}] `

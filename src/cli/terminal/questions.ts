@@ -15,6 +15,7 @@ import type { Screen } from './screen.ts'
 import { brief, escaped, foreignMark, foreignText, say } from './text.ts'
 import { spanText } from './words.ts'
 
+/** Answers for a host, asked in the terminal. */
 export interface Questions {
   readonly onApproval: OnApproval
   readonly onElicit: OnServerQuestion
@@ -31,10 +32,12 @@ export type Confirm = (text: string, lines: readonly string[]) => Promise<boolea
 
 /** Refusals that are remembered. */
 const most = 20
+/** Characters that are shown of what is agreed to. */
 const payloadLength = 1_500
 /** Of questions that nobody gives up. */
 const never = new AbortController().signal
 
+/** Questions that are asked one after the other. */
 export function createQuestions(screen: Screen, reader: LineReader): Questions {
   const queue = new QuestionQueue()
   const refused: ApprovalQuestion[] = []
@@ -86,6 +89,7 @@ export function createQuestions(screen: Screen, reader: LineReader): Questions {
   }
 }
 
+/** Asks whether something may be done. */
 async function approval(
   screen: Screen,
   reader: LineReader,
@@ -171,6 +175,7 @@ export async function confirmOn(
   return yesOrNo(screen, reader, `${shown?.label(text) ?? '   '}[y]es · [N]o › `, never)
 }
 
+/** Asks what a server wants to know. */
 async function elicitation(
   screen: Screen,
   reader: LineReader,
@@ -195,6 +200,7 @@ async function elicitation(
   return { action: said ? 'accept' : 'decline' }
 }
 
+/** Asks whether a server may use the model, or get its answer. */
 async function sampling(
   screen: Screen,
   reader: LineReader,
@@ -239,9 +245,11 @@ export interface ShownQuestion {
   label(about: string): string
 }
 
+/** Lets one question onto the screen at a time. */
 export class QuestionQueue {
   #asked = 0
   #waiting = 0
+  /** Resolves when all questions so far are over. */
   #last: Promise<unknown> = Promise.resolve()
 
   /** Shows a question once those before it are over. Where its asker gives up while it waits, it is `unanswered` and never shown. */

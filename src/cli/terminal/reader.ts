@@ -7,33 +7,42 @@ import { Writable } from 'node:stream'
 import type { Below, Output, Screen } from './screen.ts'
 import { escaped, say } from './text.ts'
 
+/** Where lines come from and what else is typed. */
 interface ReaderOptions {
   readonly input: NodeJS.ReadableStream
   readonly output: Output
   readonly screen: Screen
   /** Somebody sits before it: lines are edited, and questions can be asked. */
   readonly interactive: boolean
+  /** Stands before what is typed. */
   readonly prompt: string
   /** Told of Ctrl-C, where it is a key and no signal. */
   readonly interrupted: () => void
+  /** What Tab proposes for a line. */
   readonly complete: (line: string) => Promise<readonly string[]>
 }
 
+/** The question that is open. */
 interface Asking {
   readonly prompt: string
+  /** Undefined: there is no answer. */
   readonly answered: (line: string | undefined) => void
 }
 
 /** Lines that are read ahead from a pipe. */
 const mostAhead = 256
 
+/** Reads lines, and asks questions between them. */
 export class LineReader {
   readonly #options: ReaderOptions
   readonly #lines: Interface
   readonly #gate: Gate
+  /** Lines that nobody has asked for yet. */
   readonly #ahead: string[] = []
+  /** Whoever waits for the next line of the conversation. */
   #waiting: ((line: string | undefined) => void) | undefined = undefined
   #asking: Asking | undefined = undefined
+  /** Resolves when all questions so far are over. */
   #questions: Promise<unknown> = Promise.resolve()
   #over = false
   #busy = false
@@ -82,6 +91,7 @@ export class LineReader {
     return this.#lines.line !== ''
   }
 
+  /** The input has ended. */
   get over(): boolean {
     return this.#over
   }
@@ -149,10 +159,12 @@ export class LineReader {
     this.#show()
   }
 
+  /** Ends reading; an open question is refused. */
   close(): void {
     this.#lines.close()
   }
 
+  /** A line is the answer to a question, the next line of the conversation, or kept for later. */
   #line(line: string): void {
     const { answered } = this.#asking ?? {}
     if (answered !== undefined) return answered(line)
@@ -174,6 +186,7 @@ export class LineReader {
     this.#waiting?.(undefined)
   }
 
+  /** Whether there is a prompt now. */
   get #shown(): boolean {
     return this.#asking !== undefined || (this.#waiting !== undefined && !this.#busy)
   }
@@ -186,6 +199,7 @@ export class LineReader {
     this.#lines.prompt(true)
   }
 
+  /** Takes away the prompt and what is typed. */
   #hide(): void {
     if (!this.#gate.open || this.#over) return
     const { rows } = this.#lines.getCursorPos()
@@ -215,6 +229,7 @@ export class LineReader {
   }
 }
 
+/** How readline is told what Tab proposes. */
 type Completed = (error: null, found: [string[], string]) => void
 
 /** Lets through what readline draws only while there is a prompt. */
@@ -237,6 +252,7 @@ class Gate extends Writable {
   }
 }
 
+/** What Ctrl-C can do. */
 interface InterruptParts {
   readonly now: () => number
   /** Says no to an open question. False: there is none. */
@@ -247,18 +263,22 @@ interface InterruptParts {
   readonly clear: () => boolean
   /** Says how to end. */
   readonly tell: () => void
+  /** Ends the terminal. */
   readonly end: () => void
 }
 
 /** A second one within this time means the end. */
 const twiceMs = 2_000
 
+/** What Ctrl-C means now. */
 interface Interrupts {
+  /** Ctrl-C was pressed, or a signal came. */
   interrupt(): void
   /** Something else was typed in between. */
   reset(): void
 }
 
+/** Ctrl-C refuses a question, clears the line, stops the turn, or ends, in this order. */
 export function createInterrupts(parts: InterruptParts): Interrupts {
   let last = Number.NEGATIVE_INFINITY
   return {

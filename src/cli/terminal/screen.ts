@@ -5,6 +5,7 @@
 import { type Clock, realClock } from '../../core/clock.ts'
 import { drawn, escaped, foreignMark, foreignText, type Paint, painter, type Words, wantsColours } from './text.ts'
 
+/** Where text is written. */
 export interface Output {
   write(text: string): unknown
   readonly isTTY?: boolean | undefined
@@ -14,22 +15,29 @@ export interface Output {
 /** What stands below the last line and has to make room for another. */
 export interface Below {
   readonly shown: boolean
+  /** Makes room. */
   hide(): void
+  /** Comes back below the new line. */
   show(): void
 }
 
+/** What a screen writes to, and what decides about colours and motion. */
 interface ScreenOptions {
   readonly output: Output
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
 }
 
+/** Of the spinner. */
 const frames = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏']
+/** How long a frame of the spinner is shown. */
 const frameMs = 90
 /** What takes less is not worth a flicker. */
 const patienceMs = 150
+/** Moves to the beginning of the line and deletes it. */
 const clearLine = '\r\u001b[K'
 
+/** Writes lines, streams answers, and shows a spinner, each making room for the other. */
 export class Screen {
   readonly paint: Paint
   readonly #output: Output
@@ -38,9 +46,11 @@ export class Screen {
   #below: Below | undefined = undefined
   /** A streamed line has not ended yet. */
   #open = false
+  /** What takes its time now. */
   #label: string | undefined = undefined
   #spun = false
   #frame = 0
+  /** Ends the timer of the spinner. */
   #cancel: () => void = () => {}
 
   constructor({ output, env = {}, clock = realClock }: ScreenOptions) {
@@ -50,6 +60,7 @@ export class Screen {
     this.paint = painter(wantsColours(output, env))
   }
 
+  /** In columns, and never less than 40. */
   get width(): number {
     return Math.max(40, this.#output.columns ?? 100)
   }
@@ -83,6 +94,7 @@ export class Screen {
     this.endLine()
   }
 
+  /** Ends a streamed line, so that the next one begins anew. */
   endLine(): void {
     if (this.#open) this.#aside(() => this.#endLine())
   }
@@ -100,6 +112,7 @@ export class Screen {
     }
   }
 
+  /** Draws a frame now and then, while nothing else is below the lines. */
   #spin(): void {
     if (this.#label === undefined || this.#open) return
     if (this.#below?.shown !== true) this.#draw(this.#label)
@@ -119,6 +132,7 @@ export class Screen {
     this.#spun = false
   }
 
+  /** Writes above the prompt and the spinner. */
   #aside(write: () => void): void {
     this.#wipe()
     this.#below?.hide()

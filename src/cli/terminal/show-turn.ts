@@ -1,11 +1,15 @@
 /** A turn while it runs: who woke it, what each hook put in, what is called and what came of it, the answer, and the price. */
+
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Host } from '../../host/host.ts'
 import type { PlannedCall } from '../../host/loop/conversation-log.ts'
 import type { Turn, TurnPart } from '../../host/loop/turn.ts'
 import { textIn } from '../../host/models/model.ts'
+import { serverLine } from './commands/servers.ts'
 import type { Screen } from './screen.ts'
+import type { TerminalSession } from './terminal.ts'
 import { brief, foreignMark, say, type Words } from './text.ts'
-import { costLine, turnTopic, whyLines } from './words.ts'
+import { costLine, turnName, turnTopic, whyLines } from './words.ts'
 
 /** Resolves when the turn is over, whatever became of it. */
 export async function showTurn(
@@ -28,6 +32,7 @@ export async function showTurn(
   screen.line()
 }
 
+/** The event that woke the agent. */
 async function showEvent(
   screen: Screen,
   inbox: Host['inbox'],
@@ -43,14 +48,17 @@ async function showEvent(
   if (said !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(said, screen.width - 6))}`)
 }
 
+/** How a turn ended that has no answer. */
 const endings = {
   cancelled: '■ stopped',
   interrupted: '■ interrupted: it goes on at the next attempt, or the next start',
   failed: '✗ no answer',
 }
 
+/** A turn on the screen, part by part. */
 class ShownTurn {
   readonly #screen: Screen
+  /** Ends the spinner. */
   #stop: () => void
 
   constructor(screen: Screen) {
@@ -58,11 +66,13 @@ class ShownTurn {
     this.#stop = screen.work('thinking')
   }
 
+  /** Ends what is drawn, also where the turn has failed. */
   end(): void {
     this.#stop()
     this.#screen.endLine()
   }
 
+  /** Shows one part of the turn. */
   part(part: TurnPart): void {
     const { paint } = this.#screen
     switch (part.type) {
@@ -103,6 +113,7 @@ class ShownTurn {
     }
   }
 
+  /** Only hooks that did not succeed are worth a line. */
   #hook({ server, featureSet, hook, outcome, why }: Extract<TurnPart, { type: 'hook' }>['report']): void {
     if (outcome === 'success') return
     const { paint } = this.#screen
@@ -124,6 +135,7 @@ class ShownTurn {
     this.#work('thinking')
   }
 
+  /** Shows what takes its time now. */
   #work(label: string): void {
     this.#stop()
     this.#stop = this.#screen.work(label)
@@ -134,7 +146,56 @@ class ShownTurn {
   }
 }
 
+/** A tool by its server and feature set. */
 function callName({ server, tool, featureSet }: PlannedCall): string {
   const of = server === undefined ? '' : `${server}.`
   return `${of}${tool}${featureSet === undefined || featureSet === server ? '' : ` (${featureSet})`}`
+}
+
+// What is shown first: what this is, who is there, and what was said before.
+
+/** What the first lines tell. */
+interface WelcomeOptions {
+  readonly model: ModelInfo
+  /** Where everything is kept. */
+  readonly place: string
+  /** Lines worth trying, for whoever is here for the first time. */
+  readonly examples: readonly string[]
+}
+
+/** Turns from before that are shown again. */
+const recalled = 3
+
+/** The first lines: model, store, servers, and the last turns or what to try. */
+export async function welcome(session: TerminalSession, { model, place, examples }: WelcomeOptions): Promise<void> {
+  const { screen, host, conversation } = session
+  const { paint } = screen
+  const offline = model.id === 'offline-assistant' ? ' (no key is set: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL)' : ''
+  screen.line(say`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, shape what it sees, and be undone.`)
+  screen.line(say` ${paint.dim('model')}  ${paint.name(model.id)}${paint.dim(offline)}`)
+  screen.line(say` ${paint.dim('store')}  ${paint.plain(place)}`)
+  for (const server of host.servers) {
+    const sets = [...(server.live?.featureSets ?? [])].filter(([, { enabled }]) => enabled).map(([name]) => name)
+    screen.line(say` ${serverLine(paint, server)} ${paint.dim(sets.join(', '))}`)
+    if (server.status !== 'up' && server.why !== undefined)
+      for (const line of whyLines(paint, server.why)) screen.line(say`  ${line}`)
+  }
+  const turns = await conversation.turns()
+  if (turns.length > 0) showBefore(session, turns)
+  else if (examples.length > 0) {
+    screen.line(say` ${paint.dim('Try:')}`)
+    for (const example of examples) screen.line(say`   ${paint.plain(example)}`)
+  }
+  screen.line(say` ${paint.dim('/help shows the commands, Ctrl-D ends.')}`)
+  screen.line()
+}
+
+/** The last turns of the conversation. */
+function showBefore({ screen }: TerminalSession, turns: readonly Turn[]): void {
+  const { paint } = screen
+  screen.line(say` ${paint.bold(`From before: ${turns.length} turn${turns.length === 1 ? '' : 's'}`)}${paint.dim('; the last:')}`)
+  for (const turn of turns.slice(-recalled)) {
+    screen.line(say`   ${paint.dim(`${turnName(turn)}:`)} ${paint.plain(turnTopic(turn))}`)
+    screen.line(say`     ${paint.dim(turn.answer === undefined ? `(${turn.status})` : brief(turn.answer, 100))}`)
+  }
 }

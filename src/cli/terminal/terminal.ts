@@ -16,9 +16,8 @@ import { allResources } from './commands/servers.ts'
 import { type Confirm, createQuestions, type Questions } from './questions.ts'
 import { createInterrupts, LineReader } from './reader.ts'
 import { type Output, Screen } from './screen.ts'
-import { showTurn } from './show-turn.ts'
+import { showTurn, welcome } from './show-turn.ts'
 import { brief, say, type TerminalText } from './text.ts'
-import { welcome } from './welcome.ts'
 import { whyLines } from './words.ts'
 
 /** What the terminal does for its host. */
@@ -42,6 +41,7 @@ type TerminalSide = Required<
   readonly confirm: Confirm
 }
 
+/** What a terminal is made of. */
 interface TerminalOptions {
   /** Makes the host; what it is given belongs into its options. */
   readonly open: (side: TerminalSide) => Promise<Host>
@@ -49,6 +49,7 @@ interface TerminalOptions {
   readonly output: Output
   /** Who answers, and where everything is kept: for the first lines. */
   readonly model: ModelInfo
+  /** The store, as it is shown. */
   readonly place: string
   /** Lines worth trying. */
   readonly examples?: readonly string[]
@@ -69,6 +70,7 @@ const keptLines = 10
 const lingerMs = 30_000
 /** Refusals by the same rule that are not shown again. */
 const quietMs = 10_000
+/** Rules whose last refusal is remembered. */
 const keptRules = 100
 
 /** Runs until the input ends, `/quit`, or Ctrl-C twice. */
@@ -77,6 +79,7 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   await terminal.run()
 }
 
+/** A host in the terminal, from its start to its end. */
 class Terminal {
   readonly #options: TerminalOptions
   readonly #clock: Clock
@@ -86,11 +89,14 @@ class Terminal {
   readonly #up = new Map<string, boolean>()
   /** When a refusal was last shown, by server and rule. */
   readonly #shownAt = new Map<string, number>()
+  /** What goes beside the next message. */
   readonly #attached: TerminalSession['attached'] = []
   readonly #ended = Promise.withResolvers<undefined>()
+  /** Undefined until the host is there. */
   #session: TerminalSession | undefined = undefined
   /** Turns are shown one after the other, in the order in which they began. */
   #showing: Promise<void> = Promise.resolve()
+  /** The one that is shown now, which Ctrl-C stops. */
   #turn: Turn | undefined = undefined
 
   constructor(options: TerminalOptions) {
@@ -134,6 +140,7 @@ class Terminal {
     }
   }
 
+  /** Opens the host, converses, and closes it whatever happens. */
   async #whole(): Promise<void> {
     const questions = createQuestions(this.#screen, this.#reader)
     const stop = this.#screen.work('starting servers')
@@ -163,6 +170,7 @@ class Terminal {
     }
   }
 
+  /** What the host is given: who answers, and who is told. */
   #side(questions: Pick<TerminalSide, 'onApproval' | 'onElicit' | 'onSampleReview' | 'confirm'>): TerminalSide {
     const { onApproval, onElicit, onSampleReview, confirm } = questions
     return {
@@ -182,6 +190,7 @@ class Terminal {
     }
   }
 
+  /** Takes line after line until the input ends or a command does. */
   async #converse(session: TerminalSession): Promise<void> {
     for (;;) {
       const line = await this.#reader.next()
@@ -202,7 +211,10 @@ class Terminal {
     const [, name = '', rest = ''] = /^\/(\S+)\s*(.*)$/.exec(line) ?? []
     try {
       const command = commandNamed(name)
-      if (command !== undefined) return (await command.run(session, rest.trim())) === true
+      if (command !== undefined) {
+        await command.run(session, rest.trim())
+        return command.ends === true
+      }
       if (name !== '' && (await this.#misspelt(session, name))) return false
       const attach = this.#attached.splice(0)
       const turn = await session.conversation.send(line, { attach })
@@ -246,6 +258,7 @@ class Terminal {
     if (why !== undefined) this.#say(whyLines(paint, why))
   }
 
+  /** Shows a turn once those before it are over. */
   #show(turn: Turn, resumed: boolean): void {
     this.#showing = this.#showing.then(async () => {
       const inbox = this.#session?.host.inbox
@@ -258,6 +271,7 @@ class Terminal {
     })
   }
 
+  /** Stops the turn. False: there is none. */
   #cancel(): boolean {
     const turn = this.#turn
     if (turn === undefined) return false
@@ -266,12 +280,14 @@ class Terminal {
     return true
   }
 
+  /** Forgets what is half typed. False: nothing is. */
   #clear(): boolean {
     const typed = this.#reader.halfTyped
     if (typed) this.#reader.clear()
     return typed
   }
 
+  /** Tells when a server comes up or goes down; at the start only what is wrong. */
   #server({ name, status, why }: Parameters<TerminalSide['onServer']>[0]): void {
     const up = status === 'up'
     const before = this.#up.get(name)
@@ -283,6 +299,7 @@ class Terminal {
     if (why !== undefined && !up) this.#say(whyLines(paint, why))
   }
 
+  /** Keeps the last lines of standard error of a server. */
   #heard(server: string, line: string): void {
     const kept = this.#stderr.get(server) ?? []
     kept.push(brief(line, 300))
@@ -290,6 +307,7 @@ class Terminal {
     this.#stderr.set(server, kept)
   }
 
+  /** Tells what failed and, where it is known, what helps. */
   #failed(error: unknown): void {
     const { paint } = this.#screen
     const said = error instanceof Error ? error.message : String(error)
@@ -323,25 +341,32 @@ async function completions(session: TerminalSession, line: string): Promise<read
 
 // What the commands of a terminal work on.
 
+/** What the commands of a terminal work on. */
 export interface TerminalSession {
   readonly host: Host
   readonly conversation: HostConversation
   readonly screen: Screen
+  /** What was refused, and how to allow it later. */
   readonly questions: Questions
   /** What goes beside the next message. */
   readonly attached: Attachment[]
   /** The last lines that servers wrote on standard error. */
   readonly stderr: ReadonlyMap<string, readonly string[]>
+  /** The time, in milliseconds since the epoch. */
   readonly now: () => number
 }
 
+/** A command that begins with a slash. */
 export interface TerminalCommand {
   readonly name: string
   /** Other names that people type for it. */
   readonly aliases?: readonly string[]
   /** What may stand behind it. */
   readonly takes?: string
+  /** Its line in `/help`. */
   readonly about: string
-  /** True: the terminal ends. */
-  run(session: TerminalSession, rest: string): Promise<boolean | undefined>
+  /** The terminal ends after it. */
+  readonly ends?: true
+  /** `rest` is what stands behind its name. */
+  run(session: TerminalSession, rest: string): Promise<void>
 }

@@ -25,6 +25,7 @@ export class TerminalText {
   }
 }
 
+/** What can be printed: a string is foreign and is escaped. */
 export type Words = string | number | TerminalText
 
 /** Controls, format characters (direction, zero width, tags), separators of lines, halves of characters. */
@@ -42,8 +43,10 @@ export function fullyEscaped(text: string): string {
   return text.replace(harmful, escapeOf)
 }
 
+/** Escapes that people know. */
 const short: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
+/** A character as an escape. */
 function escapeOf(char: string): string {
   return short[char] ?? `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`
 }
@@ -58,12 +61,15 @@ export function say(ours: TemplateStringsArray, ...theirs: readonly Words[]): Te
   return make(ours.map((part, at) => `${part}${at < theirs.length ? drawn(theirs[at] ?? '') : ''}`).join(''))
 }
 
+/** Several texts with something between them. */
 export function joinedText(parts: readonly Words[], between: Words): TerminalText {
   return make(parts.map(drawn).join(drawn(between)))
 }
 
+/** A style of Node's `styleText`. */
 type Format = Parameters<typeof styleText>[0]
 
+/** Words in a style. */
 function styled(format: Format, words: Words): TerminalText {
   return make(styleText(format, drawn(words), { validateStream: false }))
 }
@@ -84,26 +90,33 @@ export function harmlessJson(json: string): string {
   )
 }
 
+/** Half a character, or a whole one, as JSON escapes it. */
 function unit(code: number): string {
   return `\\u${code.toString(16).padStart(4, '0')}`
 }
 
+/** Gives words a colour. */
 type Brush = (words: Words) => TerminalText
 
+/** Colours by what they mean. */
 export interface Paint {
   /** Foreign words without a colour. */
   readonly plain: Brush
   readonly bold: Brush
+  /** What is beside the point. */
   readonly dim: Brush
   readonly good: Brush
   readonly bad: Brush
+  /** What deserves attention and is no failure. */
   readonly warn: Brush
   /** Servers, tools, commands. */
   readonly name: Brush
 }
 
+/** Words as they are, escaped. */
 const plain: Brush = words => say`${words}`
 
+/** The colours; without them all words stay plain. */
 export function painter(colours: boolean): Paint {
   const brush =
     (format: Parameters<typeof styleText>[0]): Brush =>
@@ -132,4 +145,22 @@ export function wantsColours(
 export function brief(text: string, length = 100): string {
   const line = text.replace(/\s+/g, ' ').trim()
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`
+}
+
+// Commands that are suggested, so that they can be typed as they stand.
+
+/** A word as a shell takes it: in quotes where it would be read as something else. */
+export function shellWord(word: string): string {
+  // A tilde is a home wherever a shell finds it, and zsh reads an equals sign in front as the path of a program.
+  return /^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+/** A command as it is typed. */
+export function shellWords(words: readonly string[]): string {
+  return words.map(shellWord).join(' ')
+}
+
+/** What lists one kind of a target's. A program stands last. */
+export function listCommand(again: string, kind: string): string {
+  return again.startsWith('-- ') ? `vivarium list ${kind} ${again}` : `vivarium list ${again} ${kind}`
 }

@@ -14,6 +14,7 @@ export function turnTopic({ text, from }: Turn): string {
   return text === null ? (from.kind === 'event' ? `event ${from.eventId} of ${from.server}` : '') : `"${brief(text, 60)}"`
 }
 
+/** What a turn cost, in a line. */
 export function costLine(turn: Turn): string {
   const { inputTokens, outputTokens, inferences, injected, units, money } = turn.cost
   const added = [...injected].map(([server, tokens]) => `${server} added ${tokens}`)
@@ -32,6 +33,7 @@ export function whyLines(paint: Paint, { code, rule, message, fix }: Why): reado
   return [say`  ${paint.plain(message)} ${paint.dim(`(${code}, rule ${rule})`)}`, say`  ${paint.dim('→')} ${paint.plain(fix)}`]
 }
 
+/** A note of the audit log, and its reason. */
 export function noteLines(paint: Paint, noted: Noted): readonly TerminalText[] {
   const { at, server, featureSet, kind, outcome, detail, ms, rule, why } = noted
   const mark = outcome === 'success' ? paint.good('✓') : paint.bad('✗')
@@ -50,6 +52,7 @@ export function clockText(at: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
+/** Units of time, the longest first. */
 const spans = [
   ['year', 366 * 86_400_000],
   ['day', 86_400_000],

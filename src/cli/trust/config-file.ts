@@ -2,17 +2,17 @@
  * A config file that was read and is not used yet. It is parsed once: what is shown is what is used, whatever happens to the file in
  * between. Variables are filled in only for whoever has a consent.
  */
-import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { expand, variablesIn } from '../../host/config/entry.ts'
 import { type HostConfig, type ParsedConfig, type Placed, parseConfig, readParsed, surroundings } from '../../host/config/read.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { shellWord } from '../shell-words.ts'
-import { fullyEscaped } from '../terminal/text.ts'
+import { textAt } from '../io.ts'
+import { fullyEscaped, shellWord } from '../terminal/text.ts'
 import type { Consent } from './consent.ts'
 
+/** What a file to use is made from. */
 interface FileParts {
   readonly file: string
   readonly text: string
@@ -24,14 +24,17 @@ interface FileParts {
   readonly own?: boolean
 }
 
+/** A config file that was read, and can be shown and used. */
 export interface FileToUse {
   readonly file: string
   readonly text: string
+  /** The user's own files need no consent. */
   readonly own: boolean
   /** What is shown and used. */
   readonly parsed: ParsedConfig
   /** As it is written, with `${VAR}` in its texts. */
   readonly written: HostConfig
+  /** What the file does, for the question about it. */
   review(): Review
   /** The files of variables that it names, with their text; each is read once. */
   envFiles(): ReadonlyMap<string, string | undefined>
@@ -39,19 +42,20 @@ export interface FileToUse {
   filled(consent: Consent): Promise<HostConfig>
 }
 
+/** Parses a config file once, for the review and for its use. */
 export async function fileToUse(parts: FileParts): Promise<FileToUse> {
   const { file, text, env, home = homedir(), own = false } = parts
   const parsed = parts.parsed ?? (await parseConfig(text, file))
   const around = surroundings(file, { env, home })
   const read = new Map<string, string | undefined>()
-  const textAt = (path: string): string | undefined => {
-    if (!read.has(path)) read.set(path, contentOf(path))
+  const textOnce = (path: string): string | undefined => {
+    if (!read.has(path)) read.set(path, textAt(path))
     return read.get(path)
   }
   const review = (): Review =>
     reviewOf(parsed.root, path => {
       const expanded = expand(path, around)
-      return 'text' in expanded ? textAt(resolve(around.folder, expanded.text)) : undefined
+      return 'text' in expanded ? textOnce(resolve(around.folder, expanded.text)) : undefined
     })
   return {
     file,
@@ -69,7 +73,7 @@ export async function fileToUse(parts: FileParts): Promise<FileToUse> {
         env,
         home,
         envFile: path => {
-          const found = textAt(path)
+          const found = textOnce(path)
           if (found === undefined) throw new TypeError('It cannot be read')
           return found
         },
@@ -77,14 +81,7 @@ export async function fileToUse(parts: FileParts): Promise<FileToUse> {
   }
 }
 
-function contentOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
+/** What a file does, for whoever is asked about it. */
 interface Review {
   /** Empty: the file does nothing at all. */
   readonly lines: readonly string[]
@@ -106,12 +103,17 @@ function reviewOf(root: Placed | undefined, envFile: (path: string) => string | 
   return { lines: lines.map(fullyEscaped), summary: fullyEscaped(summaryOf(servers, host)) }
 }
 
+/** The members of an entry. */
 type Members = Readonly<Record<string, unknown>>
 
+/** Members that hold an address. */
 const addresses = ['httpUrl', 'url', 'serverUrl']
+/** Members that allow calls without a question. */
 const approvals = ['autoApprove', 'alwaysAllow']
+/** Members that have a line of their own; the others are shown as they are. */
 const told = new Set(['command', 'args', 'cwd', 'env', 'envFile', 'headers', 'disabled', ...addresses, ...approvals])
 
+/** What one server of the file does, a line each. */
 function entryLines(entry: Members, envFile: (path: string) => string | undefined): readonly string[] {
   const { command, args, cwd, disabled } = entry
   const variables = [...new Set(textsIn(entry).flatMap(variablesIn))]
@@ -130,12 +132,14 @@ function entryLines(entry: Members, envFile: (path: string) => string | undefine
   ]
 }
 
+/** A command as it would be typed. */
 function commandText(command: unknown, args: unknown): string {
   const words = [command, ...(Array.isArray(args) ? args : [])]
   const rest = args === undefined || Array.isArray(args) ? '' : ` ${JSON.stringify(args)}`
   return `${words.map(word => shellWord(plain(word))).join(' ')}${rest}`
 }
 
+/** The names of the variables that a file brings. */
 function envFileLines(path: unknown, read: (path: string) => string | undefined): readonly string[] {
   if (path === undefined) return []
   const text = typeof path === 'string' ? read(path) : undefined
@@ -144,6 +148,7 @@ function envFileLines(path: unknown, read: (path: string) => string | undefined)
   return [`with the variables of the file ${plain(path)}: ${names.join(', ') || 'none'}`]
 }
 
+/** What the whole file does, in a sentence. */
 function summaryOf(servers: readonly (readonly [string, Placed])[], host: readonly (readonly [string, Placed])[]): string {
   const entries = servers.map(([, { value }]) => (isRecord(value) ? value : {}))
   const programs = entries.filter(each => each['command'] !== undefined).length
@@ -158,6 +163,7 @@ function summaryOf(servers: readonly (readonly [string, Placed])[], host: readon
   return parts.length === 0 ? 'It does nothing' : `It ${parts.join('; it ')}`
 }
 
+/** A number with its noun. */
 function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
@@ -169,11 +175,13 @@ function textsIn(value: unknown): readonly string[] {
   return isRecord(value) ? Object.entries(value).flatMap(([name, item]) => [name, ...textsIn(item)]) : []
 }
 
+/** The members of an object; anything else is shown as it is. */
 function pairsIn(value: unknown): readonly (readonly [string, unknown])[] {
   if (value === undefined || value === null) return []
   return isRecord(value) ? Object.entries(value) : [['(no object)', value]]
 }
 
+/** A text as it is, anything else as JSON. */
 function plain(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing')
 }

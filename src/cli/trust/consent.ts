@@ -3,17 +3,19 @@
  * speaks with and which secrets it sends, so all of it is shown first, and nothing of it is used before the yes. The yes counts for
  * this file with this content; any other content is asked about anew, with what is new marked.
  */
-
-import { hash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve, sep } from 'node:path'
+import { hash, randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { userFolder } from '../../auth/client/user-storage.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { HostConfig } from '../../host/config/read.ts'
 import type { HostOptions } from '../../host/host.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { CliError } from '../errors.ts'
-import type { Io } from '../io.ts'
+import { messageOf } from '../../stores/store.ts'
+import { CliError, type Io, textAt } from '../io.ts'
+import { packageRoot } from '../own-package.ts'
 import type { CommandLike } from '../program.ts'
 import { type Confirm, confirmOn } from '../terminal/questions.ts'
 import { LineReader } from '../terminal/reader.ts'
@@ -21,6 +23,7 @@ import { Screen } from '../terminal/screen.ts'
 import { fullyEscaped } from '../terminal/text.ts'
 import { type FileToUse, fileToUse } from './config-file.ts'
 
+/** Who is asked, and where answers are kept. */
 interface TrustOptions {
   /** Undefined: there is nobody to ask. */
   readonly confirm: Confirm
@@ -32,10 +35,11 @@ declare const agreed: unique symbol
 export type Consent = { readonly [agreed]: FileToUse }
 
 /** What the user agreed to, exactly: where the file lies, what stands in it and in the files of variables that it names. */
-export function consentDigest(file: FileToUse): string {
+function consentDigest(file: FileToUse): string {
   return hash('sha256', JSON.stringify([pathOf(file.file), file.text, [...file.envFiles()]]), 'base64url')
 }
 
+/** The consent to a file, asked for where it is not known; or why there is none. */
 export async function decideConsent(file: FileToUse, { confirm, env }: TrustOptions): Promise<Consent | Why> {
   const { lines, summary } = file.review()
   if (lines.length === 0 || file.own || isExample(file.file)) return consent(file)
@@ -74,10 +78,12 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
   }
 }
 
+/** The only place that makes a consent. */
 function consent(file: FileToUse): Consent {
   return { file } as unknown as Consent
 }
 
+/** The question about a file. */
 function question(path: string, again: boolean): string {
   const said = again ? 'has changed since you agreed to it' : 'is not trusted yet'
   return `${fullyEscaped(path)} ${said}. Do you agree to all of this?`
@@ -95,10 +101,11 @@ function marked(lines: readonly string[], before: ReadonlySet<string> | undefine
 }
 
 /** Why a question to which the answer was no `true` ends the use of a file. */
-export function notAgreed(answer: boolean | undefined): string {
+function notAgreed(answer: boolean | undefined): string {
   return answer === undefined ? 'Nobody can be asked without a terminal' : 'You did not agree'
 }
 
+/** Why a file that changed between question and use is not used. */
 function swapped(file: string): Why {
   return why(
     'CONFIG_CHANGED',
@@ -119,16 +126,17 @@ function pathOf(file: string): string {
 
 /** The examples that this program came with are as good as the program. */
 function isExample(file: string): boolean {
-  let folder = import.meta.dirname
-  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)
-  const examples = join(folder, 'examples')
+  const examples = join(packageRoot(), 'examples')
   return existsSync(examples) && pathOf(file).startsWith(`${realpathSync(examples)}${sep}`)
 }
 
+/** The option `--trust`. */
 export interface TrustOption {
+  /** Use the file without a question. */
   readonly trust?: boolean | undefined
 }
 
+/** Declares `--trust`. */
 export function trustOption(command: CommandLike): CommandLike {
   return command.option('--trust', 'Use a config file that you were not asked about: its commands, addresses and variables')
 }
@@ -140,8 +148,34 @@ export async function useFile(file: FileToUse, io: Io, { trust }: TrustOption): 
   return file.filled(decided)
 }
 
+/** What the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
+export async function agreedConfig(
+  config: string,
+  trust: boolean | undefined,
+  io: Io,
+  env: Io['env'],
+): Promise<Pick<FileToUse, 'parsed'> & { readonly digest: string }> {
+  const text = await configText(config)
+  const file = await fileToUse({ file: config, text, env })
+  if (trust !== true) {
+    const decided = await decideConsent(file, { confirm: confirmIn(io), env: io.env })
+    if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
+  }
+  return { parsed: file.parsed, digest: consentDigest(file) }
+}
+
+/** The text of the config. Throws a TypeError that says how to write one. */
+async function configText(config: string): Promise<string> {
+  try {
+    return await readFile(config, 'utf8')
+  } catch (cause) {
+    const fix = 'Write { "mcpServers": { … } } into it, or name another file with --config'
+    throw new TypeError(`The config ${config} cannot be read: ${messageOf(cause)}. ${fix}`, { cause })
+  }
+}
+
 /** On standard error, so that a result stays a result. */
-export function confirmIn(io: Io): Confirm {
+function confirmIn(io: Io): Confirm {
   return async (text, lines) => {
     if (!io.interactive) return undefined
     const screen = new Screen({ output: io.errors, env: io.env })
@@ -165,8 +199,10 @@ export function confirmIn(io: Io): Confirm {
 // What the user agreed to before. It is kept with the user, where no folder can bring it along, and holds only digests: a file may
 // have secrets in it.
 
+/** The variables that say where answers are kept. */
 type Env = Readonly<Record<string, string | undefined>>
 
+/** An answer that is remembered. */
 interface Agreed {
   readonly file: string
   /** Of the file and all that was asked about with it. */
@@ -178,18 +214,23 @@ interface Agreed {
 /** Answers that are remembered; the oldest are asked for again. */
 const most = 1_000
 
+/** The answers of this user. */
 interface Book {
+  /** Whether exactly this was agreed to. */
   has(file: string, digest: string): boolean
   /** The lines that were agreed to last for this file, by their digests; undefined where there was no question yet. */
   last(file: string): ReadonlySet<string> | undefined
+  /** Remembers an answer. */
   add(file: string, digest: string, lines: readonly string[]): void
 }
 
+/** A short digest, which tells lines apart and keeps no secret. */
 function lineDigest(line: string): string {
   return hash('sha256', line, 'base64url').slice(0, 22)
 }
 
-export function bookOf(env: Env): Book {
+/** The answers that the user's file holds. */
+function bookOf(env: Env): Book {
   const path = join(userFolder(env, 'XDG_CONFIG_HOME', '.config'), 'vivarium', 'trusted.json')
   const all = read(path)
   return {
@@ -202,6 +243,7 @@ export function bookOf(env: Env): Book {
   }
 }
 
+/** The answers of a file; none where it cannot be read. */
 function read(path: string): readonly Agreed[] {
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
@@ -213,11 +255,13 @@ function read(path: string): readonly Agreed[] {
   }
 }
 
+/** Whether a value of the file is an answer. */
 function isAgreed(value: unknown): value is Agreed {
   if (!isRecord(value) || typeof value['file'] !== 'string' || typeof value['digest'] !== 'string') return false
   return Array.isArray(value['lines']) && value['lines'].every(line => typeof line === 'string')
 }
 
+/** Writes all answers, replacing the file as a whole. */
 function write(path: string, agreed: readonly Agreed[]): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -226,4 +270,87 @@ function write(path: string, agreed: readonly Agreed[]): void {
   } catch {
     // The answer counts for this run; the next one asks again.
   }
+}
+
+// The folder in which a host keeps everything, where nobody named one: `.vivarium` in the folder that one works in. What is kept there
+// counts as the user's own (answers to questions, grants, events that wait, conversations), so one that came with the folder is asked
+// about like a config file. One that this user had made here is known by its path, and by a mark in it that nobody else knows: another
+// folder may come to lie there.
+
+/** What else is kept changes all the time. */
+const markName = 'made-here'
+
+/** Without links, also where it is not there yet. */
+export function placeOf(path: string): string {
+  const whole = resolve(path)
+  if (existsSync(whole) || dirname(whole) === whole) return realpathSync(whole)
+  return join(placeOf(dirname(whole)), basename(whole))
+}
+
+/** Gives the folder without links. Throws where it came with the folder and nobody agrees to it; then nothing is made. */
+export async function useData(path: string, io: Io, { trust }: TrustOption): Promise<string> {
+  const isNew = !existsSync(path) || readdirSync(path).length === 0
+  if (isNew) mkdirSync(path, { recursive: true, mode: 0o700 })
+  const folder = realpathSync(path)
+  const book = bookOf(io.env)
+  const mark = textAt(join(folder, markName))
+  if (mark !== undefined && book.has(folder, digestOf(mark))) return folder
+  if (!isNew) {
+    if (trust === true) return folder
+    const lines = ['Answers, grants, events and conversations that are kept in it count as your own.']
+    const yes = await confirmIn(io)(
+      `${fullyEscaped(folder)} holds data that you did not make here. Do you agree to use it?`,
+      lines,
+    )
+    if (yes !== true)
+      throw new CliError(
+        1,
+        `${fullyEscaped(folder)} holds data that you did not make here: answers and grants in it would count as your own. ${notAgreed(yes)}, so it is not used`,
+        'Delete it, name another folder with --data, or repeat the command with --trust',
+      )
+  }
+  const made = randomUUID()
+  writeFileSync(join(folder, markName), made, { mode: 0o600 })
+  book.add(folder, digestOf(made), [])
+  return folder
+}
+
+/** What the book keeps of a mark. */
+function digestOf(mark: string): string {
+  return `data ${hash('sha256', mark, 'base64url')}`
+}
+
+/** Before npm fetches something from this folder. Throws where nobody agrees. */
+export async function useNpmSettings(cwd: string, io: Io, { trust }: TrustOption): Promise<void> {
+  if (trust === true) return
+  for (const { file, text } of settingsAbove(realpathSync(cwd))) {
+    const digest = hash('sha256', text, 'base64url')
+    const book = bookOf(io.env)
+    if (book.has(file, digest)) continue
+    const lines = text
+      .split(/\r?\n/)
+      .filter(line => line.trim() !== '')
+      .map(fullyEscaped)
+    const question = `${fullyEscaped(file)} says where npm fetches programs from. Do you agree to all of this?`
+    const yes = await confirmIn(io)(question, lines)
+    if (yes !== true)
+      throw new CliError(
+        1,
+        `${fullyEscaped(file)} says where npm fetches programs from, and is not trusted. ${notAgreed(yes)}, so nothing is fetched`,
+        'Read the file; then repeat the command with --trust, or from another folder',
+      )
+    book.add(file, digest, lines)
+  }
+}
+
+/** Which of them npm takes depends on what else lies there: all count. Not the user's own, in the home. */
+function settingsAbove(cwd: string): readonly { readonly file: string; readonly text: string }[] {
+  const found: { readonly file: string; readonly text: string }[] = []
+  for (let folder = cwd; folder !== resolve(homedir()); folder = dirname(folder)) {
+    const file = join(folder, '.npmrc')
+    const text = textAt(file)
+    if (text !== undefined) found.push({ file, text })
+    if (dirname(folder) === folder) break
+  }
+  return found
 }

@@ -1,11 +1,11 @@
 /** The commands of the terminal, in the order in which `/help` shows them. */
 import type { TerminalCommand } from '../terminal.ts'
 import { say } from '../text.ts'
-import { audit, inbox } from './inbox.ts'
-import { allow, budgets } from './policy.ts'
-import { attach, prompts, resources, servers } from './servers.ts'
-import { cost, state, undo, whyCommand } from './turns.ts'
+import { policyCommands } from './policy.ts'
+import { serverCommands } from './servers.ts'
+import { turnCommands } from './turns.ts'
 
+/** `/help`. It gets the list as a function, for it is part of it. */
 function help(commands: () => readonly TerminalCommand[]): TerminalCommand {
   return {
     name: 'help',
@@ -17,37 +17,38 @@ function help(commands: () => readonly TerminalCommand[]): TerminalCommand {
       const width = Math.max(...rows.map(([typed]) => typed.length))
       for (const [typed, about] of rows) screen.line(say` ${paint.name(typed.padEnd(width))} ${paint.dim(about)}`)
       screen.line(say` ${paint.dim('Ctrl-C stops what runs, twice ends; Ctrl-D ends. Tab completes.')}`)
-      return undefined
     },
   }
 }
 
+/** `/quit`. */
 const quit: TerminalCommand = {
   name: 'quit',
   aliases: ['exit', 'q', 'bye'],
   about: 'ends; all is there again at the next start',
-  run: async () => true,
+  ends: true,
+  run: async () => {},
 }
 
+/** In the order of the help. */
 const all: readonly TerminalCommand[] = [
   help(() => all),
-  servers,
-  resources,
-  attach,
-  prompts,
-  inbox,
-  whyCommand,
-  cost,
-  budgets,
-  state,
-  undo,
-  allow,
-  audit,
+  ...Object.values(serverCommands),
+  policyCommands.inbox,
+  turnCommands.why,
+  turnCommands.cost,
+  policyCommands.budgets,
+  turnCommands.state,
+  turnCommands.undo,
+  policyCommands.allow,
+  policyCommands.audit,
   quit,
 ]
 
+/** The commands by name. */
 export const commands: ReadonlyMap<string, TerminalCommand> = new Map(all.map(command => [command.name, command]))
 
+/** The commands by their other names. */
 const byAlias = new Map(all.flatMap(command => (command.aliases ?? []).map(alias => [alias, command] as const)))
 
 /** By its name or by another one that people type for it. */

@@ -6,7 +6,8 @@ import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, type Paint, say, type TerminalText } from '../text.ts'
 import { whyLines } from '../words.ts'
 
-export const servers: TerminalCommand = {
+/** `/servers`: who is there. */
+const servers: TerminalCommand = {
   name: 'servers',
   aliases: ['server'],
   takes: '[NAME | retry NAME]',
@@ -17,16 +18,16 @@ export const servers: TerminalCommand = {
     if (first === 'retry' && host.server(second) !== undefined) {
       host.retry(second)
       screen.line(say` ${screen.paint.name(second)} is tried again.`)
-      return undefined
+      return
     }
     const chosen = host.servers.filter(({ name }) => first === '' || name === first)
     if (chosen.length === 0)
       screen.line(first === '' ? ' There are no servers.' : say` There is no server ${screen.paint.plain(brief(first))}.`)
     for (const server of chosen) await show(session, server, first !== '')
-    return undefined
   },
 }
 
+/** One server; `whole` adds its tools, events and last errors. */
 async function show({ screen, stderr }: TerminalSession, server: HostServer, whole: boolean): Promise<void> {
   const { paint } = screen
   const tools = await server.tools().catch(() => [])
@@ -55,9 +56,11 @@ export function serverLine(paint: Paint, { name, status, live, client }: HostSer
   return say`${dot} ${paint.name(name.padEnd(10))} ${paint.dim(speaks)}`
 }
 
+/** Resources that are shown or proposed. */
 const listed = 200
 
-export const resources: TerminalCommand = {
+/** `/resources`: what can be read and attached. */
+const resources: TerminalCommand = {
   name: 'resources',
   aliases: ['resource'],
   takes: '[SERVER]',
@@ -69,11 +72,11 @@ export const resources: TerminalCommand = {
     const { paint } = screen
     for (const { server, uri, about } of found)
       screen.line(say` ${paint.name(server.padEnd(10))} ${paint.plain(uri)} ${paint.dim(brief(about, 80))}`)
-    return undefined
   },
 }
 
-export const attach: TerminalCommand = {
+/** `/attach`: puts a resource beside the next message. */
+const attach: TerminalCommand = {
   name: 'attach',
   takes: 'URI',
   about: 'puts a resource beside your next message',
@@ -83,7 +86,7 @@ export const attach: TerminalCommand = {
     if (rest === '') {
       for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${paint.plain(uri)}`)
       if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists them.')
-      return undefined
+      return
     }
     const [uri = '', named] = rest.split(/\s+/)
     const server = named ?? (await allResources(session, '')).find(each => each.uri === uri)?.server ?? byScheme(session, uri)
@@ -93,14 +96,15 @@ export const attach: TerminalCommand = {
       attached.push({ server, uri })
       screen.line(say` ${paint.plain(uri)} of ${paint.name(server)} goes beside your next message.`)
     }
-    return undefined
   },
 }
 
+/** A resource or a template of a server. */
 interface Found {
   readonly server: string
   readonly uri: string
   readonly about: string
+  /** It is a pattern, which cannot be read as it is. */
   readonly template: boolean
 }
 
@@ -133,7 +137,8 @@ function byScheme({ host }: TerminalSession, uri: string): string | undefined {
   return host.servers.find(({ name }) => scheme !== '' && (name === scheme || name === `${scheme}s`))?.name
 }
 
-export const prompts: TerminalCommand = {
+/** `/prompts`: what servers offer as commands. */
+const prompts: TerminalCommand = {
   name: 'prompts',
   aliases: ['prompt'],
   about: 'what servers offer as /name arguments',
@@ -147,6 +152,8 @@ export const prompts: TerminalCommand = {
         say` ${paint.name(`/${command} ${takes}`.padEnd(30))} ${paint.dim(brief(`${prompt.description ?? ''} (${server})`, 100))}`,
       )
     }
-    return undefined
   },
 }
+
+/** Who is there, and what they offer. */
+export const serverCommands = { servers, resources, attach, prompts }

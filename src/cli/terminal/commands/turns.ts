@@ -25,14 +25,15 @@ async function chosenTurn({ conversation, screen }: TerminalSession, rest: strin
   return undefined
 }
 
-export const whyCommand: TerminalCommand = {
+/** `/why`: what happened, and by which rule. */
+const whyCommand: TerminalCommand = {
   name: 'why',
   takes: '[TURN | EVENT | INFERENCE]',
   about: 'what happened and by which rule; without an id of the last turn',
   run: async (session, rest) => {
     const { host, screen } = session
     const turn = rest === '' || /^#?\d+$/.test(rest) ? await chosenTurn(session, rest) : undefined
-    if (turn === undefined && (rest === '' || /^#?\d+$/.test(rest))) return undefined
+    if (turn === undefined && (rest === '' || /^#?\d+$/.test(rest))) return
     const id = turn?.inferenceId ?? rest
     if (turn !== undefined)
       screen.line(say` ${screen.paint.bold(turnName(turn))} ${screen.paint.dim(`${turnTopic(turn)}, ${turn.status}, ${id}`)}`)
@@ -42,27 +43,28 @@ export const whyCommand: TerminalCommand = {
     const others = joined.filter(other => other !== id)
     if (others.length > 0)
       screen.line(say` ${screen.paint.dim(`belongs to ${others.map(other => brief(other, 60)).join(', ')}`)}`)
-    return undefined
   },
 }
 
+/** Says where ids are found. */
 function showUnknown({ screen }: TerminalSession, id: string): void {
   screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
 }
 
-export const cost: TerminalCommand = {
+/** `/cost`: what a turn cost, and all of them. */
+const cost: TerminalCommand = {
   name: 'cost',
   takes: '[TURN]',
   about: 'what each part of the prompt cost, and what was spent in all',
   run: async (session, rest) => {
     const turn = await chosenTurn(session, rest)
-    if (turn === undefined) return undefined
+    if (turn === undefined) return
     showTurnCost(session, turn)
     await showTotalCost(session)
-    return undefined
   },
 }
 
+/** What one turn cost, by the parts of its prompt. */
 function showTurnCost({ screen }: TerminalSession, turn: Turn): void {
   const { paint } = screen
   screen.line(say` ${paint.bold(costLine(turn))}`)
@@ -74,11 +76,13 @@ function showTurnCost({ screen }: TerminalSession, turn: Turn): void {
   if (leftOut > 0) screen.line(say`   ${paint.warn(`${leftOut} earlier turns found no room`)}`)
 }
 
+/** A part of the prompt, and who put it in. */
 function sectionName({ from, featureSet, namespace, position }: PromptSection): string {
   if (namespace === undefined) return from
   return `${from}/${featureSet ?? ''} (${[namespace, position ?? ''].join(', ')})`
 }
 
+/** What was spent in all, and by whom. */
 async function showTotalCost({ screen, conversation, host }: TerminalSession): Promise<void> {
   const { paint } = screen
   const costs = (await conversation.turns()).map(turn => turn.cost)
@@ -93,7 +97,8 @@ async function showTotalCost({ screen, conversation, host }: TerminalSession): P
     )
 }
 
-export const undo: TerminalCommand = {
+/** `/undo`: takes turns back. */
+const undo: TerminalCommand = {
   name: 'undo',
   takes: '[TURN]',
   about: 'takes back the last turn, or one and all after it',
@@ -101,7 +106,7 @@ export const undo: TerminalCommand = {
     const { screen } = session
     const { paint } = screen
     const turn = await chosenTurn(session, rest)
-    if (turn === undefined) return undefined
+    if (turn === undefined) return
     const stop = screen.work('undoing')
     const { complete, turns, steps } = await turn.undo().finally(stop)
     const more = turns.length > 1 ? ` and the ${turns.length - 1} after it` : ''
@@ -112,16 +117,17 @@ export const undo: TerminalCommand = {
       : paint.warn(`${are} undone, but some of it stays`)
     screen.line(say` ${paint.bold(turnName(turn))} ${paint.dim(`${turnTopic(turn)}${more}`)} ${whole}`)
     for (const step of steps) showUndoStep(session, step)
-    return undefined
   },
 }
 
+/** How something was undone. */
 const byWords = {
   transaction: 'by its transaction',
   compensation: 'by a call that takes it back',
   rollback: 'by setting its state back',
 }
 
+/** What became of one effect of a turn. */
 function showUndoStep(
   { screen }: TerminalSession,
   { server = 'host', tool, featureSet, outcome, by, declined, why }: UndoStep,
@@ -135,9 +141,11 @@ function showUndoStep(
   if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say`   ${line}`)
 }
 
+/** The last checkpoints that are shown. */
 const shown = 15
 
-export const state: TerminalCommand = {
+/** `/state`: checkpoints of feature sets. */
+const state: TerminalCommand = {
   name: 'state',
   takes: '[SET [CHECKPOINT]]',
   about: 'checkpoints of feature sets, their content and differences',
@@ -157,10 +165,10 @@ export const state: TerminalCommand = {
       if (checkpoint !== undefined) await showDifference(session, server, featureSet, tree, checkpoint)
       else await showTree(session, server, featureSet, tree)
     }
-    return undefined
   },
 }
 
+/** The checkpoints of a set, and the content of the current one. */
 async function showTree(
   { host, screen }: TerminalSession,
   server: string,
@@ -182,6 +190,7 @@ async function showTree(
   screen.line(say`    ${paint.dim(brief(JSON.stringify(content), 400))}`)
 }
 
+/** What a checkpoint changed. */
 async function showDifference(
   { host, screen }: TerminalSession,
   server: string,
@@ -200,3 +209,6 @@ async function showDifference(
   for (const step of await host.state.diff(server, set, parent.checkpoint, node.checkpoint))
     screen.line(say`   ${paint.plain(brief(JSON.stringify(step), 300))}`)
 }
+
+/** What turns did, cost and changed. */
+export const turnCommands = { why: whyCommand, cost, undo, state }

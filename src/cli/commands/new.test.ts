@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { scaffold } from './scaffold.ts'
+import { scaffold } from './new.ts'
 
 const files = scaffold({ name: 'notes', vivarium: '^1.0.0', author: 'Kim' })
 const packages = new Map([
-  ['vivarium/server', new URL('../server/index.ts', import.meta.url).href],
-  ['vivarium/testing', new URL('../testing/index.ts', import.meta.url).href],
+  ['vivarium/server', new URL('../../server/index.ts', import.meta.url).href],
+  ['vivarium/testing', new URL('../../testing/index.ts', import.meta.url).href],
   ['zod', import.meta.resolve('zod')],
 ])
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { listCommand, shellWord, shellWords } from './shell-words.ts'
+import { listCommand, shellWord, shellWords } from './text.ts'
 
 test('words that a shell would read otherwise stand in quotes, and others as they are', () => {
   expect(shellWords(['node', '-e', 'setInterval(()=>{},1e3)', "it's", ''])).toBe(
