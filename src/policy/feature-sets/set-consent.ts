@@ -75,8 +75,8 @@ export class SetConsent {
     for (let after: string | undefined; ; ) {
       const page = await this.#store.scan('', after === undefined ? {} : { after })
       for (const { value } of page) {
-        const { server, featureSet, uses } = JSON.parse(value) as AgreedUses
-        this.#remember(server, featureSet, uses)
+        const agreed = agreedUses(JSON.parse(value))
+        if (agreed !== undefined) this.#remember(agreed.server, agreed.featureSet, agreed.uses)
       }
       after = page.at(-1)?.key
       if (after === undefined) return
@@ -248,6 +248,13 @@ interface AgreedUses {
   readonly server: string
   readonly featureSet: string
   readonly uses: readonly string[]
+}
+
+/** Undefined for a record that nobody here wrote: the set is asked about again. */
+function agreedUses(record: unknown): AgreedUses | undefined {
+  if (!isRecord(record) || typeof record['server'] !== 'string' || typeof record['featureSet'] !== 'string') return undefined
+  const { server, featureSet, uses } = record
+  return Array.isArray(uses) ? { server, featureSet, uses } : undefined
 }
 
 /** MCP Live 0.2 §6.2: without these it is no declaration. */
