@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { findUndocumented } from './lib/documented.ts'
+import { findMentioned, findUndocumented, findUndocumentedExports } from './lib/documented.ts'
 import { PUBLIC, present, WEB } from './lib/entries.ts'
 import { readExports } from './lib/exports.ts'
 import { root } from './lib/files.ts'
@@ -88,14 +88,31 @@ function findEntryProblems(entries: ReadonlyMap<string, string>): string[] {
 const WRITTEN = ['server', 'client', 'host']
 const OPTIONS = /(?:Options|Settings|Section|Limits?|Rules?|When|Rate|Hours|Hooks)$|^Server$/
 
+/** Of types that others mention, those that an author fills in. */
+const MENTIONED = /(?:Options|Rate|Limits)$/
+
 /** What is written by hand is explained where it is written: in the editor. */
 function findSilentOptions(entries: ReadonlyMap<string, string>): string[] {
   const seen = new Set<string>()
-  return WRITTEN.flatMap(name =>
-    readExports(entries.get(name) ?? '')
-      .types.filter(type => OPTIONS.test(type))
-      .flatMap(type => findUndocumented(type, PUBLIC[name] ?? '', file => readText(file) || undefined, seen)),
-  )
+  const read = (file: string): string | undefined => readText(file) || undefined
+  const mentioned = new Set<string>()
+  return WRITTEN.flatMap(name => {
+    const { types, values } = readExports(entries.get(name) ?? '')
+    const entry = PUBLIC[name] ?? ''
+    const named = types.filter(type => OPTIONS.test(type)).map(type => ({ name: type, file: entry }))
+    const others =
+      name === 'host' ? [] : [...types, ...values].flatMap(each => findMentioned(each, entry, read, MENTIONED, mentioned))
+    return [...named, ...others].flatMap(type => findUndocumented(type.name, type.file, read, seen))
+  })
+}
+
+/** Every public name is explained where it is declared. */
+function findSilentExports(entries: ReadonlyMap<string, string>): string[] {
+  const silent = [...entries].flatMap(([name, source]) => {
+    const { values, types } = readExports(source)
+    return findUndocumentedExports([...values, ...types], PUBLIC[name] ?? '', file => readText(file) || undefined)
+  })
+  return [...new Set(silent)]
 }
 
 if (import.meta.main) {
@@ -109,5 +126,5 @@ if (import.meta.main) {
     readText(FILE) === list
       ? []
       : [...diffLists(readText(FILE), list), `${FILE} is not up to date; run \`npm run fix\` and review the change`]
-  runCheck('api', () => [...findEntryProblems(entries), ...findSilentOptions(entries), ...stale])
+  runCheck('api', () => [...findEntryProblems(entries), ...findSilentOptions(entries), ...findSilentExports(entries), ...stale])
 }

@@ -131,7 +131,41 @@ describe('packages', () => {
   })
 })
 
+describe('short files', () => {
+  const files = (count: number, name: (at: number) => string) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [name(at), 'export const a = 1\n']))
+
+  it('may be ten, beside entries, messages, sides and what is loaded when it is used', () => {
+    expect(judge(files(10, at => `src/core/a${at}.ts`))).toEqual([])
+    expect(judge(files(11, at => `src/core/a${at}.ts`))).toEqual([
+      expect.stringMatching(/^src: 11 files have fewer than 25 lines/),
+    ])
+    const own = { ...files(10, at => `src/core/a${at}.ts`), ...files(5, at => `src/features/mcp/f${at}/messages.ts`) }
+    expect(
+      judge({ ...own, 'src/core/index.ts': "const b = import('./a0.ts')\n", 'src/core/b.ts': 'export const b = 1\n' }),
+    ).toEqual([])
+  })
+})
+
 describe('features', () => {
+  it('are known by few files of server, client and engine: six, eight for those of the protocol', () => {
+    const users = (count: number, family: string) =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, at) => [
+          `src/client/a${at}.ts`,
+          `import type { A } from '../features/${family}/thing/client.ts'\n${'\n'.repeat(25)}`,
+        ]),
+      )
+    expect(judge(users(6, 'live'))).toEqual([])
+    expect(judge(users(7, 'live'))).toEqual([
+      expect.stringMatching(
+        /^src\/features\/live\/thing: 7 files of server, client and engine import it, at most 6: src\/client\/a0/,
+      ),
+    ])
+    expect(judge(users(8, 'mcp'))).toEqual([])
+    expect(judge(users(9, 'mcp'))).toHaveLength(1)
+  })
+
   it('lets a feature import the messages of its own and of a lower family', () => {
     const text = `import { a } from './messages.ts'\nimport { b } from '../roots/messages.ts'\nimport { c } from '../../mcp/tools/messages.ts'`
     expect(judge({ 'src/features/live/scopes/server.ts': text })).toEqual([])

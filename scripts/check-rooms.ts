@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, join, posix } from 'node:path'
 import { revisions } from '../src/revisions/index.ts'
-import { findFeatureProblems, type Located } from './lib/feature-rules.ts'
+import { PUBLIC } from './lib/entries.ts'
+import { findCrowdedFeatures, findFeatureProblems, type Located } from './lib/feature-rules.ts'
 import { listFiles, root } from './lib/files.ts'
 import { runCheck } from './lib/report.ts'
-import { DRAWERS, FAMILIES, floorOf, LOADERS, PACKAGES, PORTABLE, SPELLS_REVISIONS } from './lib/rooms.ts'
+import { DRAWERS, FAMILIES, floorOf, LOADERS, MOST_SHORT, PACKAGES, PORTABLE, SPELLS_REVISIONS } from './lib/rooms.ts'
 import { readImports } from './lib/source.ts'
 
 /** Source text by path, e.g. `src/core/clock.ts`. */
@@ -16,6 +17,8 @@ export type Sources = ReadonlyMap<string, string>
 export function findRoomProblems(sources: Sources): string[] {
   const problems: string[] = []
   const inside: Located[] = []
+  const above: Located[] = []
+  const lazy = new Set<string>()
   const users = new Map<string, Set<string>>()
   const files = new Map([...sources].map(([path, source]) => [path, readImports(source)]))
   // A file that names vitest serves only tests: a shared list of sentences, a scripted peer.
@@ -25,16 +28,37 @@ export function findRoomProblems(sources: Sources): string[] {
     problems.push(...findPlaceProblems(path))
     if (isTest(path)) continue
     problems.push(...findSpelledRevisions(path, sources.get(path) ?? ''))
-    for (const { line, specifier } of imports) {
+    for (const { line, specifier, lazy: isLazy } of imports) {
       const target = specifier?.startsWith('.') ? posix.join(dirname(path), specifier) : undefined
       const problem = target ? judgePath(path, target, isTest(target)) : judgePackage(path, specifier)
       if (problem) problems.push(`${path}:${line}: ${problem}`)
-      if (target && roomOf(path) === 'features' && roomOf(target) === 'features') inside.push({ path, line, target })
+      if (target && roomOf(target) === 'features') (roomOf(path) === 'features' ? inside : above).push({ path, line, target })
+      if (target && isLazy) lazy.add(target)
       const name = specifier && packageName(specifier)
       if (name && PACKAGES.has(name)) users.set(name, (users.get(name) ?? new Set()).add(path))
     }
   }
-  return [...problems, ...findFeatureProblems(inside), ...findSharedPackages(users)]
+  const short = [...sources]
+    .filter(([path, text]) => !isTest(path) && !lazy.has(path) && isShort(path, text))
+    .map(([path]) => path)
+  return [
+    ...problems,
+    ...findFeatureProblems(inside),
+    ...findCrowdedFeatures(above),
+    ...findSharedPackages(users),
+    ...(short.length > MOST_SHORT
+      ? [
+          `src: ${short.length} files have fewer than 25 lines, at most ${MOST_SHORT}: ${short.join(', ')}; merge some with their neighbours`,
+        ]
+      : []),
+  ]
+}
+
+/** Entries, messages, sides and revisions are short by their nature; what is loaded when it is used has to be a file of its own. */
+function isShort(path: string, text: string): boolean {
+  if (Object.values(PUBLIC).includes(path) || /\/(index|messages)\.ts$|^src\/(revisions|conformance)\//.test(path)) return false
+  if (/^src\/features\/[^/]+\/[^/]+\/(server|client|host)\.ts$/.test(path)) return false
+  return text.split('\n').length - 1 < 25
 }
 
 const roomOf = (path: string) => path.split('/')[1] ?? ''

@@ -4,7 +4,7 @@ import { findBrokenLinks, findDecisionProblems } from './check-docs.ts'
 import { writeFull, writeIndex } from './check-llms.ts'
 import { missingEntries } from './check-lock.ts'
 import { findSizeProblems } from './check-size.ts'
-import { findUndocumented } from './lib/documented.ts'
+import { findMentioned, findUndocumented, findUndocumentedExports } from './lib/documented.ts'
 
 describe('check-size', () => {
   it('stops source at 400 lines and tests at 600', () => {
@@ -157,5 +157,30 @@ describe('check-api, of options', () => {
     ])
     expect(findUndocumented('Alias', 'src/a/index.ts', read)).toHaveLength(1)
     expect(findUndocumented('Missing', 'src/a/index.ts', read)).toEqual([])
+  })
+})
+
+describe('check-api, of exports', () => {
+  it('finds a public name whose declaration has no comment, wherever it is declared', () => {
+    const files: Readonly<Record<string, string>> = {
+      'src/a/index.ts': "export { told, silent as mute } from './b.ts'\n/** Told here. */\nexport function own() {}\n",
+      'src/a/b.ts': '/** Told. */\nexport const told = 1\nexport class silent {}\n',
+    }
+    expect(findUndocumentedExports(['told', 'mute', 'own'], 'src/a/index.ts', file => files[file])).toEqual([
+      'src/a/b.ts:3: mute has no doc comment, and is public',
+    ])
+  })
+
+  it('finds the options that a public type mentions, in itself and in what it extends', () => {
+    const files: Readonly<Record<string, string>> = {
+      'src/a/index.ts': "export type { Context } from './b.ts'\n",
+      'src/a/b.ts':
+        "import type { Base } from './c.ts'\nexport interface Context extends Base {\n  ask(options: AskOptions): Other\n}\n",
+      'src/a/c.ts': 'export interface Base {\n  tell(options?: TellOptions): void\n}\n',
+    }
+    expect(findMentioned('Context', 'src/a/index.ts', file => files[file], /Options$/)).toEqual([
+      { name: 'AskOptions', file: 'src/a/b.ts' },
+      { name: 'TellOptions', file: 'src/a/c.ts' },
+    ])
   })
 })

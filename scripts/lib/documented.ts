@@ -42,6 +42,69 @@ export function findUndocumented(name: string, file: string, read: ReadSource, s
   return [...inherited, ...silent]
 }
 
+/** Names that a module exports whose declaration has no doc comment, so that editors show nothing about them. */
+export function findUndocumentedExports(names: readonly string[], file: string, read: ReadSource): readonly string[] {
+  return names.flatMap(name => {
+    const found = declarationOf(name, file, read)
+    return found === undefined || found.documented
+      ? []
+      : [`${found.file}:${found.line}: ${name} has no doc comment, and is public`]
+  })
+}
+
+interface Declaration {
+  readonly name: string
+  readonly file: string
+  /** From its first word to its end. */
+  readonly text: string
+  readonly line: number
+  readonly documented: boolean
+}
+
+function declarationOf(name: string, file: string, read: ReadSource): Declaration | undefined {
+  const source = read(file)
+  if (source === undefined) return undefined
+  const declared = new RegExp(
+    `^(?:export )?(?:abstract )?(?:async )?(?:function\\*?|const|let|class|interface|type) ${name}\\b`,
+    'm',
+  ).exec(source)
+  if (declared !== null) {
+    const documented = source.slice(0, declared.index).endsWith('*/\n')
+    const text = source.slice(declared.index)
+    return { name, file, text: text.slice(0, text.search(/\n\}|\n\n(?! )/)), line: lineAt(source, declared.index), documented }
+  }
+  const there = origin(name, file, source)
+  return there === undefined ? undefined : declarationOf(there.name, there.file, read)
+}
+
+/**
+ * The types with such names that a public one mentions, in itself and in what it extends: an author writes those by hand too, whether
+ * or not they are exported by name.
+ */
+export function findMentioned(
+  name: string,
+  file: string,
+  read: ReadSource,
+  fits: RegExp,
+  seen = new Set<string>(),
+): readonly Mentioned[] {
+  const found = declarationOf(name, file, read)
+  if (found === undefined || seen.has(`${found.file} ${found.name}`)) return []
+  seen.add(`${found.file} ${found.name}`)
+  const bases = / extends [^{]*(?=\{)/.exec(found.text)?.[0] ?? ''
+  const written = [...new Set(found.text.match(NAME))].filter(other => fits.test(other) && other !== found.name)
+  const followed = [...new Set([...written, ...(bases.match(NAME) ?? [])])]
+  return [
+    ...written.map(other => ({ name: other, file: found.file })),
+    ...followed.flatMap(other => findMentioned(other, found.file, read, fits, seen)),
+  ]
+}
+
+interface Mentioned {
+  readonly name: string
+  readonly file: string
+}
+
 /** Where a module has a name from. */
 function origin(name: string, file: string, source: string): { readonly name: string; readonly file: string } | undefined {
   for (const [, list = '', path = ''] of source.matchAll(NAMED))

@@ -2,7 +2,7 @@
  * The rules inside src/features: families in their order, features that meet only in each other's `messages.ts`, and sides that
  * never see each other. A file directly in features/ or in a family is a list (one export line per feature and role).
  */
-import { FAMILIES } from './rooms.ts'
+import { FAMILIES, MOST_IMPORTERS } from './rooms.ts'
 
 /** One relative import from one file of src/features to another. */
 export interface Located {
@@ -28,6 +28,21 @@ export function findFeatureProblems(imports: readonly Located[]): string[] {
   return imports.flatMap(one => {
     const problem = judge(place(one.path), place(one.target), one) ?? hiddenWay(one, imports)
     return problem ? [`${one.path}:${one.line}: ${problem}`] : []
+  })
+}
+
+/** Features that too many files of server, client and engine know. */
+export function findCrowdedFeatures(imports: readonly Located[]): string[] {
+  const roles = imports.filter(({ path }) => /^src\/(server|client|engine)\//.test(path))
+  const byFeature = Map.groupBy(roles, ({ target }) => /^src\/features\/[^/]+\/[^/]+(?=\/)/.exec(target)?.[0])
+  return [...byFeature].flatMap(([feature, all]) => {
+    const most = MOST_IMPORTERS[feature?.split('/')[2] ?? '']
+    const files = [...new Set(all.map(({ path }) => path))]
+    if (most === undefined || files.length <= most) return []
+    const remedy = 'use its port, or members that it declares'
+    return [
+      `${feature}: ${files.length} files of server, client and engine import it, at most ${most}: ${files.join(', ')}; ${remedy}`,
+    ]
   })
 }
 

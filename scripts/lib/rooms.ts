@@ -19,6 +19,12 @@ export const floorOf: ReadonlyMap<string, number> = new Map(
 /** Families of features; each sees itself and those before it. */
 export const FAMILIES: readonly string[] = ['mcp', 'reliability', 'live']
 
+/** So many files of server, client and engine may import a feature of a family: the list, the API types and the entry of each role, and few more. */
+export const MOST_IMPORTERS: Readonly<Record<string, number>> = { mcp: 8, reliability: 6, live: 6 }
+
+/** So many files of src/ may be shorter than 25 lines, beside those that are short by their nature. */
+export const MOST_SHORT = 10
+
 /** Rooms that run on any web-standard runtime: nothing from `node:`. */
 export const PORTABLE: ReadonlySet<string> = new Set(['jsonrpc', 'core', 'revisions', 'engine', 'features'])
 

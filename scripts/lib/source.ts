@@ -90,6 +90,8 @@ export interface Import {
   readonly line: number
   /** The module as written; undefined for an `import()` whose name is computed. */
   readonly specifier: string | undefined
+  /** Whether it is an `import()`: loaded when it is used. */
+  readonly lazy: boolean
 }
 
 const STATIC = /(?<![\w$.])(?:import|export)\b(?!\s*[(.])(?:(?!\b(?:import|export)\b)[^'"`;=()])*['"]/g
@@ -99,17 +101,17 @@ const DYNAMIC = /(?<![\w$.])import\s*\(\s*/g
 export function readImports(source: string): Import[] {
   const masked = maskLiterals(source)
   const found: Import[] = []
-  const add = (start: number, quoteAt: number) => {
+  const add = (start: number, quoteAt: number, lazy: boolean) => {
     const quote = masked[quoteAt]
     const literal = quote === "'" || quote === '"' || quote === '`'
     const end = literal ? masked.indexOf(quote, quoteAt + 1) : -1
     const specifier = end < 0 ? undefined : source.slice(quoteAt + 1, end)
-    found.push({ line: lineAt(source, start), specifier: specifier?.includes('${') ? undefined : specifier })
+    found.push({ line: lineAt(source, start), specifier: specifier?.includes('${') ? undefined : specifier, lazy })
   }
   for (const match of masked.matchAll(STATIC)) {
-    if (/\bfrom\s*['"]$|^import\s*['"]$/.test(match[0])) add(match.index, match.index + match[0].length - 1)
+    if (/\bfrom\s*['"]$|^import\s*['"]$/.test(match[0])) add(match.index, match.index + match[0].length - 1, false)
   }
-  for (const match of masked.matchAll(DYNAMIC)) add(match.index, match.index + match[0].length)
+  for (const match of masked.matchAll(DYNAMIC)) add(match.index, match.index + match[0].length, true)
   return found.sort((a, b) => a.line - b.line)
 }
 

@@ -13,6 +13,7 @@ import type { Capabilities, Revision } from '../revisions/index.ts'
 /** With these a server of the dialect may refuse a handshake that it does not understand. */
 const dialectCodes: readonly (number | undefined)[] = [4001, -32600, -32602, -32603]
 
+/** Opens a session by `initialize`. */
 export async function handshake(engine: Engine, conversation: Conversation, options: SendOptions = {}): Promise<OpenedServer> {
   const { sessions, dialect } = engine.spoken
   const newest = sessions[0]

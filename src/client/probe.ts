@@ -45,6 +45,7 @@ function offeredBy(error: unknown): readonly string[] {
   return Array.isArray(supported) ? supported.filter(version => typeof version === 'string') : []
 }
 
+/** The server to open, and how long it may take. */
 export interface ProbeOptions {
   readonly engine: Engine
   readonly opener: Opener
@@ -64,6 +65,7 @@ const remembered = 1_000
 /** Programs that ended by themselves however they were spoken to, with what comes first the next time: each try is one start then. */
 const dying = new Map<string, 'handshake' | 'probe'>()
 
+/** Opens a server in whatever revision it speaks. */
 export async function openServer(options: ProbeOptions): Promise<OpenedServer> {
   const { name } = options.opener
   const next = name === undefined ? undefined : dying.get(name)

@@ -11,6 +11,7 @@ import { transfer } from '../features/reliability/data-references/transfer.ts'
 import { createOutbound } from '../transports/outbound/outbound.ts'
 import { isLoopbackServer } from './outbound.ts'
 
+/** How the content of a reference is read. */
 export interface ReadReferenceOptions {
   /** Begins there, to go on with what was read before. Only the content as a whole has a digest that can be checked. Default 0. */
   readonly start?: number

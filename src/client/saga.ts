@@ -37,6 +37,7 @@ export interface SagaUndo {
   readonly description?: string
 }
 
+/** How a step of a saga is made: as a call of `callTool`, and how it is taken back. */
 export interface SagaStepOptions extends CallToolOptions {
   /** Absent: it cannot be taken back, and a rollback reports that. */
   readonly undo?: SagaUndo
@@ -44,6 +45,7 @@ export interface SagaStepOptions extends CallToolOptions {
   readonly step?: string
 }
 
+/** How a saga is begun. */
 export interface SagaOptions extends SagasOptions {
   /** Names it, so that it can be found again after a restart. Default: random. */
   readonly id?: string
@@ -51,6 +53,7 @@ export interface SagaOptions extends SagasOptions {
   readonly description?: string
 }
 
+/** One unit of work over several servers; made by `saga`. */
 export class Saga {
   readonly id: string
   readonly #sagas: Sagas
@@ -169,6 +172,7 @@ export const saga: typeof begin & { readonly resume: typeof resume; readonly stu
 
 // The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back.
 
+/** The store and the servers of sagas. */
 export interface SagasOptions {
   /** Where the log is kept; what a crash must not lose belongs into one that lasts. */
   readonly store: Store
@@ -308,6 +312,7 @@ function failed({ code, message, category }: Problem): Undone {
   return { status: 'failed', code, message, category }
 }
 
+/** How one step of a saga stands or ended. */
 export interface SagaStepReport {
   readonly id: string
   readonly server: string
@@ -317,6 +322,7 @@ export interface SagaStepReport {
   readonly error: StepFailure | undefined
 }
 
+/** How a saga stands or ended, step by step. */
 export interface SagaReport {
   readonly id: string
   /** `partially_rolled_back`: some steps could not be taken back; they say why. */
@@ -326,6 +332,7 @@ export interface SagaReport {
   readonly steps: readonly SagaStepReport[]
 }
 
+/** The report of a saga, from its record. */
 export function sagaReport({ unit, steps }: UnitReport): SagaReport {
   return {
     id: unit.id,

@@ -5,6 +5,7 @@ import type { Limits } from '../engine/limits.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 
+/** The command that starts a server on stdio. */
 export interface Command {
   readonly command: string
   readonly args?: readonly string[]
@@ -13,6 +14,7 @@ export interface Command {
   readonly stderr?: 'inherit' | 'ignore' | ((line: string) => void)
 }
 
+/** A server to connect to: its address, the command that starts it, or an open connection. */
 export type Target = string | URL | Command | Connection
 
 interface TargetOptions {

@@ -19,6 +19,7 @@ export interface Behalf {
 
 /** How one request of ours is made and awaited. */
 export interface CallOptions {
+  /** Gives the call up. */
   readonly signal?: AbortSignal
   /** What the call is made for, one call at a time: it is given up with that. Cheaper than a signal for each call. */
   readonly behalf?: Behalf
@@ -26,6 +27,7 @@ export interface CallOptions {
   readonly timeoutMs?: number
   /** How long to wait in all, whatever progress says. */
   readonly totalMs?: number
+  /** Told how far the call has come. */
   readonly onProgress?: (progress: Progress) => void
   /** Further members of the request's `_meta`. Frozen, it is written once for all requests that bring it. */
   readonly meta?: Params

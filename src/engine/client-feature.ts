@@ -99,7 +99,9 @@ export interface ClientKit {
 
 /** So many a second in the long run, and so many at once. */
 export interface RequestRate {
+  /** In the long run. */
   readonly perSecond: number
+  /** At once. */
   readonly burst?: number
 }
 

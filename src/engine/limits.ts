@@ -11,8 +11,11 @@ export interface Limits extends FrameLimits {
   readonly callTimeoutMs: number
   /** How long we wait in all, whatever progress says. */
   readonly callTotalMs: number
+  /** Open sessions in all. */
   readonly sessions: number
+  /** Open sessions per principal. */
   readonly sessionsPerPrincipal: number
+  /** How long a session may stay unused. */
   readonly sessionIdleMs: number
   /** Open listen requests in all. */
   readonly listeners: number

@@ -12,8 +12,11 @@ interface Fault {
 
 /** Describes the values of a type: checks them, and says what they are as JSON Schema. */
 export interface Shape<T> {
+  /** What does not fit; undefined: all does. */
   readonly check: (value: unknown) => Fault | undefined
+  /** The same as JSON Schema. */
   readonly schema: () => Record<string, unknown>
+  /** Whether the member may be absent. */
   readonly optional: boolean
   /** Carries the type; never set. */
   readonly type?: T

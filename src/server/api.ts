@@ -109,7 +109,9 @@ type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
 // biome-ignore lint/suspicious/noConfusingVoidType: a generator without a return statement returns void
 type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
 
+/** What an author says of a resource. */
 export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
+/** What an author says of a prompt. */
 export type PromptOptions<A> = PromptFacts<Context, A>
 type ArgumentsRecord = Readonly<Record<string, ArgumentFacts<Context>>>
 

@@ -194,6 +194,7 @@ function openRecords(options: ServerOptions, store: LazyStore, clock: Clock, tra
   }
 }
 
+/** `server.audit`, on the log that is opened when it is first used. */
 export function auditControl(open: Records['audit']): AuditControl {
   const opened = async (): Promise<Audit> => {
     const audit = await open()

@@ -14,6 +14,7 @@ import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { givenLimits } from './options.ts'
 import { openStreams } from './streams.ts'
 
+/** How a server listens on HTTP. */
 export interface ServeHttpOptions extends Omit<ListenOptions, 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
   /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
   readonly auth?: Auth
@@ -137,10 +138,12 @@ interface Beside {
 const none: Beside = {}
 const known = new WeakMap<Engine, Beside>()
 
+/** Has every carrier that is opened later show a document or downloads beside the endpoint. */
 export function showBeside(engine: Engine, more: Beside): void {
   known.set(engine, { ...known.get(engine), ...more })
 }
 
+/** What carriers show beside the endpoint. */
 export function shownBeside(engine: Engine): Beside {
   return known.get(engine) ?? none
 }

@@ -5,6 +5,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 
+/** A store that is opened when it is first needed. */
 export interface LazyStore {
   open(): Promise<Store>
   /**
@@ -15,6 +16,7 @@ export interface LazyStore {
   close(): Promise<void>
 }
 
+/** Makes the store of a server from its option; a store that was handed in is not closed. */
 export function lazyStore(option: string | Store | undefined, clock: Clock, trace: Trace): LazyStore {
   let opening: Promise<Store> | undefined
   let told: string | undefined

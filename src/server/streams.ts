@@ -18,6 +18,7 @@ export async function openStreams(engine: Engine, options: StreamOptions = {}): 
   return streamsOf(engine, Streams, logs?.storeLogs, options)
 }
 
+/** The event streams of one face, with the classes that the caller has loaded. */
 export function streamsOf(
   engine: Engine,
   Table: typeof Streams,

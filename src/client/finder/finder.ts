@@ -10,6 +10,7 @@ import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
 import type { Candidate, Found, KnownServer, Recommender, Search } from './search.ts'
 
+/** Where a finder looks for servers, and whose word it trusts. */
 export interface FinderOptions {
   /** Manifests at hand, as documents: of servers that the host knows. */
   readonly manifests?: readonly unknown[]
@@ -34,6 +35,7 @@ export interface FinderOptions {
   readonly clock?: Clock
 }
 
+/** How one search is made. */
 export interface FindOptions {
   /** The most candidates, 1 to 100. Default 10. */
   readonly limit?: number
@@ -43,6 +45,7 @@ export interface FindOptions {
   readonly signal?: AbortSignal
 }
 
+/** Finds servers for a capability; made by `createFinder`. */
 export interface Finder {
   /** The surest first, each server once. That there is none is no failure. */
   find(capability: string, options?: FindOptions): Promise<Found>

@@ -26,6 +26,7 @@ import { createOutbound, type OutboundOptions } from '../../transports/outbound/
 import type { Client } from '../client.ts'
 import type { FinderOptions } from './finder.ts'
 
+/** Searches once: a wish, the most candidates, whether strangers are asked. */
 export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
 
 /** Loaded by the first search. `known`: the servers of the manifests at hand. */
@@ -203,6 +204,7 @@ function blank(name: string, confidence: Confidence, source: CandidateSource, tr
 
 // A server that may be able to do what is wanted, and who says so. Words about it, no way into it: whoever wants it connects himself.
 
+/** Who tells of a candidate. */
 export interface CandidateSource {
   /** A manifest at hand, a connected server, a registry, a site's catalog, or a server's own card. */
   readonly kind: 'manifest' | 'server' | 'registry' | 'catalog' | 'card'
@@ -210,6 +212,7 @@ export interface CandidateSource {
   readonly name: string
 }
 
+/** A server that may have the capability, and who says so. */
 export interface Candidate {
   readonly name: string
   readonly title: string | undefined
@@ -238,6 +241,7 @@ export interface FinderFault {
   readonly reason: string
 }
 
+/** What a search found, and which sources failed. */
 export interface Found {
   readonly candidates: readonly Candidate[]
   readonly faults: readonly FinderFault[]

@@ -82,6 +82,7 @@ export interface AcknowledgeOptions {
   readonly signal?: AbortSignal
 }
 
+/** A server of MCP Live, as its host uses it. */
 export interface LiveConnection {
   /** What the server speaks, and how its messages come. */
   readonly dialect: { readonly version: string; readonly label: DialectLabel; readonly carrier: 'session' | 'listen' }

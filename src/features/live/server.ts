@@ -18,6 +18,7 @@ import type { Inference, InferenceInput } from './inference/server.ts'
 import type { LiveRuntime } from './runtime.ts'
 import type { FeatureSetOf, FeatureSetOptions } from './sets.ts'
 
+/** How a server speaks MCP Live. */
 export interface LiveOptions {
   /** How many events may wait for a host. Default 10,000. */
   readonly outbox?: number

@@ -144,6 +144,7 @@ function removed(name: string): Error {
 
 // A feature set of MCP Live as its author has it: what it is, does by itself, and hears from hosts.
 
+/** What an author says of a feature set. */
 export interface FeatureSetOptions {
   /** For whoever decides whether to switch it on. */
   readonly description: string

@@ -30,6 +30,7 @@ export interface FetchInfo {
   readonly remote?: string
 }
 
+/** Answers a web-standard request. */
 export type FetchHandler = (request: Request, info?: FetchInfo) => Promise<Response>
 
 /** Serves Streamable HTTP on web-standard requests. */

@@ -41,6 +41,7 @@ export interface OutboundOptions {
   readonly ca?: string
   /** How names become addresses. Default: as the operating system does it. */
   readonly resolve?: Resolve
+  /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
 }
 

@@ -112,6 +112,7 @@ function tell(
 
 // Channels as authors of servers see them: what they offer, what people write there, and what hosts do with it.
 
+/** What a channel is called and of which type it is. */
 export interface ChannelOptions {
   /** As people read it, such as `#general`. */
   readonly label?: string

@@ -26,6 +26,7 @@ export interface LiveLink {
   readonly mimeType?: string
 }
 
+/** One block of content in MCP Live: text, media or a link. */
 export type LiveBlock = LiveText | LiveMedia | LiveLink
 
 /** Content as peers of any dialect write it. */

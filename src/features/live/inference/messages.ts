@@ -13,6 +13,7 @@ export interface InferenceMessage {
   readonly content: readonly LiveBlock[]
 }
 
+/** An inference that a server asks its host for. */
 export interface InferenceRequest {
   readonly featureSet: string
   readonly conversationId?: string
@@ -24,6 +25,7 @@ export interface InferenceRequest {
 export const finishReasons = ['end_turn', 'max_tokens', 'stop_sequence'] as const
 export type FinishReason = (typeof finishReasons)[number]
 
+/** What the model answered to an inference that a server asked for. */
 export interface InferenceResult {
   readonly content: string
   /** The one that really ran. */

@@ -4,6 +4,7 @@ import { notification, request, sessionIds } from '../../../engine/method.ts'
 import { array, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import { type LiveBlock, type WireContent, wireContent } from '../content/messages.ts'
 
+/** An event that a server pushes to its host. */
 export interface PushEvent {
   readonly featureSet: string
   /** One per occurrence; the same whenever it is sent again. */
@@ -19,6 +20,7 @@ export interface PushEvent {
   readonly extra?: Record<string, unknown>
 }
 
+/** What a host answers to a pushed event: accepted, or why not. */
 export type PushAnswer =
   | { readonly accepted: true; readonly inferenceId?: string }
   | { readonly accepted: false; readonly reason: string; readonly retryAfterMs?: number; readonly data?: Why }

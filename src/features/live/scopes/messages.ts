@@ -2,6 +2,7 @@
 import { request, sessionIds } from '../../../engine/method.ts'
 import { array, boolean, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
+/** What a server asks its host to allow: a label, and what it is about. */
 export interface Scope {
   readonly label: string
   readonly payload?: Record<string, unknown>

@@ -9,6 +9,7 @@ import { type TaskWish, tasksPort } from '../tasks/messages.ts'
 import { createMessage, declaresSamplingDetails, type SamplingParams, type SamplingResult } from './messages.ts'
 
 interface SampleOptions extends CallOptions {
+  /** Names the question, so that its answer is found again when the handler runs anew. Default: its number. */
   readonly key?: string
   /** Have the answer worked out as a task, where the client runs such tasks. */
   readonly task?: TaskWish

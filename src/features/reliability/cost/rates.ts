@@ -21,6 +21,7 @@ export interface Rate {
   readonly burst?: number
 }
 
+/** How often callers may call, all tools together and single ones. */
 export interface RateOptions {
   /** Calls of tools, of one caller. Default: 1,000 a second over the network, and no bound on stdio and in memory. */
   readonly calls?: Rate | false

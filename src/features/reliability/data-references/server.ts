@@ -18,6 +18,7 @@ import type { Imported, ImportOptions, References } from './runtime.ts'
 
 export type { Imported, ImportOptions } from './runtime.ts'
 
+/** How data references are offered and kept. */
 export interface ReferencesOptions {
   /** The address of this server's endpoint as others reach it: `https://data.example/mcp`. Default: where it listens, on loopback. */
   readonly url?: string

@@ -45,6 +45,7 @@ import type { Hearing } from './subscribe-request.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 
+/** How events are kept and delivered. */
 export interface EventsServerOptions {
   /** Events that are kept for those who come back, roughly. Default 10,000. */
   readonly keep?: number

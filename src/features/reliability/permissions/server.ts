@@ -72,6 +72,7 @@ export interface Refused {
   readonly session: string | undefined
 }
 
+/** How a server answers questions about permissions, and grants more. */
 export interface PermissionsOptions {
   /**
    * Decides what a client is granted. Where it is given, nobody has a scope who has neither a token nor a grant, also not

@@ -39,6 +39,7 @@ export interface Source extends Provenance {
   readonly label: string
 }
 
+/** Where a result comes from, by all who say so. */
 export interface ResultProvenance {
   /** Whether any source is claimed, for the result or for a block. Otherwise its origin is unknown. */
   readonly known: boolean

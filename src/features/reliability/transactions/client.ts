@@ -51,6 +51,7 @@ export interface StepReport {
   readonly error: WireFailure | undefined
 }
 
+/** How a transaction stands or ended, step by step. */
 export interface TransactionReport {
   readonly id: string
   /** `partially_rolled_back`: some steps could not be taken back; they say why. */
