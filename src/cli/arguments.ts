@@ -197,6 +197,13 @@ function listOf(text: string, schema: Schema, root: Schema): { readonly is: unkn
   return values.includes(undefined) ? undefined : { is: values.map(value => value?.is) }
 }
 
+/** The number of a port, as it is typed. */
+export function portOf(text: string): number {
+  const port = Number(text)
+  if (/^\d+$/.test(text) && port <= 65_535) return port
+  throw new TypeError(`${clip(text)} is no port`)
+}
+
 /** JSON that was typed or read from a file. */
 function json(name: string, text: string): unknown {
   try {

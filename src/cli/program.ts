@@ -3,7 +3,6 @@
  * the verb that was asked for is loaded, so that `--version` and `--help` cost nothing.
  */
 import { Command, CommanderError, Option } from 'commander'
-import { clip } from '../jsonrpc/limits.ts'
 import { CliError, type Io } from './io.ts'
 
 /** What was typed behind a verb. */
@@ -196,13 +195,6 @@ function optionOf(flags: string, about: string, { fallback, choices, repeated, p
     option.argParser<unknown>((text, before) => [...(Array.isArray(before) ? (before as unknown[]) : []), read(text)])
   else if (parse !== undefined) option.argParser<unknown>(read)
   return option
-}
-
-/** The number of a port, as it is typed. */
-export function portOf(text: string): number {
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new TypeError(`${clip(text)} is no port`)
 }
 
 /** Those of the members that have a value: what was not given is absent, not undefined. */

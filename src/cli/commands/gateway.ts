@@ -4,11 +4,12 @@ import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { createLog } from '../../core/log.ts'
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import { portOf } from '../arguments.ts'
 import type { AnswerOptions } from '../gateway/approvals.ts'
 import type { AuditOptions } from '../gateway/reports.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { type CommandLike, portOf, type Verb, type VerbCall } from '../program.ts'
+import type { CommandLike, Verb, VerbCall } from '../program.ts'
 import { say, type Words } from '../terminal/text.ts'
 
 /** The options of `vivarium gateway`. */

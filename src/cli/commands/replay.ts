@@ -2,10 +2,11 @@
 
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
+import { portOf } from '../arguments.ts'
 import { headersOf, milliseconds } from '../connecting.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import { given, portOf, type Verb, type VerbCall } from '../program.ts'
+import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
 import { type TrustOption, trustOption } from '../trust/consent.ts'
