@@ -1,6 +1,6 @@
 /** A policy as it was written, read into what decisions need. */
 import { matches } from '../core/grant/grant.ts'
-import { type SetUse, setUses, usesUnder } from '../features/live/dialects/uses.ts'
+import { type SetUse, setUses, usesUnder } from '../features/live/dialects/announced.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readContent } from '../../src/features/live/dialects/content.ts'
+import { readContent } from '../../src/features/live/dialects/messages.ts'
 import type { ContentBlock } from '../../src/features/mcp/content/messages.ts'
 import type { HostOptions } from '../../src/host/host.ts'
 import type { LiveBlock, ModelMessage, ModelRequest } from '../../src/host/index.ts'

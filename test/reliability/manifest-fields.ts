@@ -1,5 +1,5 @@
 /** For tests: a manifest that says everything that can be said in one, and one that says as little as possible. */
-import type { WireManifest } from '../../src/features/reliability/manifest/shape.ts'
+import type { WireManifest } from '../../src/features/reliability/manifest/messages.ts'
 
 const input = { type: 'object', properties: { some_name: { type: 'string' } } }
 

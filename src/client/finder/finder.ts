@@ -4,7 +4,7 @@
  */
 import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
-import { importManifest, readManifest } from '../../features/reliability/manifest/exchange.ts'
+import { importManifest, readManifest } from '../../features/reliability/manifest/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'

@@ -2,23 +2,21 @@
 import { type Clock, realClock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import {
+  type CatalogEntry,
   type Confidence,
+  catalogEntries,
   fit,
   fitting,
+  type ListedServer,
+  listedServerOf,
   type Recommended,
+  type Remote,
   recommendedOf,
+  registryPage,
+  type ServerPackage,
   surestFirst,
   weaker,
 } from '../../features/reliability/recommendations/client.ts'
-import {
-  type CatalogEntry,
-  catalogEntries,
-  type ListedServer,
-  listedServerOf,
-  type Remote,
-  registryPage,
-  type ServerPackage,
-} from '../../features/reliability/recommendations/listing.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { parse } from '../../jsonrpc/parse.ts'
 import { judgeDestination } from '../../transports/outbound/destination.ts'

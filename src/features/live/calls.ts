@@ -1,4 +1,5 @@
 /** Calls of tools that belong to feature sets: refused while their set is off, given what the host keeps, and reporting what they made of it. */
+import { toMilliseconds } from '../../core/clock.ts'
 import type { Trace } from '../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
@@ -7,15 +8,18 @@ import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isInputRequired } from '../mcp/input-required/messages.ts'
 import { callTool, listTools, type Tool } from '../mcp/tools/messages.ts'
-import type { CallState, CallWorks } from '../reliability/session-state/call-state.ts'
-import { firstVersion } from '../reliability/session-state/version.ts'
+import type { CallState, CallWorks } from '../reliability/session-state/messages.ts'
+import { firstVersion } from '../reliability/session-state/versions.ts'
+import { channelEventId } from './channels/messages.ts'
+import type { ChannelMessage, ChannelSent } from './channels/server.ts'
 import { givenWith, type LiveCheckpoints, reported } from './checkpoints/server.ts'
-import type { LiveCallContext } from './context.ts'
 import { liveErrorTexts } from './feature-sets/messages.ts'
 import type { LiveCaller } from './hosts/messages.ts'
+import { EventStore, Outbox, type OutboxOptions } from './push-events/outbox.ts'
+import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
 import type { LiveRuntime } from './runtime.ts'
 import type { LiveScopes } from './scopes/server.ts'
-import type { LiveTools } from './server.ts'
+import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
 import type { Sets } from './sets.ts'
 
 interface LiveCallsParts {
@@ -147,4 +151,86 @@ async function stateWorks(checkpoints: LiveCheckpoints, set: string): Promise<Ca
       return reported(result, set, await checkpoints.report(exchange, set, { value, steps }))
     },
   }
+}
+
+const pendingUri = 'live://events/pending'
+
+/** How long a host may take to accept an event, and how many of those that wait are shown. */
+const answerMs = 30_000
+const shown = 100
+
+interface LiveOutbox {
+  /** Takes up what was left from before. */
+  open(): void
+  push(featureSet: string, event: PushInput): Promise<Pushed>
+  /** The same of a message that somebody wrote in a channel. */
+  incoming(featureSet: string, channelId: string, message: ChannelMessage): Promise<ChannelSent>
+  kick(): void
+  close(): Promise<void>
+}
+
+export function liveOutbox(
+  { options = {}, store, clock, trace, resource, updated }: LiveParts,
+  { hosts, offered, isKnown }: Pick<OutboxOptions, 'hosts' | 'offered' | 'isKnown'>,
+): LiveOutbox {
+  const { outbox: most = 10_000, keep = '7d' } = options
+  const keepMs = toMilliseconds(keep, 'live.keep')
+  let opening: Promise<Outbox> | undefined
+  let offering = false
+  const open = (): Promise<Outbox> => {
+    opening ??= (async () => {
+      const eventStore = new EventStore({ store: await store(), clock, most })
+      const changed = (): void => updated(pendingUri)
+      const box = new Outbox({ eventStore, clock, trace, hosts, offered, isKnown, keepMs, timeoutMs: answerMs, changed })
+      await box.open()
+      return box
+    })().catch(error => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+  const offer = (): void => {
+    if (offering) return
+    offering = true
+    const facts = {
+      name: 'pending-events',
+      title: 'Pending events',
+      description: 'What has happened and no host has taken yet, oldest first',
+      mimeType: 'application/json',
+    }
+    resource(pendingUri, facts, async (_, { principal }) => {
+      const mine = (await open()).pending.filter(({ to }) => to === undefined || to === principal?.id)
+      return JSON.stringify({ events: mine.slice(0, shown).map(told), more: Math.max(0, mine.length - shown) })
+    })
+  }
+  return {
+    open: () => {
+      offer()
+      void open().catch(error => trace('outbox-not-opened', error))
+    },
+    push: async (featureSet, event) => (await open()).push(outgoing(featureSet, event, clock.now())),
+    incoming: async (featureSet, channelId, { content, messageId = crypto.randomUUID(), threadId, author, ...rest }) => {
+      if (typeof messageId !== 'string' || messageId === '')
+        throw new TypeError('incoming: messageId must be a string that is not empty')
+      const channel = { channelId, messageId, ...(threadId !== undefined && { threadId }), ...(author && { author }) }
+      const event = { ...rest, content, channel, eventId: channelEventId(channelId, messageId) }
+      const { timestamp, answered } = await (await open()).push(outgoing(featureSet, event, clock.now()))
+      const verdict = answered.then(answer =>
+        answer.accepted ? { messageId, accepted: true } : { messageId, accepted: false, reason: answer.reason },
+      )
+      // Most authors never look.
+      verdict.catch(() => undefined)
+      return { messageId, timestamp, answered: verdict }
+    },
+    kick: () => void opening?.then(box => box.kick()).catch(() => undefined),
+    close: async () => {
+      const box = await opening?.catch(() => undefined)
+      await box?.close()
+    },
+  }
+}
+
+function told({ to, ...event }: OutgoingPush): Omit<OutgoingPush, 'to'> {
+  return event
 }

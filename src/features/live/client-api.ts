@@ -1,7 +1,7 @@
 /** MCP Live on one connection, as its host sees it: what a server may ask of it, and what it may do with the server. */
 import type { Why } from '../../core/suggestion.ts'
+import type { ChannelStream } from './channels/client.ts'
 import type { Acknowledged, WireChannel } from './channels/messages.ts'
-import type { ChannelStream } from './channels/outgoing.ts'
 import type { StateReport } from './checkpoints/messages.ts'
 import type { RefusedMessage } from './client-refusals.ts'
 import type { LiveBlock } from './content/messages.ts'
@@ -10,7 +10,7 @@ import type { AfterInference, BeforeInference } from './context-hooks/messages.t
 import type { DialectLabel, HostSelection, ServerRollback, SetUse } from './dialects/messages.ts'
 import type { DeclaredSets, KnownSet } from './feature-sets/client.ts'
 import type { OnInfer } from './inference/client.ts'
-import type { ModelInfo } from './model-info/messages.ts'
+import type { ModelInfo } from './inference/messages.ts'
 import type { OnPush } from './push-events/client.ts'
 import type { OnElevate } from './scopes/client.ts'
 import type { Scope, ScopeLists } from './scopes/messages.ts'

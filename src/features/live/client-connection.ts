@@ -4,7 +4,7 @@ import type { ClientSession } from '../../engine/client-feature.ts'
 import type { Method } from '../../engine/method.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
-import type { Channels, ToldOfChannels } from './channels/client.ts'
+import { type ChannelStream, type Channels, OutgoingStream, type ToldOfChannels } from './channels/client.ts'
 import {
   type Acknowledged,
   acknowledgeMessage,
@@ -20,7 +20,6 @@ import {
   typingInChannelNotice,
   type WireChannel,
 } from './channels/messages.ts'
-import { type ChannelStream, OutgoingStream } from './channels/outgoing.ts'
 import { rollBack } from './checkpoints/client.ts'
 import { rollbackState } from './checkpoints/messages.ts'
 import type { AcknowledgeOptions, LiveConnection, PublishOptions } from './client-api.ts'

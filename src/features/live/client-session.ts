@@ -22,9 +22,8 @@ import { hostCapabilities, hostLive, ManifestReader, sessionCarrier, unavailable
 import { type ReadReceipt, readAnnounced, readLiveState, type SetUse, toolSetOf, writeCallState } from './dialects/messages.ts'
 import { SetBook, setAnswerers, tellSelection } from './feature-sets/client.ts'
 import { liveErrors, liveErrorTexts, liveExtension, type WireSelection } from './feature-sets/messages.ts'
-import { inferenceAnswerers } from './inference/client.ts'
+import { inferenceAnswerers, modelAnswerers } from './inference/client.ts'
 import { deliverLive, listeningLive, type WireDelivery } from './listen/messages.ts'
-import { modelAnswerers } from './model-info/client.ts'
 import { pushAnswerers } from './push-events/client.ts'
 import { scopeAnswerers } from './scopes/client.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
-import type { ChannelStream } from '../../features/live/channels/outgoing.ts'
+import type { ChannelStream } from '../../features/live/channels/client.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Note } from '../../policy/audit/book.ts'

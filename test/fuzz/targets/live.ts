@@ -1,11 +1,16 @@
 /** The dialects of MCP Live: whatever a server announces or sends, it is read without a throw, and what is told back is one thing to all. */
 
 import { readAnnounced } from '../../../src/features/live/dialects/announced.ts'
-import { readContent } from '../../../src/features/live/dialects/content.ts'
-import { readIncoming, readPush } from '../../../src/features/live/dialects/pushes.ts'
+import {
+  readBefore,
+  readContent,
+  readIncoming,
+  readInference,
+  readLiveState,
+  readPush,
+  readRollback,
+} from '../../../src/features/live/dialects/messages.ts'
 import { readReceipt, writeSelection } from '../../../src/features/live/dialects/selection.ts'
-import { readLiveState, readRollback } from '../../../src/features/live/dialects/states.ts'
-import { readBefore, readInference } from '../../../src/features/live/dialects/turns.ts'
 import { requestInference } from '../../../src/features/live/inference/messages.ts'
 import { pushShape, type WirePush } from '../../../src/features/live/push-events/messages.ts'
 import { isRecord, type Params } from '../../../src/jsonrpc/message.ts'

@@ -136,7 +136,7 @@ export interface ChannelMessage {
 }
 
 /** What hosts made of a message: accepted where one of them took it. */
-export interface ChannelVerdict {
+interface ChannelVerdict {
   readonly messageId: string
   readonly accepted: boolean
   readonly reason?: string
@@ -166,7 +166,7 @@ export interface Published {
   readonly replaces?: string
 }
 
-export interface HandlerContext {
+interface HandlerContext {
   readonly signal: AbortSignal
 }
 
@@ -198,7 +198,7 @@ export type StreamHandler = (
 export type TypingHandler = (at: { readonly channelId: string }, context: HandlerContext) => Awaitable<undefined>
 
 /** A host has taken a message in. `intent` is `seen`, or whatever else a host means by it. */
-export interface Acknowledgement {
+interface Acknowledgement {
   readonly channelId: string
   readonly messageId: string
   readonly intent: string
@@ -213,7 +213,7 @@ export type AcknowledgeHandler = (
 ) => Awaitable<undefined | { readonly representation?: string; readonly refused?: string }>
 
 /** The channel that a host wants opened: one that it knows, or one of a kind and at an address. */
-export interface ChannelWanted {
+interface ChannelWanted {
   readonly channelId?: string
   readonly type?: string
   readonly address?: unknown

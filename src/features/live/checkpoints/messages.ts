@@ -3,8 +3,8 @@
  * result, each with a copy in `_meta` under the extension's name, because libraries drop members that they do not know.
  */
 import { officialIds, request, sessionIds } from '../../../engine/method.ts'
-import { anything, array, boolean, object, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
-import { speakingLive, type WireSelection } from '../feature-sets/messages.ts'
+import { anything, array, object, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
+import { speakingLive } from '../feature-sets/messages.ts'
 
 export interface StateReport {
   readonly checkpoint: string
@@ -23,23 +23,6 @@ export interface WireCallState {
   readonly scope?: { readonly label: string; readonly payload?: Readonly<Record<string, unknown>> }
 }
 
-/** The same in `_meta`, with what has no member of its own. */
-export interface WireCallMeta extends WireCallState {
-  /** The checkpoint at which `state` was: what the result is built upon. */
-  readonly parent?: string
-  /** The set that the host takes the tool for: it has no state for it where none comes along. */
-  readonly featureSet?: string
-  /** Stateless wires: what the host has selected, and which listening host calls. */
-  readonly policy?: WireSelection
-  readonly hostId?: string
-}
-
-/** In the `_meta` of a result, a copy of its `state`, and the set whose state it is. */
-export interface WireResultMeta {
-  readonly state?: StateReport
-  readonly featureSet?: string
-}
-
 const parent: Shape<string | null | undefined> = {
   optional: true,
   schema: () => ({ type: ['string', 'null'] }),
@@ -47,21 +30,11 @@ const parent: Shape<string | null | undefined> = {
     value === undefined || value === null || typeof value === 'string' ? undefined : { path: '', expected: 'a string or null' },
 }
 
-export const stateReportShape = object({
-  checkpoint: string,
-  parent,
-  data: optional(anything),
-  patch: optional(array(anything)),
-  featureSet: optional(string),
-})
-
 export interface RollbackResult {
   readonly checkpoint: string
   readonly success: boolean
   readonly reason?: string
 }
-
-export const rollbackResultShape = object({ checkpoint: string, success: boolean, reason: optional(string) })
 
 export const rollbackState = request<RollbackResult>()({
   name: 'state/rollback',

@@ -1,9 +1,9 @@
 /** Hooks around an inference (MCP Live 0.2 §10). What follows an inference comes as a request where its answer may change the reply. */
 import { notification, officialIds, request } from '../../../engine/method.ts'
-import { array, integer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
+import { integer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { LiveBlock, WireContent } from '../content/messages.ts'
 import { speakingLive } from '../feature-sets/messages.ts'
-import type { ModelInfo } from '../model-info/messages.ts'
+import type { ModelInfo } from '../inference/messages.ts'
 
 export interface BeforeInference {
   readonly inferenceId: string
@@ -51,10 +51,6 @@ export interface AfterResult {
   readonly modifiedResponse?: string
   readonly metadata?: Readonly<Record<string, unknown>>
 }
-
-/** One injection may be wrong and its neighbours right: each is looked at for itself. */
-export const beforeResultShape = object({ featureSet: string, contextInjections: optional(array(record)) })
-export const afterResultShape = object({ featureSet: string, modifiedResponse: optional(string), metadata: optional(record) })
 
 const textOrNull: Shape<string | null> = {
   optional: false,

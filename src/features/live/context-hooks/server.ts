@@ -23,13 +23,13 @@ import {
 } from './messages.ts'
 
 /** What a hook gets beside the turn. */
-export interface HookContext {
+interface HookContext {
   /** Aborted when the host no longer waits. */
   readonly signal: AbortSignal
 }
 
 /** What a hook adds to the context of a turn. */
-export interface InjectionInput {
+interface InjectionInput {
   /** Default: the name of the set. */
   readonly namespace?: string
   /** Default: `beforeUser`, which leaves the beginning of the prompt, and with it the host's prompt cache, as it is. */
@@ -38,10 +38,10 @@ export interface InjectionInput {
   readonly metadata?: Record<string, unknown>
 }
 
-export type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
+type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
 export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<Injected>
 /** What a blocking hook makes of the reply; a string is the new one. Of others it is ignored. */
-export type Reworded = string | { readonly modifiedResponse?: string; readonly metadata?: Record<string, unknown> } | undefined
+type Reworded = string | { readonly modifiedResponse?: string; readonly metadata?: Record<string, unknown> } | undefined
 export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<Reworded>
 
 export interface HookedSet {

@@ -4,11 +4,19 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import type { LiveBlock } from '../content/messages.ts'
 import type { FeatureSetFacts } from '../feature-sets/messages.ts'
 import { announcedPaths, isOffered, readAnnounced, readDeclarations } from './announced.ts'
-import { readContent, writeContent } from './content.ts'
-import { expandTags, readIncoming, readPush } from './pushes.ts'
+import {
+  expandTags,
+  readBefore,
+  readContent,
+  readIncoming,
+  readLiveState,
+  readPush,
+  readRollback,
+  refusedRollback,
+  toolSetOf,
+  writeContent,
+} from './messages.ts'
 import { type HostSelection, readReceipt, writeSelection } from './selection.ts'
-import { readLiveState, readRollback, refusedRollback, toolSetOf } from './states.ts'
-import { readBefore } from './turns.ts'
 
 const text = fc.string({ maxLength: 20 })
 const block: fc.Arbitrary<LiveBlock> = fc.oneof(

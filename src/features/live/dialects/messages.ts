@@ -1,15 +1,37 @@
 /** The dialects of MCP Live, 0.2 to 0.5: codecs between what peers write and the canonical model, pure, and known to all its features. */
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip, echo } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { channelEventId } from '../channels/messages.ts'
+import type { StateReport, WireCallState } from '../checkpoints/messages.ts'
+import { type LiveBlock, type LiveLink, writeBlocks } from '../content/messages.ts'
+import { type BeforeInference, type Injection, type Position, positions } from '../context-hooks/messages.ts'
+import { type FeatureSetFacts, liveErrors, liveExtension } from '../feature-sets/messages.ts'
+import {
+  type FinishReason,
+  finishReasons,
+  type InferenceRequest,
+  type InferenceResult,
+  type InferenceRole,
+} from '../inference/messages.ts'
+import { isTimestamp, type PushEvent, type WirePush } from '../push-events/messages.ts'
+import type { Announced } from './announced.ts'
+
 export {
   type Announced,
   announcedBy,
+  carriesState,
   type DialectLabel,
+  declaredUses,
   hasTools,
+  isConsented,
   mostSets,
   readAnnounced,
   readDeclarations,
+  type SetUse,
+  setUses,
+  usesUnder,
 } from './announced.ts'
-export { type ContentForm, readContent, writeContent } from './content.ts'
-export { readIncoming, readPush } from './pushes.ts'
 export {
   type EnabledSet,
   type HostSelection,
@@ -18,14 +40,297 @@ export {
   type ToldSelection,
   writeSelection,
 } from './selection.ts'
-export {
-  readLiveState,
-  readRollback,
-  refusedRollback,
-  type ServerRollback,
-  stateOf,
-  toolSetOf,
-  writeCallState,
-} from './states.ts'
-export { readBefore, readInference, writeInference, writeTurn } from './turns.ts'
-export { carriesState, declaredUses, isConsented, type SetUse, setUses, usesUnder } from './uses.ts'
+
+export type ContentForm = 'source' | 'flat'
+
+interface ReadContent {
+  readonly blocks: readonly LiveBlock[]
+  /** What was left out, a few words each. */
+  readonly dropped: readonly string[]
+}
+
+/** What was left out, for those who are told of each: of many the first ones, and how many more. */
+function fewOf(dropped: readonly string[]): readonly string[] {
+  return dropped.length <= mostTold ? dropped : [...dropped.slice(0, mostTold - 1), `${dropped.length - mostTold + 1} more`]
+}
+
+const mostTold = 10
+
+export function readContent(wire: unknown): ReadContent {
+  if (typeof wire === 'string') return { blocks: [{ type: 'text', text: wire }], dropped: [] }
+  if (!Array.isArray(wire)) return { blocks: [], dropped: ['content that is neither text nor blocks'] }
+  const blocks: LiveBlock[] = []
+  const dropped: string[] = []
+  for (const one of wire) {
+    const block = readBlock(one)
+    if (typeof block === 'string') dropped.push(block)
+    else blocks.push(block)
+  }
+  return { blocks, dropped: fewOf(dropped) }
+}
+
+/** The block, or why it is none. */
+function readBlock(wire: unknown): LiveBlock | string {
+  if (typeof wire === 'string') return { type: 'text', text: wire }
+  if (!isRecord(wire)) return 'a block that is no object'
+  const { type } = wire
+  // Blocks of text without any are seen in the wild: they say nothing, and harm nobody.
+  if (type === 'text') return { type, text: typeof wire['text'] === 'string' ? wire['text'] : '' }
+  if (type === 'image' || type === 'audio') return readMedia(wire, type)
+  if (type === 'resource_link') return readLink(wire)
+  if (type === 'resource') return readResource(isRecord(wire['resource']) ? wire['resource'] : wire)
+  return `a block of type "${echo(type)}"`
+}
+
+function readMedia(wire: Readonly<Record<string, unknown>>, type: 'image' | 'audio'): LiveBlock | string {
+  const from = isRecord(wire['source']) ? wire['source'] : wire
+  const { data } = from
+  const mimeType = from['mimeType'] ?? from['media_type'] ?? wire['mimeType']
+  if (typeof data === 'string') {
+    return { type, data, mimeType: typeof mimeType === 'string' ? mimeType : `${type}/*` }
+  }
+  const uri = from['uri'] ?? from['url']
+  return typeof uri === 'string' ? { type: 'resource_link', uri } : `a block of type "${type}" without data`
+}
+
+const linkMembers = ['name', 'title', 'description', 'mimeType'] as const
+
+function readLink(wire: Readonly<Record<string, unknown>>): LiveLink | string {
+  if (typeof wire['uri'] !== 'string') return 'a link without its URI'
+  const said = linkMembers.filter(member => typeof wire[member] === 'string').map(member => [member, wire[member]] as const)
+  return { type: 'resource_link', uri: wire['uri'], ...Object.fromEntries(said) }
+}
+
+/** An embedded resource: its text where it has any, else what it is. */
+function readResource(resource: Readonly<Record<string, unknown>>): LiveBlock | string {
+  const { text, blob, mimeType } = resource
+  if (typeof text === 'string') return { type: 'text', text }
+  const kind = typeof mimeType === 'string' ? /^(image|audio)\//.exec(mimeType)?.[1] : undefined
+  if (typeof blob === 'string' && kind !== undefined)
+    return { type: kind as 'image' | 'audio', data: blob, mimeType: mimeType as string }
+  return readLink(resource)
+}
+
+export function writeContent(blocks: readonly LiveBlock[], form: ContentForm): readonly Readonly<Record<string, unknown>>[] {
+  return writeBlocks(blocks, form === 'source')
+}
+
+interface ReadPush {
+  readonly event: PushEvent
+  readonly dropped: readonly string[]
+}
+
+const known: ReadonlySet<string> = new Set(['featureSet', 'eventId', 'timestamp', 'origin', 'payload', 'tags'])
+
+/** Undefined: it is about nothing. A server that means that says so: `origin.silent` is the mark of one that merely shows signs of life. */
+export function readPush(wire: WirePush): ReadPush | undefined {
+  const { content, ...payload } = wire.payload
+  const { blocks, dropped } = readContent(content)
+  if (blocks.length === 0 && wire.origin?.['silent'] !== true) return undefined
+  const extra = others(wire as unknown as Params, known)
+  const more = Object.keys(payload).length === 0 ? extra : { ...extra, payload }
+  return {
+    dropped,
+    event: {
+      featureSet: wire.featureSet,
+      eventId: wire.eventId,
+      timestamp: wire.timestamp,
+      content: blocks,
+      ...(wire.origin === undefined ? {} : { origin: wire.origin }),
+      ...(wire.tags === undefined ? {} : { tags: expandTags(wire.tags) }),
+      ...(Object.keys(more).length === 0 ? {} : { extra: more }),
+    },
+  }
+}
+
+const knownOfMessages: ReadonlySet<string> = new Set([
+  'channelId',
+  'messageId',
+  'threadId',
+  'author',
+  'timestamp',
+  'content',
+  'tags',
+])
+
+/** A message of a channel; undefined where it does not say which one, or of which channel. */
+export function readIncoming(wire: Params, featureSet: string, now: number): ReadPush | undefined {
+  const { channelId, messageId, threadId, author, timestamp, tags } = wire
+  if (typeof channelId !== 'string' || typeof messageId !== 'string') return undefined
+  const { blocks, dropped } = readContent(wire['content'])
+  const extra = others(wire, knownOfMessages)
+  return {
+    dropped,
+    event: {
+      featureSet,
+      eventId: channelEventId(channelId, messageId),
+      timestamp: isTimestamp(timestamp) ? (timestamp as string) : new Date(now).toISOString(),
+      origin: {
+        channelId,
+        messageId,
+        ...(threadId === undefined ? {} : { threadId }),
+        ...(isRecord(author) ? { author } : {}),
+      },
+      channel: { channelId, messageId, ...(typeof threadId === 'string' ? { threadId } : {}) },
+      content: blocks,
+      ...(Array.isArray(tags) ? { tags: expandTags(tags.filter(tag => typeof tag === 'string')) } : {}),
+      ...(Object.keys(extra).length === 0 ? {} : { extra }),
+    },
+  }
+}
+
+/** What follows from a tag, whoever sent it (0.5 §16.3). Tags sort events; they allow nothing. */
+const implied: ReadonlyMap<string, readonly string[]> = new Map([
+  ['chat:mention', ['chat:addressed']],
+  ['chat:reply', ['chat:addressed']],
+  ['chat:dm', ['chat:addressed', 'chat:private']],
+])
+
+export function expandTags(tags: readonly string[]): readonly string[] {
+  const all = new Set(tags.flatMap(tag => [tag, ...(implied.get(tag) ?? [])]))
+  if (all.has('chat:addressed')) all.delete('chat:ambient')
+  return [...all]
+}
+
+function others(wire: Params, names: ReadonlySet<string>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(wire).filter(([name]) => !names.has(name)))
+}
+
+interface ReadBefore {
+  readonly featureSet: string
+  readonly injections: readonly Injection[]
+  readonly dropped: readonly string[]
+}
+
+/** Undefined: it is no answer to a hook. Of the injections each stands for itself. */
+export function readBefore(wire: unknown): ReadBefore | undefined {
+  if (!isRecord(wire) || typeof wire['featureSet'] !== 'string') return undefined
+  const listed: readonly unknown[] = Array.isArray(wire['contextInjections']) ? wire['contextInjections'] : []
+  const injections: Injection[] = []
+  const dropped: string[] = []
+  for (const one of listed) {
+    const read = readInjection(one, dropped)
+    if (typeof read === 'string') dropped.push(read)
+    else injections.push(read)
+  }
+  return { featureSet: wire['featureSet'], injections, dropped: fewOf(dropped) }
+}
+
+function readInjection(wire: unknown, dropped: string[]): Injection | string {
+  if (!isRecord(wire)) return 'an injection that is no object'
+  const { namespace, position, metadata } = wire
+  if (typeof namespace !== 'string') return 'an injection without a namespace'
+  if (!isPosition(position)) return `an injection at "${echo(position)}"; there are ${positions.join(', ')}`
+  const { blocks, dropped: unread } = readContent(wire['content'])
+  if (blocks.length === 0) return `an injection of "${clip(namespace)}" without content`
+  dropped.push(...unread)
+  return { namespace, position, content: blocks, ...(isRecord(metadata) ? { metadata } : {}) }
+}
+
+function isPosition(value: unknown): value is Position {
+  return (positions as readonly unknown[]).includes(value)
+}
+
+/** What a hook is told. Some types know no null once a turn is over; who may not look on is not told what was said. */
+export function writeTurn<T extends BeforeInference>(turn: T, { nullless }: Announced, over: boolean, observes: boolean): T {
+  if (!observes && turn.userMessage !== null) return { ...turn, userMessage: null }
+  return over && nullless && turn.userMessage === null ? { ...turn, userMessage: '' } : turn
+}
+
+/** Params that were checked, as a request of the canonical model; what it lacks has its default. */
+export function readInference(wire: Params): InferenceRequest {
+  const { featureSet, conversationId, stream, messages, preferences } = wire
+  return {
+    featureSet: featureSet as string,
+    ...(typeof conversationId === 'string' ? { conversationId } : {}),
+    stream: stream === true,
+    messages: (messages as readonly Params[]).map(({ role, content }) => ({
+      role: role as InferenceRole,
+      content: readContent(content).blocks,
+    })),
+    preferences: (preferences ?? {}) as InferenceRequest['preferences'],
+  }
+}
+
+/** Only the reasons that the protocol has are said; another one is kept where nobody stumbles over it. */
+export function writeInference({ content, model, finishReason, usage }: InferenceResult): Params {
+  const { inputTokens, outputTokens } = usage
+  const common = { content, model, finishReason, usage: { inputTokens, outputTokens } }
+  if ((finishReasons as readonly string[]).includes(finishReason)) return common
+  return { ...common, finishReason: 'end_turn' satisfies FinishReason, _meta: { finishReason } }
+}
+
+/** The state in a result: its own member first, then the copy that libraries leave alone. */
+export function readLiveState(result: Params): StateReport | undefined {
+  const said = isRecord(result['_meta']) ? result['_meta'][liveExtension] : undefined
+  const meta = isRecord(said) ? said : {}
+  const state = stateOf(result['state']) ?? stateOf(meta['state'])
+  const { featureSet } = meta
+  return state === undefined || state.featureSet !== undefined || typeof featureSet !== 'string'
+    ? state
+    : { ...state, featureSet }
+}
+
+/** A report without a checkpoint is none. Where both are there, the whole state beats the change. */
+export function stateOf(wire: unknown): StateReport | undefined {
+  if (!isRecord(wire) || typeof wire['checkpoint'] !== 'string') return undefined
+  const { checkpoint, parent, data, patch, featureSet } = wire
+  return {
+    checkpoint,
+    ...(parent === null || typeof parent === 'string' ? { parent } : {}),
+    ...('data' in wire ? { data } : {}),
+    ...(Array.isArray(patch) ? { patch } : {}),
+    ...(typeof featureSet === 'string' ? { featureSet } : {}),
+  }
+}
+
+/** Members for a call's params, and their copy for `_meta`. Host state and a checkpoint never go together: the state says it all. */
+export function writeCallState({ state, checkpoint, scope }: WireCallState): WireCallState {
+  const at = state !== undefined ? { state } : checkpoint !== undefined ? { checkpoint } : {}
+  return scope === undefined ? at : { ...at, scope }
+}
+
+/** The set a tool belongs to: as it says itself, else the only one that keeps state. Among several nobody guesses. */
+export function toolSetOf(tool: Params | undefined, sets: ReadonlyMap<string, FeatureSetFacts>): string | undefined {
+  const meta = isRecord(tool?.['_meta']) ? tool['_meta'] : {}
+  const own = meta[liveExtension]
+  for (const said of [isRecord(own) ? own['featureSet'] : own, tool?.['featureSet'], meta['featureSet']]) {
+    if (typeof said === 'string') return said
+  }
+  const stateful = [...sets].filter(([, { rollback, hostState }]) => rollback === true || hostState === true)
+  return stateful.length === 1 ? stateful[0]?.[0] : undefined
+}
+
+export interface ServerRollback {
+  readonly success: boolean
+  /** Where the server now stands: the target, or a new checkpoint that equals it. */
+  readonly checkpoint: string
+  readonly reason?: string
+  /** The server no longer has the checkpoint. */
+  readonly missing?: boolean
+  /** The server knows no rollback: where its state travels with the calls, the host can go back by itself. */
+  readonly unsupported?: boolean
+}
+
+export function readRollback(wire: unknown, target: string): ServerRollback {
+  const { success, checkpoint, reason } = isRecord(wire) ? wire : {}
+  const at = typeof checkpoint === 'string' ? checkpoint : target
+  if (success === true) return { success, checkpoint: at }
+  const why = typeof reason === 'string' ? reason : 'The server does not say why'
+  return { success: false, checkpoint: at, reason: why, ...(notFound.test(why) ? { missing: true } : {}) }
+}
+
+const notFound = /checkpoint.*(not found|unknown|pruned)|(not found|unknown|pruned).*checkpoint/i
+
+const missingCodes: ReadonlySet<number | undefined> = new Set(Object.values(liveErrors['checkpoint-unknown']))
+
+/** A refusal that says where the server stands; undefined: the failure is nothing of the kind. */
+export function refusedRollback(error: unknown, target: string): ServerRollback | undefined {
+  if (!(error instanceof McpError) || error.kind !== 'remote') return undefined
+  const { code, message, data } = error
+  if (code === -32601) return { success: false, checkpoint: target, reason: message, unsupported: true }
+  const named = isRecord(data) && 'checkpoint' in data
+  if ((missingCodes.has(code) && (named || notFound.test(message))) || notFound.test(message))
+    return { success: false, checkpoint: target, reason: message, missing: true }
+  return undefined
+}

@@ -5,8 +5,7 @@
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { FeatureSetFacts, Receipt, WireSelection } from '../feature-sets/messages.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
-import type { Announced } from './announced.ts'
-import { declaredUses, isConsented, type SetUse } from './uses.ts'
+import { type Announced, declaredUses, isConsented, type SetUse } from './announced.ts'
 
 /** What a host decides about the sets of one server. */
 export interface HostSelection {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { carriesState, declaredUses, isConsented, type SetUse, setUses, usesUnder } from './uses.ts'
+import { carriesState, declaredUses, isConsented, type SetUse, setUses, usesUnder } from './announced.ts'
 
 const facts = (uses: readonly string[], more: object = {}) => ({ description: '', uses, ...more })
 const declared = (uses: readonly string[], more: object = {}) => [...declaredUses(facts(uses, more))].sort()

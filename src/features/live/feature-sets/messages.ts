@@ -29,7 +29,7 @@ export interface FeatureSetFacts {
 }
 
 /** The values of `uses` that a capability stands behind; others are kept and mean nothing. */
-export const liveUses = [
+const liveUses = [
   'pushEvents',
   'contextHooks.beforeInference',
   'contextHooks.afterInference',
@@ -117,12 +117,6 @@ export const manifestChanged = notification({
   params: object({ revision: optional(string) }),
 })
 
-export interface DisabledData {
-  readonly featureSet: string
-  /** Whether a user may enable it. */
-  readonly canEnable?: boolean
-}
-
 /** The numbers of MCP Live. Stateless wires keep that range for others: there they stand beside it. */
 export const liveErrors = {
   'feature-set-disabled': { default: -32001, '2026-07-28': -31001, 'draft-2026-v1': -31001 },
@@ -131,7 +125,7 @@ export const liveErrors = {
   'checkpoint-unknown': { default: -32005, '2026-07-28': -31005, 'draft-2026-v1': -31005 },
   'channel-refused': { default: -32024, '2026-07-28': -31024, 'draft-2026-v1': -31024 },
 } as const
-export type LiveErrorKind = keyof typeof liveErrors
+type LiveErrorKind = keyof typeof liveErrors
 
 /** What each of these says, in the words of MCP Live, appendix A (of channels: 0.4). */
 export const liveErrorTexts = {

@@ -2,7 +2,14 @@
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type AnswerContext, type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readInference, writeInference } from '../dialects/messages.ts'
-import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
+import {
+  hookInProgress,
+  type InferenceRequest,
+  type InferenceResult,
+  type ModelInfo,
+  modelInfo,
+  requestInference,
+} from './messages.ts'
 
 export type OnInfer = (
   request: InferenceRequest,
@@ -77,4 +84,17 @@ class Parts {
     }
     this.#pumping = undefined
   }
+}
+
+export function modelAnswerers(current: () => ModelInfo): readonly Answerer[] {
+  return [
+    {
+      method: modelInfo,
+      waits: false,
+      answer: () => {
+        const { id, vendor, contextWindow, capabilities } = current()
+        return { id, vendor, contextWindow, capabilities }
+      },
+    },
+  ]
 }

@@ -8,7 +8,7 @@ import type { Usage } from '../context-hooks/messages.ts'
 export const inferenceRoles = ['system', 'user', 'assistant'] as const
 export type InferenceRole = (typeof inferenceRoles)[number]
 
-export interface InferenceMessage {
+interface InferenceMessage {
   readonly role: InferenceRole
   readonly content: readonly LiveBlock[]
 }
@@ -75,3 +75,14 @@ export const inferenceChunk = notification({
   in: sessionIds,
   params: object({ requestId: token, index: integer, delta: string }),
 })
+
+export interface ModelInfo {
+  readonly id: string
+  readonly vendor: string
+  readonly contextWindow: number
+  readonly capabilities: readonly string[]
+}
+
+export const modelInfoShape = object({ id: string, vendor: string, contextWindow: integer, capabilities: array(string) })
+
+export const modelInfo = request<ModelInfo>()({ name: 'model/info', to: 'client', in: sessionIds, params: object({}) })

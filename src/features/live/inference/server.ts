@@ -16,6 +16,9 @@ import {
   type InferenceRole,
   inferenceChunk,
   inferenceRoles,
+  type ModelInfo,
+  modelInfo,
+  modelInfoShape,
   requestInference,
   type WireInferenceResult,
 } from './messages.ts'
@@ -197,4 +200,10 @@ class Deltas {
       })
     }
   }
+}
+
+export async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
+  const answer = await host.request(modelInfo, {}, { exchange })
+  if (modelInfoShape.check(answer) === undefined) return answer
+  throw new McpError('invalid-answer', `The host's answer to ${modelInfo.name} is malformed`)
 }

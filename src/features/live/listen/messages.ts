@@ -33,7 +33,7 @@ export interface WireDelivery {
   readonly params: Params
 }
 
-export interface WireChunk {
+interface WireChunk {
   readonly index: number
   readonly delta: string
 }

@@ -5,8 +5,7 @@ import type { Store } from '../../../stores/store.ts'
 import { fakeClock } from '../../../testing/clock.ts'
 import { SelectedSets } from '../feature-sets/server.ts'
 import type { LiveHost } from '../hosts/messages.ts'
-import { EventStore } from './event-store.ts'
-import { Outbox } from './outbox.ts'
+import { EventStore, Outbox } from './outbox.ts'
 import { type OutgoingPush, outgoing } from './server.ts'
 
 const boxes: Outbox[] = []

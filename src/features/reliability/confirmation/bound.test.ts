@@ -5,7 +5,7 @@ import { type Frame, resultOf, speak, textOf, type Wire } from '../../../../test
 import { type StoreKind, storeKinds } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import type { Context, Server } from '../../../server/index.ts'
-import type { ConfirmFacts } from './facts.ts'
+import type { ConfirmFacts } from './server.ts'
 
 const world = consentWorld()
 let ran: string[] = []

@@ -13,7 +13,7 @@ export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly 
 }
 
 /** What the context of a call uses of confirmation. */
-export interface ConfirmationPort {
+interface ConfirmationPort {
   /** The user behind a call has agreed to calls of a tool. */
   allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
 }

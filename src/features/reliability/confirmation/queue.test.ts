@@ -4,7 +4,7 @@ import { type Frame, speak, textOf, type Wire } from '../../../../test/spec/wire
 import type { StoreKind } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import type { Server } from '../../../server/index.ts'
-import type { ConfirmFacts } from './facts.ts'
+import type { ConfirmFacts } from './server.ts'
 
 const world = consentWorld()
 let ran: unknown[] = []

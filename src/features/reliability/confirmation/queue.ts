@@ -13,10 +13,9 @@ import { accountOf, isNobody } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
-import { approvalMs, declined, type ObligedCall, required } from './call.ts'
-import type { ConfirmFacts } from './facts.ts'
+import { approvalMs, declined, type ObligedCall, required } from './ask.ts'
 import { confirmationExtension, type Risk } from './messages.ts'
-import type { ConfirmationParts } from './server.ts'
+import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
 /** A call that waits for a yes or a no. */
 export interface WaitingCall {

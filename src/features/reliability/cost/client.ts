@@ -36,7 +36,7 @@ import {
 export { type CallUsage, type OfferedCost, offeredCost } from './messages.ts'
 
 /** What a call may take: units, or both units and time. */
-export type CallBudget = number | { readonly units?: number; readonly time?: Duration }
+type CallBudget = number | { readonly units?: number; readonly time?: Duration }
 
 /** What the user is asked. */
 export interface CostQuestion {
@@ -50,7 +50,7 @@ export interface CostQuestion {
   readonly category: CostCategory | undefined
 }
 
-export type OnCost = (question: CostQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
+type OnCost = (question: CostQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
 
 /** One call, as this side needs to know it. */
 interface PricedCall {

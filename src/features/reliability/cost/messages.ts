@@ -6,10 +6,24 @@ import { port } from '../../../engine/ports.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
-import type { CallCost } from './meter.ts'
+
+/** What a call costs, for its handler. */
+export interface CallCost {
+  /** What it was expected to cost; undefined where nobody knew. */
+  readonly estimate: number | undefined
+  /** What it has cost by now, as far as its handler has said. */
+  readonly spent: number
+  /** What the caller still allows; undefined where it set no bound. */
+  readonly left: number | undefined
+  /**
+   * So many units were spent. Once said, the call costs what was added, and not what was expected. Throws where that is more
+   * than the caller allows: it is counted all the same, but there is no sense in going on.
+   */
+  add(units: number): void
+}
 
 /** What other features may use of costs. */
-export interface CostPort {
+interface CostPort {
   /** What a call costs, for its handler. */
   of(exchange: Exchange): CallCost
   /** What the user has to agree to pay for each call of a tool, in words; undefined where nothing is. */
@@ -31,7 +45,7 @@ export const latencies = ['instant', 'seconds', 'minutes'] as const
 /** How long a call takes, by and large. */
 export type Latency = (typeof latencies)[number]
 
-export interface WireCost {
+interface WireCost {
   readonly category?: CostCategory
   readonly estimated_units?: number
   readonly unit_label?: string
@@ -49,7 +63,7 @@ export interface WireBudget {
   readonly deadline_ms?: number
 }
 
-export interface WireQuota {
+interface WireQuota {
   readonly remaining: number
   readonly resets_at: string
 }

@@ -1,22 +1,36 @@
 /** Tools that cost something, or of which there is only so much. What counts it is loaded with the first such call. */
-import type { Clock } from '../../../core/clock.ts'
+
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
+import type { Grants } from '../../../core/grant/grants.ts'
 import type { Quota } from '../../../core/grant/quota.ts'
+import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log.ts'
-import { checkOptions } from '../../../core/options.ts'
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { compensation, type Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
+import { ownerNamed } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
-import { type BudgetsControl, budgetsControl, lazyBudgets } from './budgets.ts'
-import { checkPriced, costQuota, type Priced, pricedMeta, type QuotaFacts } from './facts.ts'
-import { costPort, operationalExtension, unitsText } from './messages.ts'
-import type { CallCost, CostMeter } from './meter.ts'
+import type { CallCost } from './messages.ts'
+import {
+  type CostCategory,
+  categories,
+  costPort,
+  isCount,
+  type Latency,
+  latencies,
+  operationalExtension,
+  unitsText,
+  type WireOperational,
+} from './messages.ts'
+import type { CostMeter } from './runtime.ts'
 
 /** What an author may say for all tools that have a cost. */
 export interface CostOptions {
@@ -127,9 +141,9 @@ interface CostServer {
 function costServer(parts: CostParts): CostServer {
   const meters = new WeakMap<Exchange, CostMeter>()
   let used = false
-  let loading: Promise<typeof import('./pay.ts')> | undefined
+  let loading: Promise<typeof import('./runtime.ts')> | undefined
   const load = () => {
-    loading ??= import('./pay.ts')
+    loading ??= import('./runtime.ts')
     return loading
   }
   const counts = (exchange: Exchange): boolean =>
@@ -174,4 +188,153 @@ function isCounted(parts: CostParts, { params }: Exchange): boolean {
 
 function hasBudget({ meta }: Exchange): boolean {
   return meta !== undefined && Object.hasOwn(meta, operationalExtension)
+}
+
+export interface CostFacts {
+  /** `requires_approval`: the user has to agree to each call, as with `confirm`. */
+  readonly category: CostCategory
+  /** What a call costs, as far as that can be known before. Absent: unknown, unless it is free. */
+  readonly estimatedUnits?: number
+  /** What a call with these arguments costs: for budgets it counts instead. */
+  readonly unitsFor?: (args: Params) => number
+  /** What a unit is called. Default: as the server says for all. */
+  readonly unitLabel?: string
+  /** A call that is taken back in a transaction costs nothing then. Default false: what was spent was spent. */
+  readonly refundable?: boolean
+}
+
+/** So many calls, or units, for each caller in each period. */
+interface QuotaFacts {
+  readonly calls?: number
+  readonly units?: number
+  readonly per: Duration
+}
+
+/** The options of a tool. */
+export interface Priced {
+  /** What a call costs. */
+  readonly cost?: CostFacts
+  /** How long it takes: clients wait accordingly. */
+  readonly latency?: Latency
+  /** How much of it each caller gets. */
+  readonly quota?: QuotaFacts
+}
+
+const costKinds: KindsOf<CostFacts> = {
+  category: 'string',
+  estimatedUnits: 'number',
+  unitsFor: 'function',
+  unitLabel: 'string',
+  refundable: 'boolean',
+}
+
+/** Throws where what was said makes no sense. */
+function checkPriced(tool: string, { cost, latency, quota }: Priced): void {
+  const where = `of tool "${clip(tool)}"`
+  if (cost !== undefined) checkCost(`The option cost ${where}`, cost)
+  if (quota !== undefined) costQuota(tool, quota, `The option quota ${where}`)
+  if (latency !== undefined && !latencies.includes(latency))
+    throw new TypeError(`The option latency ${where} is "${clip(String(latency))}"; give one of ${latencies.join(', ')}`)
+}
+
+function checkCost(where: string, cost: CostFacts): void {
+  checkOptions(where, cost, costKinds)
+  const { category, estimatedUnits, unitsFor } = cost
+  if (!categories.includes(category))
+    throw new TypeError(`${where}: category is "${clip(String(category))}"; give one of ${categories.join(', ')}`)
+  if (estimatedUnits !== undefined && !isCount(estimatedUnits))
+    throw new TypeError(`${where}: estimatedUnits is ${estimatedUnits}; give a finite number of at least 0`)
+  if (category === 'free' && ((estimatedUnits ?? 0) > 0 || unitsFor !== undefined))
+    throw new TypeError(`${where}: what is free costs no units; make it 'metered'`)
+}
+
+/** The quota as it is counted. Throws where what was said makes no sense. */
+export function costQuota(name: string, quota: QuotaFacts, where: string): Quota {
+  checkOptions(where, quota, { calls: 'number', units: 'number', per: 'any' })
+  const { calls, units, per } = quota
+  const most = calls ?? units
+  if ((calls === undefined) === (units === undefined) || most === undefined)
+    throw new TypeError(`${where}: give either calls or units`)
+  if (!(Number.isFinite(most) && most > 0 && most <= 1e9))
+    throw new TypeError(`${where} is ${most}: give a number above 0, up to a thousand million`)
+  const periodMs = toMilliseconds(per, `${where}: per`)
+  if (!(periodMs >= 1000)) throw new TypeError(`${where}: per is at least a second`)
+  return { name, counts: calls === undefined ? 'units' : 'calls', most, periodMs }
+}
+
+/** What a list tells everybody of the tool. */
+function pricedMeta({ cost, latency }: Priced, unitLabel?: string): Readonly<Record<string, WireOperational>> | undefined {
+  if (cost === undefined && latency === undefined) return undefined
+  const label = cost?.unitLabel ?? unitLabel
+  return {
+    [operationalExtension]: {
+      ...(cost === undefined
+        ? {}
+        : {
+            cost: {
+              category: cost.category,
+              ...(cost.estimatedUnits === undefined ? {} : { estimated_units: cost.estimatedUnits }),
+              ...(label === undefined ? {} : { unit_label: label }),
+            },
+          }),
+      ...(latency === undefined ? {} : { latency }),
+    },
+  }
+}
+
+/** What a call will cost; undefined where nobody knows. */
+export function estimateOf(cost: CostFacts | undefined, args: Params): number | undefined {
+  if (cost === undefined) return undefined
+  const units = cost.unitsFor === undefined ? cost.estimatedUnits : cost.unitsFor(args)
+  if (units !== undefined && !isCount(units)) throw new TypeError(`unitsFor gave ${units}: give a finite number of at least 0`)
+  return units ?? (cost.category === 'free' ? 0 : undefined)
+}
+
+/** Units that a caller may spend, beside what quotas allow. */
+interface BudgetTerms {
+  readonly units: number
+  /** Default, and at most, a day. */
+  readonly ttl?: Duration
+  /** For which tools: a name, or a pattern such as `report_*`. Default all. */
+  readonly tools?: string
+}
+
+/** Budgets of callers: whoever has one can spend no more than it holds, and one that is used up or over refuses what costs. */
+interface BudgetsControl {
+  /** Gives a principal, by its id, a budget; without one the owner of this process, over stdio and in memory. Gives its name. */
+  give(terms: BudgetTerms, principal?: string): Promise<string>
+  /** Units that are neither spent nor reserved; undefined where there is no such budget, or it is over. */
+  left(budget: string, principal?: string): Promise<number | undefined>
+  /** False where there is none. */
+  revoke(budget: string, principal?: string): Promise<boolean>
+}
+
+const dayMs = 86_400_000
+
+function budgetsControl(grants: () => Promise<Grants>, budgets: () => Promise<Budgets>): BudgetsControl {
+  return {
+    give: async ({ units, ttl = dayMs, tools = '*' }, principal) => {
+      const terms = { effect: 'budget', action: 'call', resource: tools, units, standing: true, source: 'operator' } as const
+      const grant = await (await grants()).issue(await ownerNamed(principal), terms, toMilliseconds(ttl, 'ttl'))
+      return grant.id
+    },
+    left: async (budget, principal) => (await budgets()).left(await ownerNamed(principal), budget),
+    revoke: async (budget, principal) => (await grants()).revoke(await ownerNamed(principal), budget),
+  }
+}
+
+/** Opened when something is first counted. */
+function lazyBudgets(grants: () => Promise<Grants>, journal: () => Promise<Journal>): () => Promise<Budgets> {
+  let opening: Promise<Budgets> | undefined
+  const open = async (): Promise<Budgets> => {
+    const [{ Budgets }, held, { runners }] = await Promise.all([import('../../../core/grant/budgets.ts'), grants(), journal()])
+    return new Budgets({ grants: held, runners, id: () => crypto.randomUUID() })
+  }
+  return () => {
+    opening ??= open().catch(error => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
 }

@@ -12,7 +12,7 @@ export const referencesExtension = `${NS}/data-references`
 /** What links to references begin with. */
 export const referenceScheme = 'ref:'
 
-export interface WireChecksum {
+interface WireChecksum {
   readonly algorithm: 'sha256' | 'md5'
   /** Hexadecimal. */
   readonly value: string

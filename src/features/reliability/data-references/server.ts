@@ -1,20 +1,275 @@
-/** Contents by reference, for handlers and for whoever has a signed address. What keeps them is loaded when first used. */
-import type { Clock, Duration } from '../../../core/clock.ts'
+/** References on a server: where contents lie, where they are served, and the way to those of others. Without the option there are none. */
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import type { Trace } from '../../../core/log.ts'
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Outbound } from '../../../core/outbound.ts'
+import { problem } from '../../../core/problem.ts'
+import { jsonSchema } from '../../../core/schema/index.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
+import { ownerOf } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { port } from '../../../engine/ports.ts'
+import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import type { Store } from '../../../stores/store.ts'
-import type { ContentBlock } from '../../mcp/content/messages.ts'
-import { readResource } from '../../mcp/resources/messages.ts'
-import { getReference, referenceScheme, referencesExtension } from './messages.ts'
+import { type ContentBlock, wholeBlock } from '../../mcp/content/messages.ts'
+import { readResource, resourcesPort } from '../../mcp/resources/messages.ts'
+import { type Reply, type ToolFacts, toolsPort } from '../../mcp/tools/messages.ts'
+import { permissionsPort } from '../permissions/messages.ts'
+import { problemExtension } from '../problem/messages.ts'
+import { transactionsPort } from '../transactions/messages.ts'
+import {
+  type DataReference,
+  dataReferenceSchema,
+  getReference,
+  importResultSchema,
+  importTool,
+  referenceScheme,
+  referencesExtension,
+  type WireImport,
+} from './messages.ts'
+import type { ImportWish, Operations } from './operations.ts'
 import type { Imported, ImportOptions, References } from './runtime.ts'
+
+/** What a reference can be made of. A file by its path; what comes in pieces is never held whole. */
+export type ReferenceSource =
+  | string
+  | Uint8Array
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | Blob
+  | { readonly file: string }
+
+/** The options of `createServer` for it. */
+export interface ReferencesServerOptions {
+  /**
+   * Lets handlers give contents by reference (`ctx.reference`) and take those of other servers (`ctx.importReference`). Contents are served
+   * beside the endpoint to whoever has their signed address. Default: off.
+   */
+  readonly references?: boolean | ReferencesOptions
+}
+
+/** What it adds to the server of an author. */
+export interface ImporterApi<C, O extends ImporterFacts> {
+  /**
+   * Offers the tool `import_from_ref`, by which this server takes over what others have given by reference. The handler gets what
+   * was fetched and checked; it is let go afterwards.
+   * @example server.importer({}, async data => ({ rows: await load(await data.open()) }))
+   */
+  importer(options: O, handler: ImportHandler<C>): { remove(): void }
+}
+
+/** What it adds to the context of a call. */
+export interface ReferencesContext {
+  /**
+   * Keeps a content, and gives the block that refers to it: what it holds travels by its signed address, not through the model.
+   * Callers that know no references get small contents whole, and larger ones as a resource to be read.
+   * @example return ctx.reference({ file: path }, { mime: 'text/csv', name: 'sales.csv' })
+   */
+  reference(source: ReferenceSource, options?: ReferenceOptions): Promise<ContentBlock>
+  /**
+   * Fetches what another server has given by reference, from the origins in `references.from` alone. All of it is here and was
+   * checked, its size and its digest, before it can be read.
+   * @example await using data = await ctx.importReference(reference); for await (const chunk of await data.open()) …
+   */
+  importReference(reference: unknown, options?: ImportOptions): Promise<Imported>
+}
+
+/** What the context of a call uses; there is none where references are off. */
+const referencesPort = port<{ readonly server: ReferencesServer }>('references')
+
+const sources = () => import('./operations.ts')
+
+/** Contents by reference: `ctx.reference`, `ctx.importReference` and `server.importer`. */
+export const referencesFeature = defineServerFeature<ReferencesServerOptions, ImporterApi<CallContext, ImporterFacts>>({
+  name: 'data-references',
+  options: { references: 'any' },
+  context: {
+    async reference(source, options = {}) {
+      const exchange = exchangeOf(this)
+      const server = serverOf(exchange)
+      const open = await (await sources()).streamOf(source)
+      // Returned alone it must not become text, for its address is nothing for models.
+      return wholeBlock(await server.make(exchange, open, options))
+    },
+    async importReference(reference, options = {}) {
+      const exchange = exchangeOf(this)
+      return serverOf(exchange).take(exchange, reference, options)
+    },
+  } satisfies ReferencesContext & ThisType<CallContext>,
+  setup: (kit, { references }) => {
+    const importer: ImporterApi<CallContext, ImporterFacts>['importer'] = (given, handler) => {
+      const { facts, handler: run } = importerOf(kit, given, handler)
+      return kit.port(toolsPort).add(importTool, facts, run)
+    }
+    if (references === undefined || references === false) return { server: { importer } }
+    let listening: string | undefined
+    const server = opened(kit, checked(references), () => listening)
+    kit.port(transactionsPort).revertBy(server.revert)
+    return {
+      sides: [server.side],
+      provides: provide(referencesPort, { server }),
+      server: { importer },
+      beside: { downloads: { path: '/references/', open: server.serve } },
+      // Those who have no address read them like resources; what reads them stands before the handler.
+      installed: () => void kit.port(resourcesPort).add('ref:{id}', listedAs, () => undefined),
+      listens: where => {
+        listening ??= where
+      },
+      close: server.close,
+    }
+  },
+})
+
+const listedAs = { name: 'references', title: 'Data references', description: 'Contents that tools have given by reference' }
+
+function serverOf({ engine }: Exchange): ReferencesServer {
+  const found = engine.ports.find(referencesPort)
+  if (found !== undefined) return found.server
+  throw new TypeError('References are off. Turn them on with the option references: createServer({ …, references: true })')
+}
+
+function opened(
+  kit: ServerKit,
+  { url, blobs, ...wanted }: ReferencesOptions,
+  listening: () => string | undefined,
+): ReferencesServer {
+  return referencesServer({
+    ...kit,
+    ...wanted,
+    server: kit.name,
+    admit: exchange => kit.port(permissionsPort).admit(exchange),
+    blobs: async () => (await sources()).blobsOf(blobs),
+    url: () => url ?? listening(),
+    reach: async to => (await sources()).reachOf(to, wanted.allow),
+    frameBytes: kit.limits.frameBytes,
+  })
+}
+
+const kinds: KindsOf<ReferencesOptions> = {
+  url: 'string',
+  blobs: 'any',
+  ttl: 'any',
+  maxBytes: 'number',
+  most: 'number',
+  totalBytes: 'number',
+  transfers: 'number',
+  inlineBytes: 'number',
+  from: 'list',
+  allow: 'list',
+}
+
+function checked(references: true | ReferencesOptions): ReferencesOptions {
+  if (references === true) return {}
+  checkOptions('references', references, kinds)
+  const { url, from = [], blobs } = references
+  for (const each of [...from, ...(url === undefined ? [] : [url])])
+    if (!(typeof each === 'string' && /^https?:\/\//.test(each) && URL.canParse(each)))
+      throw new TypeError(`references: "${clip(String(each))}" is no http or https address`)
+  if (blobs !== undefined && typeof blobs !== 'string' && typeof blobs.put !== 'function')
+    throw new TypeError('references.blobs must be the path of a folder, or blobs: something with put, get, delete')
+  return references
+}
+
+// The tool `import_from_ref`: takes over what another server has given by reference, and says what became of it.
+
+/** What an author says of the tool, beside what other features let him say of one. */
+export interface ImporterFacts extends Omit<ToolFacts, 'input' | 'output'> {
+  /** An import that takes longer is answered as pending, with the id to ask about it by. Default 20 s. */
+  readonly pendingAfter?: Duration
+}
+
+/** What became of a content. */
+interface ImportedAs {
+  /** What it is called here. */
+  readonly resourceId?: string
+  readonly rows?: number
+}
+
+type ImportHandler<C> = (
+  data: Imported,
+  wish: { readonly targetFormat: string | undefined },
+  context: C,
+) => Awaitable<ImportedAs | undefined>
+
+interface Args {
+  readonly reference?: DataReference
+  readonly target_format?: string
+  readonly operation_id?: string
+}
+
+/** As much of the context as it needs itself. */
+type ImportContext = CallContext & ReferencesContext & { progress(progress: number, more: { readonly total: number }): void }
+
+const input = jsonSchema<Args>({
+  type: 'object',
+  properties: {
+    reference: dataReferenceSchema,
+    target_format: { type: 'string', description: 'What to make of it, where there is a choice' },
+    operation_id: { type: 'string', description: 'Instead of a reference: how an import that was pending stands' },
+  },
+})
+
+/** The facts and the handler of the tool. */
+function importerOf<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
+  const pendingMs = toMilliseconds(pendingAfter, 'pendingAfter')
+  let opening: Promise<Operations> | undefined
+  const open = async (): Promise<Operations> => {
+    const [{ Operations: Table }, store, runners] = await Promise.all([import('./operations.ts'), kit.store(), kit.runners()])
+    return new Table({ store, runners, clock: kit.clock, pendingMs })
+  }
+  const description = 'Imports what another server has returned as a data reference. The data does not pass through this call.'
+  return {
+    facts: { description, ...options, input, output: jsonSchema<WireImport>(importResultSchema) },
+    handler: async ({ reference, target_format, operation_id }: Args, context: ImportContext): Promise<Reply> => {
+      opening ??= open().catch(error => {
+        opening = undefined
+        throw error
+      })
+      const [operations, owner] = await Promise.all([opening, ownerOf(exchangeOf(context))])
+      const work = (wish: ImportWish): Promise<WireImport> => imported(wish, handler as ImportHandler<never>, context)
+      if (operation_id !== undefined) return told(kit, await operations.status(owner, operation_id, work))
+      if (reference === undefined) throw problem('INVALID_INPUT', 'Give a reference, or the operation_id of a pending import')
+      const wish = { reference, ...(target_format === undefined ? {} : { target_format }) }
+      return told(kit, await operations.run(owner, wish, work))
+    },
+  }
+}
+
+async function imported(
+  { reference, target_format }: ImportWish,
+  handler: ImportHandler<never>,
+  context: ImportContext,
+): Promise<WireImport> {
+  let told = 0
+  const progress = (bytes: number, total: number): void => {
+    // Callers have better uses for the rate at which they may be told something.
+    if (bytes < total && bytes - told < total / 100) return
+    told = bytes
+    context.progress(bytes, { total })
+  }
+  const data = await context.importReference(reference, { progress })
+  try {
+    const made = await handler(data, { targetFormat: target_format }, context as never)
+    const as = made?.resourceId === undefined ? {} : { imported_resource_id: made.resourceId }
+    return { status: 'imported', ...as, ...(made?.rows === undefined ? {} : { rows_imported: made.rows }) }
+  } finally {
+    await data.release()
+  }
+}
+
+function told(kit: ServerKit, result: WireImport): Reply {
+  const { reply } = kit.port(toolsPort)
+  if (result.status !== 'failed') return reply({ structured: result })
+  return reply({ structured: result, isError: true, meta: { [problemExtension]: result.error } }, true)
+}
 
 export type { Imported, ImportOptions } from './runtime.ts'
 
@@ -88,7 +343,7 @@ export interface Served {
   over?(): void
 }
 
-export interface ReferencesServer {
+interface ReferencesServer {
   readonly side: Side
   make(exchange: Exchange, source: () => ReadableStream<Uint8Array>, options: ReferenceOptions): Promise<ContentBlock>
   /** Takes over what another server has given. */
@@ -99,7 +354,7 @@ export interface ReferencesServer {
   close(): void
 }
 
-export function referencesServer(parts: ReferencesParts): ReferencesServer {
+function referencesServer(parts: ReferencesParts): ReferencesServer {
   let runtime: Promise<References> | undefined
   const load = (): Promise<References> => {
     runtime ??= Promise.all([import('./runtime.ts'), parts.store(), parts.blobs()])

@@ -10,7 +10,16 @@ import { declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { type ListenFilter, listen } from '../../mcp/subscriptions/messages.ts'
-import { Intake, type IntakeVerdict, type ServerEvent } from './intake.ts'
+import {
+  eventsEndedError,
+  Intake,
+  type IntakeVerdict,
+  noEvents,
+  noMethod,
+  retries,
+  type ServerEvent,
+  subscriptionDenied,
+} from './intake.ts'
 import {
   eventsExtension,
   hearingEvents,
@@ -23,7 +32,6 @@ import {
   type WireSubscription,
   type WireTerminated,
 } from './messages.ts'
-import { eventsEndedError, noEvents, noMethod, retries, subscriptionDenied } from './refusals.ts'
 
 interface EventStreamParts {
   readonly session: ClientSession

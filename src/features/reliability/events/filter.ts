@@ -5,6 +5,8 @@
 import type { JsonSchema } from '../../../core/schema/index.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { EventEntry } from './entry.ts'
+import type { WireDelivery, WireEventType } from './messages.ts'
 
 const depth = 5
 const conditions = 64
@@ -64,9 +66,24 @@ function faultIn(filter: Params, left: number, count: { left: number }): string 
 }
 
 /** The fields that a payload may have, which a filter may name; undefined where it may have any. */
-export function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined {
+function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined {
   const properties = schema?.['properties']
   if (!isRecord(properties)) return undefined
   const more = schema?.['additionalProperties']
   return more === undefined || more === false ? Object.keys(properties) : undefined
+}
+
+/** `delivery`: the ways that there are to hear of them. */
+export function describeEvents(entries: readonly EventEntry[], delivery: readonly WireDelivery[]): readonly WireEventType[] {
+  return entries.map(({ name, facts, payload }) => {
+    const fields = payload === undefined ? undefined : fieldsOf(payload.json)
+    return {
+      name,
+      description: facts.description ?? '',
+      ...(payload === undefined ? {} : { payload_schema: payload.json }),
+      ...(fields === undefined ? {} : { filter_fields: fields }),
+      ...(facts.scopes === undefined ? {} : { required_scopes: facts.scopes }),
+      delivery,
+    }
+  })
 }

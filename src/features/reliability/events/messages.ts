@@ -16,7 +16,7 @@ import type { WireSuggestion } from '../intent/messages.ts'
 export { suggestionFrom, wireSuggestion } from '../intent/messages.ts'
 
 /** What other features may use of events. */
-export interface EventsPort {
+interface EventsPort {
   /** Offers an event of the runtime itself. */
   add(name: string, facts: { readonly description: string; readonly payload: JsonSchema }): void
   /** The writes that tell one owner, by its key, of something that the runtime itself has done; none where that is not offered. */

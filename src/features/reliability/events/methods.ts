@@ -1,19 +1,21 @@
 /** Answering what clients ask of events, on session wires by requests and on stateless ones by a listen. */
+import { canonicalJson, digestText } from '../../../core/digest.ts'
+import type { Conversation } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/revision.ts'
-import { describeEvents } from './describe.ts'
-import { filterFault } from './filter.ts'
+import { put, remove, type Store } from '../../../stores/store.ts'
+import { denial, type GrantedSubscription, hearable, isSomebody, ownerIn, readSubscribeRequest, tellsTo } from './entry.ts'
+import { describeEvents, filterFault } from './filter.ts'
 import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
-import { conversationOutlet, listenOutlet } from './outlet.ts'
-import type { PollSubscription } from './poll-subscriptions.ts'
 import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
-import type { SessionSubscriptions } from './session-subscriptions.ts'
-import { denial, hearable, isSomebody, ownerIn, readSubscribeRequest, tellsTo } from './subscribe-request.ts'
+import type { SessionSubscriptions, SubscriptionBook } from './session-subscriptions.ts'
 import type { Subscription } from './subscription.ts'
+import { conversationOutlet, listenOutlet } from './table.ts'
 
 interface MethodParts extends EventsParts {
   readonly settings: EventsSettings
@@ -156,4 +158,99 @@ async function unpushed(
   const refusal = wire.delivery === 'poll' && isSomebody(owner) ? await runtime.polled.keep(owner, granted, cursor) : undefined
   if (refusal !== undefined) return denial(id, supported, refusal)
   return { ...granted.response, cursor, supported: false, poll_interval_seconds: parts.settings.pollSeconds }
+}
+
+/** `enter` writes down what was opened. */
+export async function syncSession(
+  parts: EventsParts,
+  runtime: EventsRuntime,
+  conversation: Conversation,
+  book: SubscriptionBook,
+  enter: (book: SubscriptionBook, id: string, subscription: Subscription) => void,
+): Promise<void> {
+  for (const [id, subscription] of book.open) if (!book.kept.has(id)) subscription.close()
+  const asker = { caller: conversation.caller, conversation, meta: undefined }
+  for (const [id, { wire, expires }] of book.kept) {
+    if (book.open.has(id) || expires <= parts.clock.now() || conversation.ended) continue
+    const outlet = conversationOutlet(conversation, parts.engine())
+    const ttl = Math.ceil((expires - parts.clock.now()) / 1_000)
+    const { subscription } = await runtime.subscribe(asker, { ...wire, ttl_seconds: ttl }, outlet)
+    if (subscription === undefined) continue
+    enter(book, id, subscription)
+    subscription.pump()
+  }
+}
+
+interface PollSubscriptionsParts {
+  readonly opened: Store
+  /** The server's name. */
+  readonly name: string
+  readonly clock: { now(): number }
+  readonly settings: { readonly perCaller: number }
+}
+
+/** What is polled for under an id. */
+interface PollSubscription {
+  readonly events: readonly string[]
+  readonly filter?: Params | undefined
+  /** Where it began. */
+  readonly cursor: string
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+}
+
+const idleMs = 3_600_000
+
+export class PollSubscriptions {
+  readonly #parts: PollSubscriptionsParts
+
+  constructor(parts: PollSubscriptionsParts) {
+    this.#parts = parts
+  }
+
+  /** Why it cannot be; undefined where it is kept. */
+  async keep(owner: string, { wish, expires }: GrantedSubscription, cursor: string): Promise<string | undefined> {
+    const { opened, settings } = this.#parts
+    const said = { events: [...wish.events].sort(), ...(wish.filter === undefined ? {} : { filter: wish.filter }) }
+    const before = await this.find(owner, wish.id)
+    if (before !== undefined && canonicalJson({ ...before, cursor, expires }) !== canonicalJson({ ...said, cursor, expires }))
+      return `You have another subscription with the id "${clip(wish.id)}"; choose another id, or end that one first`
+    const held = await opened.scan(this.#prefix(owner), { limit: settings.perCaller })
+    if (before === undefined && held.length >= settings.perCaller)
+      return `You have ${settings.perCaller} event subscriptions, which is the limit (events.perCaller); end one, or ask for more events in one`
+    await this.#write(owner, wish.id, { ...said, cursor, expires })
+    return undefined
+  }
+
+  /** Undefined where there is none, or none any more. A look is a use. */
+  async find(owner: string, id: string): Promise<PollSubscription | undefined> {
+    const { opened, clock } = this.#parts
+    const entry = await opened.get(await this.#key(owner, id))
+    const found: unknown = entry === undefined ? undefined : JSON.parse(entry.value)
+    if (!isRecord(found)) return undefined
+    // Written by this package, into a store that is its own.
+    const polled = found as unknown as PollSubscription
+    if (polled.expires <= clock.now()) return undefined
+    if ((entry?.expires ?? 0) - clock.now() < idleMs / 2) await this.#write(owner, id, polled)
+    return polled
+  }
+
+  async forget(owner: string, id: string): Promise<void> {
+    await this.#parts.opened.commit([remove(await this.#key(owner, id))])
+  }
+
+  async #write(owner: string, id: string, polled: PollSubscription): Promise<void> {
+    const { opened, clock } = this.#parts
+    const ttl = Math.min(idleMs, polled.expires - clock.now())
+    if (ttl > 0) await opened.commit([put(await this.#key(owner, id), JSON.stringify(polled), { ttl })])
+  }
+
+  #prefix(owner: string): string {
+    return `event-polls/${this.#parts.name}/${owner}/`
+  }
+
+  /** Ids are whatever clients like. */
+  async #key(owner: string, id: string): Promise<string> {
+    return this.#prefix(owner) + (await digestText(id)).slice(0, 22)
+  }
 }

@@ -48,7 +48,7 @@ export function sessionSubscriptions(parts: EventsParts, load: () => Promise<Eve
     restore: (book, saved, conversation) => {
       book.kept.clear()
       for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as KeptSubscription)
-      Promise.all([import('./session-sync.ts'), load()])
+      Promise.all([import('./methods.ts'), load()])
         .then(([{ syncSession }, runtime]) => syncSession(parts, runtime, conversation, book, enter))
         .catch(error => parts.trace('events-not-taken-up', error))
     },

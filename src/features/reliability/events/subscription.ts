@@ -9,7 +9,7 @@ import type { LogPosition } from '../../../stores/store.ts'
 import type { EventData } from './entry.ts'
 import { agrees } from './filter.ts'
 import { type EndReason, eventBookmark, eventHappened, eventsTerminated, type WireEvent, wireSuggestion } from './messages.ts'
-import type { EventOutlet } from './outlet.ts'
+import type { EventOutlet } from './table.ts'
 
 export interface Wish {
   readonly id: string

@@ -6,12 +6,6 @@ import { object, string } from '../../../jsonrpc/shape.ts'
 
 export const idempotencyExtension = `${NS}/idempotency`
 
-/** In the `_meta` of a call. */
-export interface WireKey {
-  readonly idempotency_key: string
-  readonly idempotency_ttl_seconds?: number
-}
-
 /** In its result's. */
 export interface WireReplay {
   readonly idempotency_key: string

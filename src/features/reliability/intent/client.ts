@@ -22,7 +22,7 @@ import { intentExtension, isTooLong, longestIntent, suggestionFrom, type WireInt
 export type { Suggestion } from '../../../core/suggestion.ts'
 
 /** The call that was made, or was not, when something else was suggested. */
-export interface SuggestedFor {
+interface SuggestedFor {
   readonly tool: string
   readonly arguments: Params
   readonly intent: string
@@ -31,7 +31,7 @@ export interface SuggestedFor {
 }
 
 /** Told of a suggestion. True: the suggested call is made, and its outcome is that of the call. */
-export type OnSuggestion = (suggestion: Suggestion, call: SuggestedFor) => Awaitable<boolean>
+type OnSuggestion = (suggestion: Suggestion, call: SuggestedFor) => Awaitable<boolean>
 
 /** What a call may say of its purpose. */
 export interface IntentCallOptions {

@@ -7,7 +7,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 export const intentExtension = `${NS}/intent`
 
 /** `suggest_only`: the call is not made, whatever is suggested. */
-export type IntentMode = 'advise' | 'suggest_only'
+type IntentMode = 'advise' | 'suggest_only'
 
 /** In the `_meta` of a call. */
 export interface WireIntent {

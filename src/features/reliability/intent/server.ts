@@ -20,7 +20,7 @@ export interface IntendedCall {
   readonly intent: string
 }
 
-export interface IntentOptions<C> {
+interface IntentOptions<C> {
   /**
    * Finds a call that would serve the intent better: another tool, or the same with other arguments; without any, with those of
    * the call. Told to the caller if the

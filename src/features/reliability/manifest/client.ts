@@ -1,29 +1,29 @@
 /** Using the manifest of a server, or putting one together where it has none. */
+import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Revision } from '../../../revisions/index.ts'
 import { cachePort } from '../../mcp/caching/messages.ts'
 import { announcements } from '../../mcp/subscriptions/messages.ts'
 import { clientToolsPort, type Tool } from '../../mcp/tools/messages.ts'
-import { readManifest } from './exchange.ts'
+import type { WireEventType } from '../events/messages.ts'
 import {
   type ClientManifest,
+  entryOf,
   getManifest,
   manifestExtension,
   manifestPort,
+  manifestShape,
   manifestUri,
   manifestVersion,
+  toolOf,
   type WireManifest,
   type WireManifestResult,
 } from './messages.ts'
-import { entryOf } from './tool-entry.ts'
-import { type Manifest, viewOf } from './view.ts'
-
-export { readManifest } from './exchange.ts'
-export type { Manifest, ManifestTool } from './view.ts'
 
 /** Reading a server's manifest. */
 export interface ManifestClientApi {
@@ -124,4 +124,78 @@ function partialManifest(info: Implementation | undefined, revision: Revision, t
     tools: tools.map(tool => entryOf(tool)),
     supported_extensions: [],
   }
+}
+
+/** The most tools, and the most events, of one manifest. */
+const most = 10_000
+
+/** What was taken in: tools as a list has them, and what is said of the whole. */
+interface ImportedManifest {
+  readonly tools: Catalog<Tool>
+  /** Undefined where nothing is said of any. */
+  readonly events: Catalog<WireEventType> | undefined
+  readonly about: Omit<WireManifest, 'tools' | 'events'>
+}
+
+/** Checks what calls itself a manifest. Throws a TypeError that names the member that is wrong. */
+export function readManifest(value: unknown): WireManifest {
+  const fault = manifestShape.check(value)
+  if (fault !== undefined) {
+    const where = fault.path === '' ? 'The manifest' : `The manifest's ${clip(fault.path)}`
+    throw new TypeError(`${where} must be ${fault.expected}`)
+  }
+  const manifest = value as WireManifest
+  for (const [what, { length }] of Object.entries({ tools: manifest.tools, events: manifest.events ?? [] }))
+    if (length > most) throw new TypeError(`The manifest has ${length} ${what}; the limit is ${most}`)
+  return manifest
+}
+
+export function importManifest(value: unknown): ImportedManifest {
+  const { tools: entries, events: types, ...about } = readManifest(value)
+  const tools = createCatalog<Tool>({ noun: 'tool', key: tool => tool.name })
+  for (const entry of entries) tools.add(toolOf(entry))
+  const events = types && createCatalog<WireEventType>({ noun: 'event', key: ({ name }) => name })
+  for (const type of types ?? []) events?.add(type)
+  return { tools, events, about }
+}
+
+export function exportManifest({ tools, events, about }: ImportedManifest): WireManifest {
+  const listed = tools.snapshot.entries.map(tool => entryOf(tool))
+  return { ...about, tools: listed, ...(events === undefined ? {} : { events: events.snapshot.entries }) }
+}
+
+type Camel<S> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
+type Opaque = 'input_schema' | 'output_schema' | 'payload_schema'
+type Camelled<T> = T extends readonly (infer Item)[]
+  ? readonly Camelled<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T as Camel<K>]: K extends Opaque ? T[K] : Camelled<T[K]> }
+    : T
+
+/** All that is known of a server before a call. */
+export interface Manifest extends Camelled<Omit<WireManifest, 'manifest_version'>> {
+  /** The digest of the document; undefined where the server has none. */
+  readonly revision: string | undefined
+  /** Put together from what every server tells: there may be more to know. */
+  readonly partial: boolean
+  /** The document itself, as it came: to be kept, or given on. */
+  readonly document: WireManifest
+}
+
+export function viewOf(document: WireManifest, revision: string | undefined, partial: boolean): Manifest {
+  const { manifest_version, ...rest } = document
+  return { ...camelled(rest), revision, partial, document }
+}
+
+const opaque: ReadonlySet<string> = new Set<Opaque>(['input_schema', 'output_schema', 'payload_schema'])
+
+function camelled<T>(value: T): Camelled<T> {
+  if (Array.isArray(value)) return value.map(item => camelled<unknown>(item)) as Camelled<T>
+  if (!isRecord(value)) return value as Camelled<T>
+  const members = Object.entries(value).map(([name, member]) => [camel(name), opaque.has(name) ? member : camelled(member)])
+  return Object.fromEntries(members)
+}
+
+function camel(name: string): string {
+  return name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -5,10 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { expectFits } from '../../../../test/extension-schemas.ts'
 import { everyField, fewestFields } from '../../../../test/reliability/manifest-fields.ts'
 import { eventTypeMembers } from '../events/messages.ts'
-import { exportManifest, importManifest, readManifest } from './exchange.ts'
-import { toolFacts } from './shape.ts'
-import { entryOf } from './tool-entry.ts'
-import { viewOf } from './view.ts'
+import { exportManifest, importManifest, readManifest, viewOf } from './client.ts'
+import { entryOf, toolFacts } from './messages.ts'
 
 const folder = join(process.env['VIVARIUM_SCHEMAS'] ?? '', '../extensions/manifests')
 const examples = process.env['VIVARIUM_SCHEMAS'] !== undefined && existsSync(folder) ? globSync('*.json', { cwd: folder }) : []

@@ -1,22 +1,36 @@
 /** Where what the manifest says comes from. Loaded when it is first written. */
+import type { Snapshot } from '../../../core/catalog.ts'
+import { digest } from '../../../core/digest.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { requestAs, requestInternally } from '../../../engine/internal-calls.ts'
-import type { CacheHint } from '../../../engine/paging.ts'
+import { NS } from '../../../engine/method.ts'
+import { type CacheHint, ListPage } from '../../../engine/paging.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { BesideEndpoint, ServerKit } from '../../../engine/server-feature.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Revision } from '../../../revisions/index.ts'
+import { type Implementation, type Revision, stepsDown, type Wire } from '../../../revisions/index.ts'
 import { ratesPort } from '../../mcp/rates/messages.ts'
 import { listTools, type Tool, toolsPort } from '../../mcp/tools/messages.ts'
-import { eventsPort } from '../events/messages.ts'
+import { eventsPort, type WireEventType } from '../events/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
-import { recommendationsPort } from '../recommendations/messages.ts'
-import type { DocumentParts } from './document.ts'
-import { getManifest, manifestExtension, type WireManifestResult } from './messages.ts'
+import { recommendationsPort, type WireRecommendation } from '../recommendations/messages.ts'
+import {
+  type AuthMethod,
+  type ExtensionToken,
+  entryOf,
+  extensionTokens,
+  getManifest,
+  manifestExtension,
+  manifestVersion,
+  type WireAuth,
+  type WireManifest,
+  type WireManifestResult,
+  type WireManifestTool,
+  type WireRateLimits,
+} from './messages.ts'
 import type { ManifestOptions } from './server.ts'
-import type { WireRateLimits } from './shape.ts'
 
 /** What is given to whoever asks by HTTP alone. */
 type ManifestText = Awaited<ReturnType<NonNullable<BesideEndpoint['document']>['read']>>
@@ -84,4 +98,193 @@ export async function readDocument(engine: Engine, caller: Caller): Promise<Mani
   const text = texts.get(manifest) ?? JSON.stringify(manifest)
   texts.set(manifest, text)
   return { text, tag: revision, maxAgeMs: ttlMs, cacheScope }
+}
+
+/** A tool that is offered, and what of it its `_meta` does not say. */
+interface Offered {
+  readonly tool: Tool
+  readonly facts?: { readonly rate?: { readonly perSecond: number } }
+}
+
+export interface DocumentParts {
+  readonly info: Implementation
+  /** All wires that are served. */
+  readonly spoken: readonly Revision[]
+  readonly snapshot: () => Snapshot<Offered>
+  /** The ids of the extensions that are declared at a revision. */
+  readonly extensions: (revision: Revision) => readonly string[]
+  readonly homepage?: string | undefined
+  readonly methods?: readonly AuthMethod[] | undefined
+  /** What scopes are for, by name. */
+  readonly scopes?: Readonly<Record<string, string>> | undefined
+  readonly sessionTtlSeconds?: number | undefined
+  readonly rateLimits?: WireRateLimits | undefined
+  readonly recommendations: readonly WireRecommendation[]
+  /** What happens here that one can hear of. */
+  readonly events: OfferedEvents
+  readonly cache: CacheHint
+}
+
+interface OfferedEvents {
+  /** Counts changes. */
+  version(): number
+  listed(revision: Revision): readonly WireEventType[]
+}
+
+export interface Built {
+  readonly revision: string
+  readonly manifest: WireManifest
+  /** The answer to whoever asks for it: its bytes are written once. */
+  readonly page: ListPage
+}
+
+/** In a snapshot's memo: on its way, and when it is there. */
+interface Kept {
+  readonly coming: Promise<Built>
+  built: Built | undefined
+}
+
+export class Documents {
+  readonly #parts: DocumentParts
+
+  constructor(parts: DocumentParts) {
+    this.#parts = parts
+  }
+
+  /** The manifest for whoever may see all tools. */
+  whole(revision: Revision): Promise<Built> {
+    return this.#kept(revision).coming
+  }
+
+  /** Its revision, if it was made before. */
+  known(revision: Revision): string | undefined {
+    return this.#kept(revision).built?.revision
+  }
+
+  /** The manifest for whoever may see these tools only. */
+  async of(revision: Revision, tools: readonly Tool[], cache: CacheHint = this.#parts.cache): Promise<Built> {
+    const { snapshot } = this.#parts
+    const offered = new Map(snapshot().entries.map(entry => [entry.tool.name, entry]))
+    const manifest = manifestOf(
+      this.#parts,
+      revision,
+      tools.map(tool => ({ ...offered.get(tool.name), tool })),
+    )
+    return built(manifest, cache)
+  }
+
+  #kept(revision: Revision): Kept {
+    const { snapshot, extensions, events, cache } = this.#parts
+    const current = snapshot()
+    // Extensions come and go with more than tools, and so do events.
+    const key = `manifest ${revision.id} ${events.version()} ${extensions(revision).join()}`
+    return current.memo(key, () => {
+      const kept: Kept = { coming: built(manifestOf(this.#parts, revision, current.entries), cache), built: undefined }
+      kept.coming.then(
+        done => {
+          kept.built = done
+        },
+        () => {},
+      )
+      return kept
+    })
+  }
+}
+
+async function built(manifest: WireManifest, cache: CacheHint): Promise<Built> {
+  const revision = `sha256:${await digest(manifest)}`
+  const result = { revision, manifest, ...cache }
+  return { revision, manifest, page: new ListPage(result, () => JSON.stringify(result)) }
+}
+
+function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly Offered[]): WireManifest {
+  const tools = entriesOf(revision, offered)
+  const events = parts.events.listed(revision)
+  const auth = authOf(parts, tools, events)
+  const { rateLimits, recommendations } = parts
+  return {
+    manifest_version: manifestVersion,
+    server: serverOf(parts, revision),
+    ...(auth === undefined ? {} : { auth }),
+    tools,
+    supported_extensions: tokensOf(parts.extensions(revision)),
+    ...(rateLimits === undefined ? {} : { rate_limits: rateLimits }),
+    ...(recommendations.length === 0 ? {} : { recommendations }),
+    ...(events.length === 0 ? {} : { events }),
+  }
+}
+
+/** Schemas as this wire lists them; what is said of a tool, as it is: older wires leave that out of their lists. */
+function entriesOf(revision: Revision, offered: readonly Offered[]): readonly WireManifestTool[] {
+  const down = stepsDown(listTools.resultDown, revision)
+  const canonical: Wire = { tools: offered.map(({ tool }) => tool) }
+  const listed = down === undefined ? canonical : down(canonical)
+  // The dialect lists without saying that it does.
+  const shown = (Array.isArray(listed) ? listed : listed['tools']) as readonly Tool[]
+  return offered.map(({ tool, facts }, at) => entryOf(tool, shown[at], limitOf(facts?.rate)))
+}
+
+function limitOf(rate: { readonly perSecond: number } | undefined): Readonly<Record<string, unknown>> {
+  return rate === undefined ? {} : { rate_limits: { requests_per_minute: Math.floor(rate.perSecond * 60) } }
+}
+
+const semver = /^\d+\.\d+\.\d+/
+
+function serverOf({ info, spoken, homepage = info.websiteUrl }: DocumentParts, revision: Revision): WireManifest['server'] {
+  const { name, version, description } = info
+  return {
+    name,
+    // The form wants three numbers; what else a version is called goes behind them.
+    version: semver.test(version) ? version : `0.0.0+${version}`,
+    mcp_spec_version: revision.wire,
+    mcp_spec_versions: spoken.map(({ wire }) => wire),
+    ...(description === undefined ? {} : { description }),
+    ...(homepage === undefined ? {} : { homepage }),
+    ...(spoken.some(({ batch }) => batch) ? { supports_batch: true } : {}),
+  }
+}
+
+/** All scopes that a tool or an event needs, whether somebody described them or not. */
+function authOf(
+  parts: DocumentParts,
+  tools: readonly WireManifestTool[],
+  events: readonly WireEventType[],
+): WireAuth | undefined {
+  const { methods, scopes: described = {}, sessionTtlSeconds } = parts
+  const grants = new Map<string, string[]>(Object.keys(described).map(scope => [scope, []]))
+  for (const { name, required_scopes: needed = [] } of tools)
+    for (const scope of needed) grants.set(scope, [...(grants.get(scope) ?? []), name])
+  for (const scope of events.flatMap(({ required_scopes: needed = [] }) => needed)) grants.set(scope, grants.get(scope) ?? [])
+  if (methods === undefined && sessionTtlSeconds === undefined && grants.size === 0) return undefined
+  const scopes = [...grants].map(([name, unlocked]) => ({
+    name,
+    description: (Object.hasOwn(described, name) ? described[name] : undefined) ?? name,
+    grants: unlocked,
+  }))
+  return {
+    ...(methods === undefined ? {} : { methods }),
+    ...(scopes.length === 0 ? {} : { scopes }),
+    ...(sessionTtlSeconds === undefined ? {} : { session_ttl_seconds: sessionTtlSeconds }),
+  }
+}
+
+/** The words of the common form for our ids; some ids have none. */
+const words: ReadonlyMap<string, readonly ExtensionToken[]> = new Map([
+  [`${NS}/streaming`, ['streaming', 'progress_notifications']],
+  [`${NS}/idempotency`, ['idempotency']],
+  [`${NS}/transactions`, ['transactions']],
+  [`${NS}/state`, ['session_state']],
+  [`${NS}/intent`, ['intent_hints']],
+  [`${NS}/provenance`, ['provenance']],
+  [`${NS}/confirmation`, ['human_in_the_loop']],
+  [`${NS}/data-references`, ['data_references']],
+  [`${NS}/events`, ['subscribe_notify']],
+  [`${NS}/recommendations`, ['server_recommendations']],
+  [`${NS}/problem`, ['structured_errors']],
+  [`${NS}/media`, ['multimodal_signatures']],
+])
+
+function tokensOf(extensions: readonly string[]): readonly ExtensionToken[] {
+  const enabled = new Set(extensions.flatMap(id => words.get(id) ?? []))
+  return extensionTokens.filter(token => enabled.has(token))
 }

@@ -15,9 +15,16 @@ import { type ReadResourceResult, readResource, resourcesPort } from '../../mcp/
 import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import { type Tool, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
-import type { Built, DocumentParts, Documents } from './document.ts'
-import { getManifest, manifestExtension, manifestUri, manifestVersion, type WireManifest } from './messages.ts'
-import type { AuthMethod, WireRateLimits } from './shape.ts'
+import {
+  type AuthMethod,
+  getManifest,
+  manifestExtension,
+  manifestUri,
+  manifestVersion,
+  type WireManifest,
+  type WireRateLimits,
+} from './messages.ts'
+import type { Built, DocumentParts, Documents } from './runtime.ts'
 
 /** What an author may say of it. */
 export interface ManifestOptions {
@@ -114,7 +121,7 @@ function manifestServer(parts: ManifestParts): ManifestServer {
   let documents: Documents | undefined
   const load = async (): Promise<Documents> => {
     if (documents !== undefined) return documents
-    const [{ Documents }, document] = await Promise.all([import('./document.ts'), parts.document()])
+    const [{ Documents }, document] = await Promise.all([import('./runtime.ts'), parts.document()])
     documents ??= new Documents(document)
     return documents
   }

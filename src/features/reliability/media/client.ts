@@ -70,7 +70,7 @@ function saysMedia(tool: Tool | undefined): tool is Tool {
   return tool?._meta?.[mediaExtension] !== undefined
 }
 
-const works = () => import('./inspect.ts')
+const works = () => import('./runtime.ts')
 
 /** Throws the problem that the server would find in the arguments. */
 async function checkArguments(tool: Tool, args: Params | undefined): Promise<void> {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { fromSourceBlock, mediaExtension, mediaOf, toSourceBlock, warningsIn } from './messages.ts'
-import { piecesOfArguments } from './pieces.ts'
+import { piecesOfArguments } from './runtime.ts'
 
 const more = fc.record(
   { annotations: fc.record({ priority: fc.double({ noNaN: true }) }), _meta: fc.dictionary(fc.string(), fc.integer()) },

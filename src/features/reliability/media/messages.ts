@@ -1,4 +1,5 @@
 /** Media on the wire: what a tool takes and gives, in its `_meta`; in a result's, what is odd about it. And blocks in both known forms. */
+import type { Artifact } from '../../../core/artifact.ts'
 import { NS } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -24,11 +25,6 @@ export interface WireWarning {
   readonly block: string
   readonly rule: string
   readonly message: string
-}
-
-/** In the `_meta` of a result. */
-export interface WireWarnings {
-  readonly warnings: readonly WireWarning[]
 }
 
 const mediaShape = object({
@@ -60,7 +56,7 @@ export function warningsIn(meta: Readonly<Record<string, unknown>> | undefined):
 }
 
 /** A block whose bytes stand in a `source`, as MCP Live 0.2 and model interfaces have it. */
-export type SourceBlock =
+type SourceBlock =
   | Exclude<ContentBlock, { readonly type: 'image' | 'audio' | 'resource_link' }>
   | {
       readonly type: 'image' | 'audio'
@@ -96,4 +92,29 @@ export function fromSourceBlock(block: unknown): ContentBlock | undefined {
   if (type === 'resource' && isRecord(block['resource']) && typeof block['resource']['uri'] === 'string')
     return { ...rest, type, resource: { ...block['resource'], uri: block['resource']['uri'] } }
   return undefined
+}
+
+export interface ReadMediaOptions {
+  /** The type of bare base64, which does not say one. Default: what its first bytes show. */
+  readonly type?: string
+  /** Types that it may have, such as `image/*`. Default: any. */
+  readonly types?: readonly string[]
+  /** The most bytes. Default 16 MiB. */
+  readonly maxBytes?: number
+}
+
+/** What can be read: a content block, an object with `mimeType` and `data` or `blob`, a data URL, or base64. */
+export type MediaValue = string | object
+
+/**
+ * Decodes media, from arguments or from results. Throws a Problem that names the rule where it is too large, broken, or something
+ * else than it says; nothing is decoded then.
+ * @example const { bytes, mime } = await readMedia(out.content[0], { types: ['image/*'], maxBytes: 1_000_000 })
+ */
+export async function readMedia(
+  value: MediaValue | undefined,
+  options: ReadMediaOptions = {},
+): Promise<Artifact & { readonly by: 'value' }> {
+  const { decodeMedia } = await import('./runtime.ts')
+  return decodeMedia(value, options)
 }

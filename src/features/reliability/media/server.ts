@@ -62,7 +62,7 @@ interface MediaServer {
 
 function mediaServer(parts: MediaParts): MediaServer {
   let began = false
-  const works = () => import('./inspect.ts')
+  const works = () => import('./runtime.ts')
   const toolOf = ({ params }: Exchange): MediaTool | undefined => parts.tool(params['name'] as string)
   const concerns = ({ params }: Exchange): boolean => parts.declares(params['name'] as string)
   const common = { methods: [callTool.name], concerns, when: (exchange: Exchange) => began && concerns(exchange) }
@@ -128,7 +128,7 @@ function isCallResult(result: unknown): result is CallToolResult {
 
 // What an author says of the media that a tool takes and gives, and what others are told of it.
 
-export interface MediaFacts {
+interface MediaFacts {
   /** Types that its arguments may have, such as `image/*`. A hint, unless `strict`. */
   readonly input?: readonly string[]
   /** Types of its results. Another one is given with a warning, unless `strict`. */

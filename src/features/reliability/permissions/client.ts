@@ -26,14 +26,14 @@ export interface Permission {
   readonly elevationUrl: string | undefined
 }
 
-export interface Negotiated {
+interface Negotiated {
   readonly granted: readonly string[]
   readonly denied: readonly { readonly scope: string; readonly reason: string }[]
   /** When what was granted ends. Undefined where nothing was. */
   readonly expiresAt: Date | undefined
 }
 
-export interface NegotiateOptions {
+interface NegotiateOptions {
   /** Shown to whoever decides. */
   readonly justification?: string
   /** How long it is needed. The server may grant less. */

@@ -13,7 +13,7 @@ export interface EventVisibility {
 }
 
 /** What other features may use of permissions. */
-export interface PermissionsPort {
+interface PermissionsPort {
   /** Lets a request in by the grant that it presents, where nothing did before. */
   admit(exchange: Exchange): Promise<void>
   /** Whether a caller may hear of an event; undefined where its token alone decides. */
@@ -41,7 +41,7 @@ export interface WireChecked {
   readonly reason?: string
 }
 
-export interface WireSession {
+interface WireSession {
   readonly token: string
   readonly scopes: readonly string[]
   readonly expires_at: string
@@ -53,11 +53,6 @@ export interface WireNegotiated {
   readonly denied_scopes: readonly { readonly scope: string; readonly reason: string }[]
   /** Only where something was granted. */
   readonly session?: WireSession
-}
-
-/** In the `_meta` of a request: the token of what was granted. */
-export interface WirePresented {
-  readonly session_token: string
 }
 
 const check = { tool: string, parameters: optional(record), scopes_held: optional(array(string)) }

@@ -43,7 +43,7 @@ export interface Rights {
 /** Who asks, and what holds where the runtime itself does. */
 type Judged = Asker & Partial<Pick<Exchange, 'get'>>
 
-export interface Judgement {
+interface Judgement {
   readonly decision: Decision
   /** The uses to count, that of the session among them. */
   readonly uses: readonly GrantUse[]

@@ -31,7 +31,6 @@ import { listResources, listResourceTemplates } from '../../mcp/resources/messag
 import { listen } from '../../mcp/subscriptions/messages.ts'
 import { listTools, type ToolFacts, type ToolsPort, toolsPort } from '../../mcp/tools/messages.ts'
 import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
-import { lazyEnds, type OnGrantEnd } from './grant-expiry.ts'
 import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
 import {
   checkPermissions,
@@ -43,10 +42,10 @@ import {
   presentedIn,
 } from './messages.ts'
 import type { Rights } from './rights.ts'
-import type { PermissionSessions, SessionFacts } from './sessions.ts'
+import { lazyEnds, type OnGrantEnd, type PermissionSessions, type SessionFacts } from './sessions.ts'
 
 /** What a client asks for. */
-export interface PermissionRequest {
+interface PermissionRequest {
   readonly scopes: readonly string[]
   /** Why, in the client's words. Describes, never permits. */
   readonly justification: string | undefined
@@ -65,7 +64,7 @@ export interface PermissionAnswer {
 }
 
 /** Who was refused what. */
-export interface Refused {
+interface Refused {
   readonly tool: string
   readonly principal: Principal | undefined
   /** What was granted so far, where anything was: `server.permissions.extend` takes it. */

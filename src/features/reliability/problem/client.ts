@@ -52,7 +52,7 @@ function problemIn(meta: Readonly<Record<string, unknown>> | undefined): Problem
 // and no more, and only while not too large a part of all calls are repetitions.
 
 /** How often and how long a failed call is made again. */
-export interface RetryOptions {
+interface RetryOptions {
   /** How often a call is made in all. Default 4. */
   readonly attempts?: number
   /** How long after its beginning a call may be made again, in milliseconds. Default 30,000. */
@@ -60,10 +60,10 @@ export interface RetryOptions {
 }
 
 /** Told of a problem that the user can do something about. */
-export type OnProblem = (problem: Problem, call: { readonly tool: string }) => void
+type OnProblem = (problem: Problem, call: { readonly tool: string }) => void
 
 /** Gets the right that a call lacked. True: it is made once more. */
-export type OnAuthRequired = (problem: Problem, call: { readonly tool: string }) => Awaitable<boolean>
+type OnAuthRequired = (problem: Problem, call: { readonly tool: string }) => Awaitable<boolean>
 
 /** How calls are repeated over one connection. */
 export interface RetriesOptions {

@@ -9,7 +9,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ToolAttempts } from '../../mcp/tools/messages.ts'
 
 /** What other features may use of problems. */
-export interface ProblemPort {
+interface ProblemPort {
   /** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */
   meta(exchange: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined
   /** The problem in whatever was thrown. */

@@ -37,9 +37,6 @@ export interface WireProvenance {
   readonly stamp?: WireStamp
 }
 
-/** In the `_meta` of a result or of a block. */
-export type WireSources = WireProvenance | readonly WireProvenance[]
-
 /** Bytes of all that one result says of its sources. */
 export const provenanceLimit = 16 * 1024
 
@@ -116,7 +113,7 @@ export function provenanceToWire(record: Provenance): WireProvenance {
 }
 
 /** Undefined where it is none. */
-export function provenanceFromWire(value: unknown): Provenance | undefined {
+function provenanceFromWire(value: unknown): Provenance | undefined {
   if (faultIn(value) !== undefined) return undefined
   const wire = value as WireProvenance
   const { source, location, retrieved_at: at, version, confidence, transformation, digest, derived_from: from, stamp } = wire

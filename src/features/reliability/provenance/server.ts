@@ -1,4 +1,5 @@
 /** Tools whose results say where they come from. What stamps them is loaded with the first call of such a tool. */
+import type { Provenance } from '../../../core/artifact.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -6,8 +7,9 @@ import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
-import { provenanceExtension } from './messages.ts'
+import { faultIn, provenanceExtension, provenanceToWire } from './messages.ts'
 
 /** The option of a tool. */
 export interface Sourced {
@@ -85,4 +87,24 @@ function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
       capabilities: revision => (began ? declaration(revision, provenanceExtension) : {}),
     },
   }
+}
+
+/** Goes where a block or a reply takes `meta`. */
+interface Cited {
+  readonly meta: Readonly<Record<string, unknown>>
+}
+
+/**
+ * The sources of a block or of a whole result, in order. They are claims: the runtime adds which tool of which server made the
+ * result, and nothing here can say otherwise. What came from another server is handed on as it came.
+ * @example return reply({ content: [text('3.2 M', cite({ source: 'q3.pdf', location: { page: 4 } }))] })
+ */
+export function cite(...sources: readonly Provenance[]): Cited {
+  const records = sources.map(source => {
+    const record = provenanceToWire(source)
+    const fault = faultIn(record)
+    if (fault !== undefined) throw new TypeError(`cite: ${clip(fault, 200)}`)
+    return record
+  })
+  return { meta: { [provenanceExtension]: records.length === 1 ? records[0] : records } }
 }

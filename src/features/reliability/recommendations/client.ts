@@ -3,6 +3,8 @@ import { defineClientFeature, type RequestOptions } from '../../../engine/client
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { anything, array, type Infer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { Capabilities, Revision } from '../../../revisions/index.ts'
 import { manifestPort } from '../manifest/messages.ts'
 import {
@@ -84,4 +86,131 @@ export function recommendedOf(wire: WireRecommendation): Recommended {
     authFlow: wire.auth_flow,
     confidence: wire.match_confidence ?? 'medium',
   }
+}
+
+export interface Remote {
+  /** `streamable-http` or `sse`. */
+  readonly type: string
+  readonly url: string
+}
+
+/** A package that holds the server. Nothing here installs it. */
+export interface ServerPackage {
+  /** `npm`, `pypi`, `oci`, … */
+  readonly registry: string
+  readonly identifier: string
+  readonly version: string | undefined
+}
+
+export interface ListedServer {
+  readonly name: string
+  readonly title: string | undefined
+  readonly description: string | undefined
+  readonly version: string | undefined
+  readonly remotes: readonly Remote[]
+  readonly packages: readonly ServerPackage[]
+  readonly deprecated: boolean
+}
+
+/** Entries of one answer, addresses and packages of one server. */
+const most = { entries: 200, parts: 16 } as const
+const lengths = { name: 200, text: 1_000, url: 2_048 } as const
+
+const remote = object({ type: string, url: string })
+const packed = object({ registryType: string, identifier: string, version: optional(string) })
+const detail = object({
+  name: string,
+  title: optional(string),
+  description: optional(string),
+  version: optional(string),
+  remotes: optional(array(anything)),
+  packages: optional(array(anything)),
+})
+
+/** One server as registries and cards describe it alike. Throws a TypeError that says what is wrong. */
+export function listedServerOf(value: unknown, deprecated = false): ListedServer {
+  const { name, title, description, version, remotes = [], packages = [] } = checked(detail, value, 'The description of a server')
+  if (name === '' || name.length > lengths.name) throw new TypeError(`A server's name must have 1 to ${lengths.name} characters`)
+  return {
+    name: clip(name, lengths.name),
+    title: title && clip(title, lengths.name),
+    description: description && clip(description, lengths.text),
+    version: version && clip(version),
+    remotes: some(remote, remotes)
+      .filter(({ url }) => url.length <= lengths.url)
+      .map(({ type, url }) => ({ type: clip(type), url })),
+    packages: some(packed, packages).map(one => ({
+      registry: clip(one.registryType),
+      identifier: clip(one.identifier, lengths.name),
+      version: one.version && clip(one.version),
+    })),
+    deprecated,
+  }
+}
+
+interface RegistryPage {
+  readonly servers: readonly ListedServer[]
+  /** Entries that were none. */
+  readonly skipped: number
+  readonly next: string | undefined
+}
+
+const page = object({ servers: array(record), metadata: optional(record) })
+const official = 'io.modelcontextprotocol.registry/official'
+
+export function registryPage(value: unknown): RegistryPage {
+  const { servers: all, metadata = {} } = checked(page, value, "The registry's answer")
+  if (all.length > most.entries)
+    throw new TypeError(`The registry answered with ${all.length} servers at once; the limit is ${most.entries}`)
+  const servers: ListedServer[] = []
+  let skipped = 0
+  for (const { server, _meta } of all) {
+    const said = isRecord(_meta) && isRecord(_meta[official]) ? _meta[official] : {}
+    // What was taken out, or came before the latest, is there for the record.
+    if (said['status'] === 'deleted' || said['isLatest'] === false) continue
+    try {
+      servers.push(listedServerOf(server, said['status'] === 'deprecated'))
+    } catch {
+      skipped++
+    }
+  }
+  const next = metadata['nextCursor']
+  return { servers, skipped, next: typeof next === 'string' && next !== '' && next.length <= lengths.url ? next : undefined }
+}
+
+/** A server that a catalog names: by the address of its card, or with the card itself. */
+export interface CatalogEntry {
+  readonly about: string
+  readonly url: string | undefined
+  readonly card: unknown
+}
+
+const catalog = object({ entries: array(record) })
+const cardTypes: ReadonlySet<unknown> = new Set(['application/mcp-server-card+json', 'application/mcp-server+json'])
+
+/** Entries of other kinds are none of ours. */
+export function catalogEntries(value: unknown): readonly CatalogEntry[] {
+  const { entries } = checked(catalog, value, 'The catalog')
+  if (entries.length > most.entries)
+    throw new TypeError(`The catalog has ${entries.length} entries; the limit is ${most.entries}`)
+  return entries.flatMap(entry => {
+    const { identifier, displayName, description, type, mediaType, url, data } = entry
+    if (!cardTypes.has(type ?? mediaType)) return []
+    const words = [identifier, displayName, description].filter(word => typeof word === 'string')
+    const address = typeof url === 'string' && url.length <= lengths.url ? url : undefined
+    return address === undefined && data === undefined
+      ? []
+      : [{ about: clip(words.join(' '), lengths.text), url: address, card: data }]
+  })
+}
+
+function checked<T>(shape: Shape<T>, value: unknown, what: string): T {
+  const fault = shape.check(value)
+  if (fault === undefined) return value as T
+  throw new TypeError(`${what} ${fault.path === '' ? '' : `has a ${clip(fault.path)} that `}must be ${fault.expected}`)
+}
+
+/** Those that are what they should be. */
+function some<S extends Shape<unknown>>(shape: S, values: readonly unknown[]): readonly Infer<S>[] {
+  return values.slice(0, most.parts).filter(value => shape.check(value) === undefined) as Infer<S>[]
 }

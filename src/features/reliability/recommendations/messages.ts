@@ -4,7 +4,7 @@ import { port } from '../../../engine/ports.ts'
 import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 
 /** What other features may use of recommendations. */
-export interface RecommendationsPort {
+interface RecommendationsPort {
   /** Those that hold for every wish. */
   readonly listed: readonly WireRecommendation[]
 }

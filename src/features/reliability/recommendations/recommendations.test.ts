@@ -4,7 +4,7 @@ import { expectFits } from '../../../../test/extension-schemas.ts'
 import { errorOf, type Frame, resultOf, speak, type Wire } from '../../../../test/spec/wire.ts'
 import { createServer, type Recommendation, type Server, type ServerOptions } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
-import { catalogEntries, listedServerOf, registryPage } from './listing.ts'
+import { catalogEntries, listedServerOf, registryPage } from './client.ts'
 import { recommendationsExtension, type WireRecommendation } from './messages.ts'
 import { fit, fitting } from './ranking.ts'
 

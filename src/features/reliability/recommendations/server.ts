@@ -32,7 +32,7 @@ export interface Recommendation {
 }
 
 /** Finds what fits a wish. */
-export type Recommend = (capability: string) => Awaitable<readonly Recommendation[]>
+type Recommend = (capability: string) => Awaitable<readonly Recommendation[]>
 
 /** The options of `createServer` for it. */
 export interface RecommendationsServerOptions {

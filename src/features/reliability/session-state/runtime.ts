@@ -10,21 +10,24 @@ import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { check, type Op, put, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
 import { unitStep } from '../transactions/messages.ts'
-import type { StateDraft } from './call-state.ts'
-import { conversationKeeper, type Keeper, LargeStates, storeKeeper } from './keepers.ts'
-import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
-import type { Keeping, StateParts } from './parts.ts'
-import { createTokens, type StateTokenSealer } from './tokens.ts'
+import { type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
+import type { Keeping, StateParts } from './server.ts'
 import {
+  conversationKeeper,
+  createTokens,
   firstVersion,
   invalidState,
   isCut,
+  type Keeper,
+  LargeStates,
   nextTag,
   readStateVersion,
+  type StateTokenSealer,
   type StateVersion,
   stateConflict,
+  storeKeeper,
   withCut,
-} from './version.ts'
+} from './versions.ts'
 
 /** What a step has written, as data. */
 interface Written {

@@ -1,23 +1,24 @@
-import { toMilliseconds } from '../../../core/clock.ts'
+import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Occurrence } from '../../../core/feed/feed.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import type { Trace } from '../../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import type { Op, Store } from '../../../stores/store.ts'
 import { askingMethods } from '../../mcp/input-required/messages.ts'
 import { callTool, type ToolFacts, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { transactionsPort } from '../transactions/messages.ts'
-import { CallState } from './call-state.ts'
-import { type Lifecycle, stateExtension, stateIn, statePort } from './messages.ts'
-import type { Keeping, StateOptions, StateParts } from './parts.ts'
+import { CallState, type Lifecycle, stateExtension, stateIn, statePort } from './messages.ts'
 import type { StateRuntime } from './runtime.ts'
 
-export type { CallState } from './call-state.ts'
+export type { CallState } from './messages.ts'
 
 /** The options of `createServer` for it. */
 export interface StateServerOptions {
@@ -193,3 +194,38 @@ function isDurable(exchange: Exchange, seal: Seal): boolean {
   const keeping = keepingOf(exchange, true)
   return keeping === 'token' ? seal.durable || exchange.caller.ephemeral !== true : keeping !== 'call'
 }
+
+/** What an author may say of state. */
+interface StateOptions {
+  /** How long a state lasts that nobody uses. Default 24 hours. */
+  readonly ttl?: Duration
+  /**
+   * Clients can subscribe to what happens to their states: `session_created`, `session_renewed`, `session_expired` and
+   * `session_invalidated`. Default false.
+   */
+  readonly events?: boolean
+}
+
+/** What two calls that wrote on the same state come to: a state each, or a refusal for the later one. */
+type StateRule = 'branch' | 'conflict'
+
+/** What it uses of the server. */
+export interface StateParts extends StateOptions {
+  readonly store: () => Promise<Store>
+  /** Whether the store was given, so that others may share it. */
+  readonly shared: boolean
+  readonly seal: Seal
+  /** Which server this is: a token is good for no other. */
+  readonly audience: string
+  readonly clock: Clock
+  readonly trace: Trace
+  /** The writes that tell its owner what happens to a session, where that is offered. */
+  readonly announcing: (name: string, payload: Params, owner: string) => Promise<readonly Op[]>
+  /** The rule of a tool. */
+  readonly rule: (tool: string) => StateRule | undefined
+  /** Whether some tool has one: then clients are told of it. Tokens are given to those who declare them all the same. */
+  readonly used: () => boolean
+}
+
+/** Where the state of a caller is kept. */
+export type Keeping = 'token' | 'conversation' | 'session' | 'principal' | 'call'

@@ -4,11 +4,16 @@
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
 import { lastPosition } from '../../../core/feed/feed.ts'
+import { HandleError, type Seal } from '../../../core/handle.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log.ts'
 import { Shares } from '../../../core/occupancy.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { type Op, put, remove, trim } from '../../../stores/store.ts'
+import { type CallToolResult, wraps } from '../../mcp/tools/messages.ts'
 import { logOf } from './remote-operations.ts'
 
 interface ChunkStoreParts {
@@ -132,4 +137,105 @@ function readNote(text: string): { readonly runner: string; readonly until: numb
   if (isRecord(note) && typeof note['runner'] === 'string' && typeof note['until'] === 'number')
     return { runner: note['runner'], until: note['until'] }
   throw new Error('A note of a stream cannot be read: was it written by another program?')
+}
+
+/** Whose call it is, and what was called. */
+export interface CheckpointBinding {
+  /** The key of the principal; undefined where nobody is known: then whoever has the token is its owner. */
+  readonly owner: string | undefined
+  readonly fingerprint: string
+}
+
+interface Checkpoint {
+  readonly id: string
+  /** The sequence of the chunk that comes next. */
+  readonly next: number
+}
+
+/** No operation lasts longer. */
+const lifeMs = 86_400_000
+
+export function createCheckpoints(seal: Seal, audience: string, now: () => number) {
+  const purpose = ({ owner, fingerprint }: CheckpointBinding) => ({
+    kind: 'checkpoint',
+    principal: owner,
+    audience,
+    bound: fingerprint,
+  })
+  return {
+    seal: (bound: CheckpointBinding, { id, next }: Checkpoint): Promise<string> =>
+      seal.seal({ ...purpose(bound), expiresAt: now() + lifeMs, data: [id, next] }),
+    /** Refuses with one and the same problem, whatever is wrong. */
+    open: async (bound: CheckpointBinding, token: string): Promise<Checkpoint> => {
+      try {
+        const data = await seal.open(token, purpose(bound))
+        if (!Array.isArray(data) || typeof data[0] !== 'string' || typeof data[1] !== 'number') throw checkpointNotFound()
+        return { id: data[0], next: data[1] }
+      } catch (error) {
+        throw error instanceof HandleError ? checkpointNotFound() : error
+      }
+    },
+  }
+}
+
+export type StreamCheckpoints = ReturnType<typeof createCheckpoints>
+
+export function checkpointNotFound(): Problem {
+  return problem('CHECKPOINT_NOT_FOUND', 'There is no such checkpoint, or no longer; nothing was done', {
+    suggestion: 'Find out what the call has done before making it again',
+  })
+}
+
+export interface EndedOperation {
+  readonly status: 'done' | 'failed'
+  readonly result?: CallToolResult
+  /** The value is of a schema that older wires wrap. */
+  readonly wraps?: true
+  readonly failure?: { readonly kind: string; readonly message: string; readonly code?: number }
+}
+
+type Marked = CallToolResult & { readonly [wraps]?: boolean }
+
+export function endedWith(result: Marked): EndedOperation {
+  const status = result.isError === true ? 'failed' : 'done'
+  // Not what writes itself: only what can be read again.
+  const { content, structuredContent, isError, _meta } = result
+  const plain: CallToolResult = {
+    content,
+    ...(structuredContent === undefined ? {} : { structuredContent }),
+    ...(isError === undefined ? {} : { isError }),
+    ...(_meta === undefined ? {} : { _meta }),
+  }
+  return { status, result: plain, ...(result[wraps] === true ? { wraps: true } : {}) }
+}
+
+export function failedWith(error: unknown): EndedOperation {
+  const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'It failed')
+  return { status: 'failed', failure: { kind, message, ...(code === undefined ? {} : { code }) } }
+}
+
+export function give(ended: EndedOperation): CallToolResult {
+  const { result, failure } = ended
+  if (result !== undefined) return ended.wraps === true ? Object.assign({ ...result }, { [wraps]: true }) : result
+  throw new McpError(failure?.kind ?? 'internal', failure?.message ?? 'It failed', failure ?? {})
+}
+
+/** Undefined where its caller takes what is told. Else resolves when it may have changed; whoever waits looks again. */
+export function hasBackpressureRoom({ aside }: Exchange): Promise<void> | undefined {
+  if (aside?.onFree === undefined || aside.closed || (aside.blocked !== true && aside.attached !== false)) return undefined
+  return new Promise(resolve => aside.onFree?.(resolve))
+}
+
+/** Resolves when there is room, or the signal ends it. */
+export async function waitForReaders(exchange: Exchange, signal: AbortSignal): Promise<void> {
+  for (
+    let waiting = hasBackpressureRoom(exchange);
+    waiting !== undefined && !signal.aborted;
+    waiting = hasBackpressureRoom(exchange)
+  )
+    await Promise.race([waiting, ended(signal)])
+}
+
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

@@ -19,7 +19,7 @@ export interface ProgressStep extends Progress {
 }
 
 /** What the context of a call uses of streaming. */
-export interface StreamingPort {
+interface StreamingPort {
   /** Tells how far a call has come; false where nobody takes it, or `allow` says that it is too much. */
   progress(exchange: Exchange, step: ProgressStep, allow: () => boolean): boolean
 }
@@ -48,14 +48,9 @@ export interface WireChunk {
   readonly checkpoint_token?: string
 }
 
-export interface WireResume {
+interface WireResume {
   readonly operation_id: string
   readonly checkpoint_token: string
-}
-
-/** In the `_meta` of the call that is made again. */
-export interface WireResuming {
-  readonly resume: WireResume
 }
 
 /** What a call asks to go on with; undefined where it begins anew. */

@@ -10,10 +10,8 @@ import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
 import type { Op } from '../../../stores/store.ts'
 import { trim } from '../../../stores/store.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
-import { hasBackpressureRoom } from './backpressure.ts'
-import { checkpointNotFound } from './checkpoints.ts'
+import { checkpointNotFound, type EndedOperation, hasBackpressureRoom } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
-import type { EndedOperation } from './outcome.ts'
 
 /** As it lies in the feed, at the position after its sequence. */
 export interface Chunk {

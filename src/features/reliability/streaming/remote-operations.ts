@@ -12,11 +12,9 @@ import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
 import type { Store } from '../../../stores/store.ts'
 import { put } from '../../../stores/store.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
-import { waitForReaders } from './backpressure.ts'
-import { checkpointNotFound } from './checkpoints.ts'
+import { checkpointNotFound, type EndedOperation, waitForReaders } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { Chunk } from './operation.ts'
-import type { EndedOperation } from './outcome.ts'
 
 /** More than the largest frame needs. */
 const chunkBytes = 4 * 1024 * 1024

@@ -13,15 +13,21 @@ import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
-import { waitForReaders } from './backpressure.ts'
-import { type CheckpointBinding, checkpointNotFound, createCheckpoints, type StreamCheckpoints } from './checkpoints.ts'
-import { ChunkStore } from './chunk-store.ts'
-import { nameOperation, operationId } from './facts.ts'
+import {
+  type CheckpointBinding,
+  ChunkStore,
+  checkpointNotFound,
+  createCheckpoints,
+  endedWith,
+  failedWith,
+  give,
+  type StreamCheckpoints,
+  waitForReaders,
+} from './chunk-store.ts'
 import { resumeIn, streamingExtension } from './messages.ts'
 import { StreamOperation } from './operation.ts'
-import { endedWith, failedWith, give } from './outcome.ts'
 import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
-import type { Hearers, StreamingParts } from './server.ts'
+import { type Hearers, nameOperation, operationId, type StreamingParts } from './server.ts'
 
 export interface StreamingRuntime {
   /** Around every call of a tool that streams, and every call that goes on with one. */

@@ -16,7 +16,6 @@ import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { type ProgressPort, progressPort } from '../../mcp/progress/messages.ts'
 import { ratesPort } from '../../mcp/rates/messages.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
-import { operationId } from './facts.ts'
 import { type ProgressStep, streamingExtension, streamingPort, type WireProgress } from './messages.ts'
 import type { StreamingRuntime } from './runtime.ts'
 
@@ -176,4 +175,21 @@ function paceOf(clock: Clock): (exchange: Exchange, step: Progress) => number | 
     const done = progress - first.progress
     return done > 0 && total >= progress ? ((total - progress) / done) * (clock.now() - first.at) : undefined
   }
+}
+
+const ids = new WeakMap<Exchange, string>()
+
+/** The name of the operation that a call is. */
+export function operationId(exchange: Exchange): string {
+  let id = ids.get(exchange)
+  if (id === undefined) {
+    id = crypto.randomUUID()
+    ids.set(exchange, id)
+  }
+  return id
+}
+
+/** The call is made again: it goes on with that operation. */
+export function nameOperation(exchange: Exchange, id: string): void {
+  ids.set(exchange, id)
 }

@@ -43,7 +43,7 @@ export function stepMeta(transaction: string, step: string | undefined): NonNull
   return { [transactionsExtension]: said }
 }
 
-export interface StepReport {
+interface StepReport {
   readonly id: string
   readonly tool: string
   /** `indeterminate`: begun, and nobody knows how it ended. `no_compensation`: done, and nothing can take it back. */

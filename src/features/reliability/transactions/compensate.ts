@@ -2,11 +2,15 @@
 import { compensationKey, type Step, type Undone } from '../../../core/journal/unit.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Engine } from '../../../engine/engine.ts'
+import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { callInternally } from '../../../engine/internal-calls.ts'
+import type { Caller, Carrier, Principal } from '../../../jsonrpc/connection.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
-import { restoredRights } from './captured-rights.ts'
+import { idPattern, idRule, transactionsExtension } from './messages.ts'
 
 export interface CompensateParts {
   readonly engine: () => Engine
@@ -45,4 +49,54 @@ function outcomeOf({ problemOf }: CompensateParts, result: FailedResult): Undone
 
 function failed({ code, message, category }: Problem): Undone {
   return { status: 'failed', code, message, category }
+}
+
+interface Authority {
+  readonly carrier: Carrier
+  readonly principal?: Omit<Principal, 'expiresAt'>
+  /** What a grant gave, where one was presented. */
+  readonly scopes?: readonly string[]
+}
+
+/** Until when the proof was good does not matter any more. */
+export function capturedRights({ carrier, principal }: Caller, scopes: readonly string[] | undefined): Authority {
+  const given = scopes === undefined ? {} : { scopes }
+  if (principal === undefined) return { carrier, ...given }
+  const { expiresAt: _, ...rest } = principal
+  // No more than was allowed then, also where the principal's own token gives more.
+  const narrowed = scopes === undefined || rest.scopes === undefined ? rest : { ...rest, scopes }
+  return { carrier, principal: narrowed, ...given }
+}
+
+/** The caller that stands for whoever made the step, and what a grant allowed to it. */
+function restoredRights(authority: unknown): { readonly caller: Caller; readonly scopes: readonly string[] | undefined } {
+  // Written by this package, into a store that is its own.
+  const { carrier, principal, scopes } = (isRecord(authority) ? authority : { carrier: 'http' }) as unknown as Authority
+  return { caller: { carrier, connection: {}, ...(principal === undefined ? {} : { principal }) }, scopes }
+}
+
+export interface TransactionOfCall {
+  readonly transaction: string
+  readonly step: string | undefined
+  /** The order of a step that was put off, and goes on now. */
+  readonly order: number | undefined
+}
+
+/** Throws where it cannot be read, or says two things. */
+export function transactionOf(exchange: Exchange): TransactionOfCall {
+  const { meta } = exchange
+  const [order, ...rest] = exchange.get(carried)?.[transactionsExtension]?.split(' ') ?? []
+  const said = meta !== undefined && Object.hasOwn(meta, transactionsExtension) ? meta[transactionsExtension] : undefined
+  if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }
+  if (!isRecord(said)) throw invalid(`params._meta["${transactionsExtension}"] must be an object with transaction_id`)
+  const { transaction_id: transaction, step_id: step } = said
+  if (typeof transaction !== 'string' || !idPattern.test(transaction)) throw invalid(`transaction_id must be ${idRule}`)
+  if (step !== undefined && !(typeof step === 'string' && idPattern.test(step))) throw invalid(`step_id must be ${idRule}`)
+  if (order !== undefined && rest.join(' ') !== transaction)
+    throw invalid('transaction_id is another one than where the call began')
+  return { transaction, step, order: order === undefined ? undefined : Number(order) }
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', message)
 }

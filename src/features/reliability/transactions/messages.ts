@@ -28,7 +28,7 @@ export function stepName(order: number, transaction: string): string {
 }
 
 /** What other features may use of transactions. */
-export interface TransactionsPort {
+interface TransactionsPort {
   /** How what a step wrote beside its effect is taken back, of what this feature wrote. */
   revertBy(revert: (wrote: unknown) => Promise<UndoneParts>): void
 }

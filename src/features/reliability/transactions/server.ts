@@ -3,7 +3,7 @@ import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.t
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import type { Step, Unit } from '../../../core/journal/unit.ts'
+import type { Inverse, Step, Unit } from '../../../core/journal/unit.ts'
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
@@ -15,7 +15,7 @@ import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
-import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { type CallToolResult, callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { costPort } from '../cost/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { problemPort } from '../problem/messages.ts'
@@ -32,7 +32,6 @@ import {
   type WireUndo,
 } from './messages.ts'
 import type { Methods } from './methods.ts'
-import type { UndoFacts } from './undo.ts'
 
 /** A transaction that could not be taken back whole, or is being taken back. */
 export interface StuckTransaction extends WireRolledBack {
@@ -212,7 +211,7 @@ function transactionsServer(parts: TransactionsParts): TransactionsServer {
           marked: true,
           when: ({ meta }) => meta !== undefined && Object.hasOwn(meta, transactionsExtension),
           run: async (exchange, next) => {
-            ;(await import('./transaction-of-call.ts')).transactionOf(exchange)
+            ;(await import('./compensate.ts')).transactionOf(exchange)
             return next()
           },
         },
@@ -270,4 +269,66 @@ function takesPart(exchange: Exchange): boolean {
   const { meta } = exchange
   if (exchange.get(carried)?.[transactionsExtension] !== undefined) return true
   return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
+}
+
+/** What a call was, for whoever has to say how it is undone. */
+interface UndoneCall<A = Readonly<Record<string, unknown>>, R = unknown> {
+  readonly args: A
+  /** What it gave: its structured content, else its text. Undefined where nobody knows how it ended. */
+  readonly result: R | undefined
+  /** The idempotency key under which it was made, if any: what it left behind may be found by that. */
+  readonly key: string | undefined
+}
+
+/** How a call of a tool is taken back: by a call of another one. */
+export interface UndoFacts<A = Readonly<Record<string, unknown>>, R = unknown> {
+  readonly tool: string
+  /**
+   * The arguments of that call. Asked before the call is made, without a result, and again with it; what it gives is kept.
+   * Default: those of the call itself. Undefined, or an error: it cannot be undone without its result.
+   */
+  arguments?(call: UndoneCall<A, R>): Readonly<Record<string, unknown>> | undefined
+  /** In words, for the report. */
+  readonly description?: string
+}
+
+/** Of a tool only what matters here. */
+export interface UndoableTool {
+  readonly name: string
+  readonly facts: { readonly undo?: UndoFacts; readonly annotations?: { readonly readOnlyHint?: boolean } }
+}
+
+/** What is known of the inverse before the call is made. */
+export function inverseOf(undo: UndoFacts, args: Readonly<Record<string, unknown>>, key: string | undefined): Inverse {
+  const { tool, description } = undo
+  const parameters = tried(() => parametersOf(undo, { args, key, result: undefined }))
+  return {
+    target: tool,
+    ...(parameters === undefined ? {} : { parameters }),
+    ...(description === undefined ? {} : { description }),
+  }
+}
+
+/** The parameters that the result gives. Throws what the author's code throws. */
+export function parametersOf(undo: UndoFacts, call: UndoneCall): Readonly<Record<string, unknown>> | undefined {
+  const given = undo.arguments === undefined ? call.args : undo.arguments(call)
+  if (given === undefined) return undefined
+  if (!isRecord(given)) throw new TypeError(`The arguments of ${undo.tool} must be an object`)
+  return JSON.parse(JSON.stringify(given))
+}
+
+/** What a handler gave, as far as its result shows it. */
+export function givenIn({ structuredContent, content }: CallToolResult): unknown {
+  if (structuredContent !== undefined) return structuredContent
+  const texts = content.flatMap(block => (block.type === 'text' ? [block.text] : []))
+  return texts.join('\n')
+}
+
+/** Authors write for the result; that there is none yet is no mistake of theirs. */
+function tried<T>(fn: () => T): T | undefined {
+  try {
+    return fn()
+  } catch {
+    return undefined
+  }
 }

@@ -17,7 +17,7 @@ import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
-import { capturedRights } from './captured-rights.ts'
+import { capturedRights, type TransactionOfCall, transactionOf } from './compensate.ts'
 import {
   stepName,
   transactionsExtension,
@@ -31,8 +31,7 @@ import {
   type WireTransactionStatus,
 } from './messages.ts'
 import type { TransactionsRuntime } from './runtime.ts'
-import { type TransactionOfCall, transactionOf } from './transaction-of-call.ts'
-import { givenIn, inverseOf, parametersOf, type UndoableTool } from './undo.ts'
+import { givenIn, inverseOf, parametersOf, type UndoableTool } from './server.ts'
 
 export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, next: Next): Promise<unknown> {
   const wish = transactionOf(exchange)

@@ -2,6 +2,8 @@
  * Paying for a call: what it may cost is reserved before it runs, what it did cost is settled after. Loaded with the first call
  * that costs something.
  */
+
+import type { Reservation } from '../../../core/grant/budgets.ts'
 import type { Quota, QuotaStatus } from '../../../core/grant/quota.ts'
 import { Problem, problem, problemOf } from '../../../core/problem.ts'
 import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
@@ -14,11 +16,10 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
 import { because, type CallToolResult, callDeadlineMs, type FailedResult } from '../../mcp/tools/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
-import { costQuota, estimateOf, type Priced } from './facts.ts'
-import { tellLimit, tellWait } from './headers.ts'
+import type { CallCost } from './messages.ts'
 import { isCount, operationalExtension, usageIn, type WireUsage } from './messages.ts'
-import { CostMeter } from './meter.ts'
-import type { CostParts } from './server.ts'
+import { tellLimit, tellWait } from './rates.ts'
+import { type CostParts, costQuota, estimateOf, type Priced } from './server.ts'
 
 /** By the calls that are under way. */
 type Meters = WeakMap<Exchange, CostMeter>
@@ -192,4 +193,44 @@ function stateOf({ name, most, periodMs, counts }: Quota) {
 
 function invalid(message: string): McpError {
   return new McpError('invalid-params', message)
+}
+
+export class CostMeter implements CallCost {
+  readonly estimate: number | undefined
+  readonly most: number | undefined
+  readonly reservation: Reservation | undefined
+  /** What earlier rounds of the same call have cost, and paid. */
+  readonly before: number
+  /** In this round; undefined until something is added. */
+  added: number | undefined = undefined
+  /** Set when it is over. */
+  used: number | undefined = undefined
+  durationMs = 0
+  quota: QuotaStatus | undefined = undefined
+
+  constructor(facts: Pick<CostMeter, 'estimate' | 'most' | 'reservation' | 'before'>) {
+    this.estimate = facts.estimate
+    this.most = facts.most
+    this.reservation = facts.reservation
+    this.before = facts.before
+  }
+
+  get spent(): number {
+    return this.before + (this.added ?? 0)
+  }
+
+  get left(): number | undefined {
+    return this.most === undefined ? undefined : Math.max(0, this.most - this.spent)
+  }
+
+  add(units: number): void {
+    if (!isCount(units)) throw new TypeError(`${units} is no number of units: give a finite number of at least 0`)
+    this.added = (this.added ?? 0) + units
+    if (this.most !== undefined && this.spent > this.most)
+      throw problem('BUDGET_EXCEEDED', `${this.spent} units were spent, and the caller allows ${this.most}`, {
+        suggestion: 'Do less in one call, or allow more',
+        details: { units: this.spent, max_units: this.most },
+        actor: 'user',
+      })
+  }
 }

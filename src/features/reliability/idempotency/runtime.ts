@@ -2,13 +2,12 @@
  * Keys at work: claimed before anything below happens, settled when its outcome is known, so that a repetition gets that outcome,
  * joins what is under way, or is told that nobody knows. Loaded with the first key.
  */
-
 import type { Audit } from '../../../core/audit/audit.ts'
-import type { Clock } from '../../../core/clock.ts'
+import { type Clock, lifetimeOfSeconds } from '../../../core/clock.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import type { Operation, Ticket } from '../../../core/journal/operation.ts'
 import { type Problem, problem, problemOf, problemText } from '../../../core/problem.ts'
-import { carry, compensation, type Exchange } from '../../../engine/exchange.ts'
+import { carried, carry, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
 import { accountOf, isNobody, mayName, ownerOf, secretLength } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -19,10 +18,25 @@ import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
-import { type KeyOfCall, keyOf } from './key-of-call.ts'
-import { idempotencyExtension, keyPattern, keyRule, minted, type WireStatus } from './messages.ts'
-import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, stamped } from './outcome.ts'
-import { dedupeMs, type IdempotencyParts } from './server.ts'
+import {
+  defaultTtlSeconds,
+  idempotencyExtension,
+  keyHeader,
+  keyPattern,
+  keyRule,
+  minted,
+  otherKeyHeader,
+  type WireStatus,
+} from './messages.ts'
+import {
+  dedupeMs,
+  giveAgain,
+  type IdempotencyParts,
+  type RememberedOutcome,
+  rememberFailure,
+  rememberResult,
+  stamped,
+} from './server.ts'
 
 export interface Replays {
   run(exchange: Exchange, next: Next): Promise<unknown>
@@ -319,4 +333,53 @@ function unknown(key: string, { target, startedAt, endedAt, lostBy }: Operation)
       ...(endedAt === undefined ? {} : { given_up_at: new Date(endedAt).toISOString() }),
     },
   })
+}
+
+interface KeyOfCall {
+  readonly key: string
+  readonly ttlMs: number
+  /** Its caller asked for more. */
+  readonly shortened?: boolean
+}
+
+/** Undefined where it came with none. */
+function keyOf(exchange: Exchange, maxTtlMs: number): KeyOfCall | undefined {
+  const { meta, caller } = exchange
+  const before = exchange.get(carried)?.[idempotencyExtension]
+  const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : none
+  if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
+  const headed = caller.carrier === 'http' ? caller : undefined
+  const found = [
+    said['idempotency_key'],
+    unquoted(headed?.header?.(keyHeader)),
+    unquoted(headed?.header?.(otherKeyHeader)),
+    before,
+  ].filter(key => key !== undefined)
+  const key = found[0]
+  // One that we made ourselves and sealed is made again, with the time that belongs to it.
+  if (found.length === 0 && said === none) return undefined
+  if (found.length === 1 && typeof before === 'string' && String(key).startsWith(minted)) return undefined
+  if (typeof key !== 'string' || !keyPattern.test(key)) throw invalid(`The idempotency key must be ${keyRule}`)
+  const other = found.find(each => each !== key)
+  if (other !== undefined)
+    throw invalid(`One call has one idempotency key, not "${clip(key)}" and "${clip(String(other))}": send the same everywhere`)
+  const asked = said['idempotency_ttl_seconds']
+  const ttlMs = lifetimeOfSeconds(secondsIn(asked), { mostMs: maxTtlMs })
+  return { key, ttlMs, shortened: asked !== undefined && ttlMs < (asked as number) * 1_000 }
+}
+
+const none = {}
+
+function secondsIn(seconds: unknown = defaultTtlSeconds): number {
+  if (Number.isSafeInteger(seconds) && (seconds as number) > 0) return seconds as number
+  throw invalid('idempotency_ttl_seconds must be a whole number above 0')
+}
+
+/** As a header it is a quoted string by the IETF draft, but mostly sent bare. */
+function unquoted(header: string | undefined): string | undefined {
+  return header === undefined ? undefined : (/^"(.*)"$/s.exec(header.trim())?.[1] ?? header.trim())
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', message)
 }

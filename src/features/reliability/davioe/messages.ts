@@ -1,4 +1,8 @@
 /** The words of the reference implementation of davioe/mcp-extension-proposals: what it says beside `_meta`, and what that is here. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaring } from '../../../engine/extensions.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import { confirmationExtension } from '../confirmation/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { intentExtension } from '../intent/messages.ts'
@@ -31,7 +35,7 @@ export const tokens: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Its peers get told of these without having declared them. */
-export const assumed: readonly string[] = [
+const assumed: readonly string[] = [
   problemExtension,
   idempotencyExtension,
   transactionsExtension,
@@ -39,3 +43,29 @@ export const assumed: readonly string[] = [
   permissionsExtension,
   intentExtension,
 ]
+
+/** Of an exchange what is read here, and changed. */
+export type BareExchange = Pick<Exchange, 'params' | 'meta' | 'peer'>
+
+/** Puts what a call says in that way where it belongs. Throws where two ways of saying it differ. */
+export function takeBare(exchange: BareExchange): void {
+  const { params } = exchange
+  const meta = exchange.meta ?? {}
+  const said: Record<string, unknown> = { ...meta }
+  let found = false
+  for (const [name, extension] of bareMembers) {
+    const values = [params, meta].filter(place => Object.hasOwn(place, name)).map(place => place[name])
+    if (values.length === 0) continue
+    const there = Object.hasOwn(said, extension) ? said[extension] : {}
+    // Whoever reads that key says what is wrong with it.
+    if (!isRecord(there)) continue
+    if (Object.hasOwn(there, name)) values.push(there[name])
+    if (values.some(value => value !== values[0]))
+      throw new McpError('invalid-params', `${name} is said twice, and differently: say it once, or the same everywhere`)
+    said[extension] = { ...there, [name]: values[0] }
+    found = true
+  }
+  if (found) exchange.params = { ...params, _meta: said }
+  // Tokens of state are for those who bring one: others have theirs kept for them.
+  exchange.peer = declaring(exchange.peer, Object.hasOwn(said, stateExtension) ? [...assumed, stateExtension] : assumed)
+}

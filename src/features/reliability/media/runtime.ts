@@ -1,0 +1,311 @@
+/**
+ * Whether media are what they are said to be, and no more than is taken. The cheap questions come first: sizes are reckoned from
+ * lengths, types compared, then every character looked at, and of the bytes only the first are ever decoded.
+ */
+import { type Artifact, artifactOf, contradiction, isMime, isOfType, sniff } from '../../../core/artifact.ts'
+import { base64Head, base64Size, fromBase64, isBase64 } from '../../../core/base64.ts'
+import { type Problem, type ProblemCode, problem } from '../../../core/problem.ts'
+import { clip, echoLength } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { ContentBlock } from '../../mcp/content/messages.ts'
+import { claimsIn } from '../provenance/messages.ts'
+import type { MediaValue, ReadMediaOptions, WireMedia, WireWarning } from './messages.ts'
+
+/** Which rule a block breaks, and what to do about it. */
+interface Breach {
+  readonly rule: 'type' | 'base64' | 'size' | 'types' | 'magic'
+  readonly block: string
+  readonly message: string
+  readonly fix: string
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+interface MediaRules {
+  readonly types: readonly string[] | undefined
+  /** Bytes of all pieces together. */
+  readonly max: number | undefined
+  readonly strict: boolean
+  readonly byReference: boolean
+}
+
+function rulesFor(way: 'input' | 'output', media: WireMedia): MediaRules {
+  return {
+    types: media[`${way}_types`],
+    max: media[`max_${way}_size_bytes`],
+    strict: media.strict === true,
+    byReference: media.binary_transport === 'reference',
+  }
+}
+
+/** The first rule that is broken; undefined where none is. */
+function breachOf(pieces: readonly MediaPiece[], rules: MediaRules): Breach | undefined {
+  let total = 0
+  for (const piece of pieces) {
+    if (piece.type !== undefined && !isMime(piece.type)) return noType(piece)
+    const size = piece.data === undefined ? (piece.size ?? 0) : base64Size(piece.data)
+    if (size === undefined) return noBase64(piece, 'breaks off in the middle of a byte, or has too much padding')
+    total += size
+    if (rules.max !== undefined && total > rules.max) return tooLarge(piece, total, rules.max, rules)
+  }
+  for (const piece of pieces) {
+    const breach = typeBreach(piece, rules)
+    if (breach !== undefined) return breach
+  }
+  return undefined
+}
+
+function typeBreach(piece: MediaPiece, { types, strict }: MediaRules): Breach | undefined {
+  const { type, data } = piece
+  const head = data === undefined ? undefined : base64Head(data)
+  const meant = type ?? (head && sniff(head))
+  if (strict && types !== undefined && (meant === undefined || !isListed(meant, types))) return unlisted(piece, meant, types)
+  if (data === undefined || head === undefined) return undefined
+  if (!isBase64(data)) return noBase64(piece, 'has characters that are none of base64')
+  const shown = type === undefined ? undefined : contradiction(type, head)
+  return shown === undefined || type === undefined ? undefined : contradicted(piece, type, shown)
+}
+
+/** Types outside the list, where that is no ground for a refusal. */
+function warningsOf(pieces: readonly MediaPiece[], { types, strict }: MediaRules): readonly WireWarning[] {
+  if (types === undefined || strict) return []
+  return pieces.flatMap(({ where, type }) => {
+    if (type === undefined || isListed(type, types)) return []
+    const message = `${where} is ${clip(type)}, which the tool does not announce: it lists ${clip(types.join(', '), 200)}`
+    return [{ block: where, rule: 'types', message }]
+  })
+}
+
+function isListed(type: string, types: readonly string[]): boolean {
+  return types.some(pattern => isOfType(pattern, type))
+}
+
+/** What a caller is told whose arguments break a rule. */
+function refusedInput(breach: Breach): Problem {
+  return refusal(breach, breach.rule === 'size' ? 'PAYLOAD_TOO_LARGE' : 'INVALID_INPUT')
+}
+
+/** What a caller is told where the tool's own result breaks one: nothing that another call would mend. */
+function refusedOutput(breach: Breach): Problem {
+  return refusal(breach, breach.rule === 'size' ? 'PAYLOAD_TOO_LARGE' : 'SERVER_ERROR', true)
+}
+
+function refusal({ rule, block, message, fix, details }: Breach, code: ProblemCode, own = false): Problem {
+  return problem(code, message, {
+    suggestion: own ? 'The tool has run; do not call it again for this: its author has to mend its result' : fix,
+    actor: own ? 'operator' : 'caller',
+    details: { block, rule, ...details },
+    ...(own ? { category: 'permanent' as const } : {}),
+  })
+}
+
+function noType({ where, type = '' }: MediaPiece): Breach {
+  const message = `The media type of ${where}, "${clip(type)}", is none`
+  return { rule: 'type', block: where, message, fix: 'Write type/subtype, such as image/png' }
+}
+
+function noBase64({ where }: MediaPiece, how: string): Breach {
+  return {
+    rule: 'base64',
+    block: where,
+    message: `${where} is no base64: it ${how}`,
+    fix: 'Send all of it, as base64 (RFC 4648 §4)',
+  }
+}
+
+function tooLarge({ where }: MediaPiece, size: number, max: number, { byReference }: MediaRules): Breach {
+  return {
+    rule: 'size',
+    block: where,
+    message: `With ${where} there are at least ${size} bytes of media, and ${max} is the most there may be`,
+    fix: `Send at most ${max} bytes in all${byReference ? ', or a reference' : ''}`,
+    details: { size_bytes: size, max_size_bytes: max },
+  }
+}
+
+function unlisted({ where }: MediaPiece, type: string | undefined, types: readonly string[]): Breach {
+  const listed = clip(types.join(', '), 200)
+  return {
+    rule: 'types',
+    block: where,
+    message: `${where} is ${type === undefined ? 'of no known type' : clip(type)}, and only ${listed} may be there`,
+    fix: `Send one of ${listed}`,
+    details: { types },
+  }
+}
+
+function contradicted({ where }: MediaPiece, type: string, shown: string): Breach {
+  return {
+    rule: 'magic',
+    block: where,
+    message: `${where} is said to be ${clip(type)}, and its first bytes show ${shown}`,
+    fix: 'Name the type that it has, or send what was named',
+    details: { mime_type: clip(type), found: shown },
+  }
+}
+
+const standardMax = 16 * 1024 * 1024
+
+export async function decodeMedia(
+  value: MediaValue | undefined,
+  { type, types, maxBytes = standardMax }: ReadMediaOptions,
+): Promise<Artifact & { readonly by: 'value' }> {
+  const piece = pieceOf(value, type)
+  const breach = breachOf([piece], { types, max: maxBytes, strict: types !== undefined, byReference: false })
+  if (breach !== undefined) throw refusedInput(breach)
+  const bytes = fromBase64(piece.data)
+  if (bytes === undefined) throw nothing()
+  const claims = isRecord(value) ? claimsIn(value['_meta']) : undefined
+  return artifactOf(bytes, piece.type ?? sniff(base64Head(piece.data)) ?? 'application/octet-stream', claims)
+}
+
+/** A block with an embedded resource holds it one level below. */
+function pieceOf(value: MediaValue | undefined, type: string | undefined): MediaPiece & { readonly data: string } {
+  const inner = isRecord(value) && isRecord(value['resource']) ? value['resource'] : value
+  const schema = { contentEncoding: 'base64', ...(type === undefined ? {} : { contentMediaType: type }) }
+  const [found] = piecesOfArguments({ media: inner }, { properties: { media: schema } })
+  if (found?.data === undefined || (isRecord(inner) && found.where !== 'arguments.media')) throw nothing()
+  return { where: 'media', type: found.type, data: found.data }
+}
+
+function nothing() {
+  return problem('INVALID_INPUT', 'There are no media to be read here', {
+    suggestion: 'Give a content block with bytes, { mimeType, data }, a data URL, or base64',
+    details: { block: 'media', rule: 'type' },
+  })
+}
+
+/** Throws the problem in the arguments, if there is one. */
+export function inspectArguments(media: WireMedia, schema: Params, args: Params | undefined): void {
+  const breach = breachOf(piecesOfArguments(args, schema), rulesFor('input', media))
+  if (breach !== undefined) throw refusedInput(breach)
+}
+
+/** What is odd about the content. Throws the problem in it, if there is one. */
+export function inspectContent(media: WireMedia, content: readonly ContentBlock[]): readonly WireWarning[] {
+  const pieces = piecesOfContent(content)
+  const rules = rulesFor('output', media)
+  const breach = breachOf(pieces, rules)
+  if (breach !== undefined) throw refusedOutput(breach)
+  return warningsOf(pieces, rules)
+}
+
+interface MediaPiece {
+  /** Its place, as an author would write it. */
+  readonly where: string
+  /** What it is said to be; undefined where nobody says it. */
+  readonly type: string | undefined
+  /** Base64. */
+  readonly data?: string
+  /** What stands as text, or elsewhere, is no matter of bytes. */
+  readonly size?: number
+}
+
+/** Deeper is no JSON that came over a wire. */
+const deepest = 128
+const dataUrl = /^data:([^,;]*)(?:;[^,;]*)*?;base64,/i
+/** The longest beginning that a data URL may have. */
+const longestHead = 1_024
+
+export function piecesOfArguments(args: Params | undefined, schema: Params | undefined): readonly MediaPiece[] {
+  const pieces: MediaPiece[] = []
+  const root = schema ?? {}
+  const visit = (value: unknown, where: string, schemas: readonly Params[], depth: number): void => {
+    if (typeof value === 'string') {
+      const piece = pieceOfText(value, where, schemas)
+      if (piece !== undefined) pieces.push(piece)
+    } else if (Array.isArray(value)) {
+      const items = childrenOf(root, schemas, undefined)
+      if (depth >= deepest) return
+      for (const [index, item] of value.entries()) visit(item, below(where, `[${index}]`), items, depth + 1)
+    } else if (isRecord(value) && depth < deepest) {
+      const own = pieceOfObject(value, where)
+      if (own !== undefined) pieces.push(own.piece)
+      for (const [name, member] of Object.entries(value))
+        if (name !== own?.member) visit(member, below(where, `.${name}`), childrenOf(root, schemas, name), depth + 1)
+    }
+  }
+  visit(args, 'arguments', variantsOf(root, [root]), 0)
+  return pieces
+}
+
+/** Blocks that have a media type, with their bytes where these are there. */
+function piecesOfContent(content: readonly ContentBlock[]): readonly MediaPiece[] {
+  return content.flatMap((block, index): readonly MediaPiece[] => {
+    const where = `content[${index}]`
+    if (!isRecord(block)) return []
+    if (block.type === 'image' || block.type === 'audio')
+      return typeof block.data === 'string' ? [{ where, type: block.mimeType, data: block.data }] : []
+    if (block.type === 'resource_link') return block.mimeType === undefined ? [] : [{ where, type: block.mimeType, size: 0 }]
+    if (block.type !== 'resource' || !isRecord(block.resource)) return []
+    const { mimeType, blob, text } = block.resource
+    if (typeof blob === 'string') return [{ where, type: mimeType, data: blob }]
+    return mimeType === undefined || typeof text !== 'string' ? [] : [{ where, type: mimeType, size: text.length }]
+  })
+}
+
+/** Names are foreign text: the place of what lies deep is told as far as there is room. */
+function below(where: string, step: string): string {
+  return where.length >= echoLength ? where : clip(`${where}${step}`)
+}
+
+function pieceOfObject(value: Params, where: string): { readonly piece: MediaPiece; readonly member: string } | undefined {
+  const type = value['mimeType'] ?? value['media_type']
+  if (typeof type !== 'string') return undefined
+  for (const member of ['data', 'blob']) {
+    const data = value[member]
+    if (typeof data === 'string' && !isDataUrl(data)) return { piece: { where, type, data }, member }
+  }
+  return undefined
+}
+
+function isDataUrl(text: string): boolean {
+  return text.slice(0, 5).toLowerCase() === 'data:' && dataUrl.test(text.slice(0, longestHead))
+}
+
+function pieceOfText(text: string, where: string, schemas: readonly Params[]): MediaPiece | undefined {
+  const url = isDataUrl(text) ? dataUrl.exec(text.slice(0, longestHead)) : null
+  // RFC 2397: without a type it is plain text.
+  if (url !== null) return { where, type: url[1] || 'text/plain', data: text.slice(url[0].length) }
+  const encoded = schemas.find(schema => String(schema['contentEncoding']).toLowerCase() === 'base64')
+  if (encoded === undefined) return undefined
+  const type = encoded['contentMediaType']
+  return { where, type: typeof type === 'string' ? type : undefined, data: text }
+}
+
+/** The schemas that hold for a member, or for the items of an array. */
+function childrenOf(root: Params, schemas: readonly Params[], name: string | undefined): readonly Params[] {
+  if (schemas.length === 0) return schemas
+  const found: unknown[] = []
+  for (const schema of schemas) {
+    const { properties, items, prefixItems, additionalProperties } = schema
+    if (name === undefined) found.push(items, ...(Array.isArray(prefixItems) ? prefixItems : []))
+    else if (isRecord(properties) && Object.hasOwn(properties, name)) found.push(properties[name])
+    else found.push(additionalProperties)
+  }
+  return variantsOf(root, found.filter(isRecord))
+}
+
+/** Schemas with all that they are put together from. */
+function variantsOf(root: Params, schemas: readonly Params[]): readonly Params[] {
+  const all = new Set<Params>(schemas)
+  // What is added on the way is visited too; a schema that names itself adds nothing.
+  for (const schema of all) {
+    for (const member of ['anyOf', 'oneOf', 'allOf'])
+      for (const each of Array.isArray(schema[member]) ? schema[member] : []) if (isRecord(each)) all.add(each)
+    const target = typeof schema['$ref'] === 'string' ? targetOf(root, schema['$ref']) : undefined
+    if (target !== undefined) all.add(target)
+  }
+  return [...all]
+}
+
+/** Within the same document only. */
+function targetOf(root: Params, ref: string): Params | undefined {
+  if (!ref.startsWith('#')) return undefined
+  let value: unknown = root
+  for (const step of ref.slice(1).split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined
+    value = value[name]
+  }
+  return isRecord(value) ? value : undefined
+}
