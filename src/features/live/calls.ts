@@ -38,6 +38,7 @@ interface LiveCalls {
   context(set: string, context: CallContext): LiveCallContext
 }
 
+/** What the runtime does around calls of tools that belong to feature sets. */
 export function liveCalls(parts: LiveCallsParts): LiveCalls {
   const setOf = new Map<string, string>()
   const saved = new WeakMap<Exchange, string>()
@@ -169,6 +170,7 @@ interface LiveOutbox {
   close(): Promise<void>
 }
 
+/** Opens the outbox of a server when its first set pushes or has a channel. */
 export function liveOutbox(
   { options = {}, store, clock, trace, resource, updated }: LiveParts,
   { hosts, offered, isKnown }: Pick<OutboxOptions, 'hosts' | 'offered' | 'isKnown'>,

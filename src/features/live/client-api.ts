@@ -73,6 +73,7 @@ export interface PublishOptions {
   readonly signal?: AbortSignal
 }
 
+/** How a message is acknowledged. */
 export interface AcknowledgeOptions {
   /** What is meant by it. Default `seen`. */
   readonly intent?: string

@@ -40,6 +40,7 @@ interface LinkParts {
   update(): Promise<void>
 }
 
+/** The implementation of `client.live`. */
 export class LiveSessionLink implements LiveConnection {
   readonly #parts: LinkParts
   readonly #hooks: ContextHooks

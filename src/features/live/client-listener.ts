@@ -36,6 +36,7 @@ export interface WireListening {
 /** Streams in a row that ended at once, before it is waited. */
 const hasty = 3
 
+/** Listens to a live server on a stateless wire. */
 export class LiveListener {
   readonly #parts: ListenerParts
   readonly #deliveries = new Deliveries()

@@ -55,6 +55,7 @@ export function refusedMessageOf(method: string, params: unknown, error: unknown
 const refusals = 64
 const atLeastMs = 64
 
+/** Stops reading from a server for a while when too many of its messages were refused. */
 export class PushBrake {
   readonly #now: () => number
   readonly #rest: (ms: number) => void

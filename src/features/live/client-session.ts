@@ -30,6 +30,7 @@ import { scopeAnswerers } from './scopes/client.ts'
 /** Messages that wait until the server knows what was selected. */
 const mostWaiting = 1_000
 
+/** MCP Live on one connection of a client. */
 export class LiveClient {
   /** What hears the server. */
   readonly side: Side

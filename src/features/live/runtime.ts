@@ -28,6 +28,7 @@ import { scopesServer } from './scopes/server.ts'
 import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
 import { createSets, type FeatureSetOptions } from './sets.ts'
 
+/** MCP Live on a server, once it is loaded. */
 export interface LiveRuntime {
   add(name: string, options: FeatureSetOptions): void
   before(name: string, hook: BeforeHook, positions: readonly Position[] | undefined): void
@@ -51,6 +52,7 @@ export interface LiveRuntime {
 const lingerMs = 60_000
 const inferMs = 600_000
 
+/** Puts the parts of MCP Live together for one server. */
 export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRuntime {
   const { clock, trace, engine, askMs } = parts
   const form = parts.options?.featureSets

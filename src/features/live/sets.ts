@@ -30,6 +30,7 @@ interface SetRecord extends HookedSet, StatefulSet {
   readonly handlers: ChannelHandlers
 }
 
+/** The feature sets of a server. */
 export interface Sets {
   get(name: string): SetRecord | undefined
   readonly hooked: () => readonly HookedSet[]
@@ -49,6 +50,7 @@ export interface Sets {
   scoped(name: string): void
 }
 
+/** Keeps the feature sets that an author declares. */
 export function createSets(catalog: Catalog<OfferedSet>): Sets {
   const records = new Map<string, SetRecord>()
   const change = (name: string, changes: Partial<SetRecord>): void => {

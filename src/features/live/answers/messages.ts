@@ -16,6 +16,7 @@ export interface AnswerContext {
   chunk(index: number, delta: string): Awaitable<void>
 }
 
+/** Answers one method that a server sends to its host. */
 export interface Answerer {
   readonly method: Method
   /** Data waits until the server knows what was selected; all else is answered at once, because servers wait for it. */

@@ -39,6 +39,7 @@ const mostMessages = 1_000
 const longestId = 512
 const longestChannel = 4_096
 
+/** The channels that one server has registered, and what comes from them. */
 export class Channels {
   /** Registered, some of them perhaps before anybody agreed to a set that has channels. */
   readonly #registered = new Map<string, WireChannel>()
@@ -186,6 +187,7 @@ interface OutgoingParts {
   readonly failed: (error: unknown) => void
 }
 
+/** Sends an answer into a channel, one piece at a time. */
 export class OutgoingStream implements ChannelStream {
   readonly #parts: OutgoingParts
   #waiting = ''

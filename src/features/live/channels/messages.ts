@@ -7,6 +7,7 @@ import { anything, array, integer, object, optional, record, string } from '../.
 import { wireContent } from '../content/messages.ts'
 import { speakingLive } from '../feature-sets/messages.ts'
 
+/** A channel as it is described on the wire. */
 export interface WireChannel {
   readonly id: string
   readonly type?: string
@@ -29,6 +30,7 @@ export function channelEventId(channelId: string, messageId: string): string {
   return `channels/incoming ${JSON.stringify([channelId, messageId])}`
 }
 
+/** The host's answer to channels that were registered or changed. */
 export interface ChannelVerdicts {
   readonly results: readonly { readonly id: string; readonly accepted: boolean; readonly reason?: string }[]
 }
@@ -39,7 +41,9 @@ const toServer = { to: 'server', in: officialIds, declares: speakingLive } as co
 const named = object({ id: string, type: optional(anything), label: optional(anything) })
 
 const register = { ...toClient, name: 'channels/register', params: object({ channels: array(named) }) } as const
+/** A server registers its channels; the host answers which it takes. */
 export const registerChannels = request<ChannelVerdicts>()(register)
+/** The same as a notification. */
 export const registerChannelsNotice = notification(register)
 
 const changed = {
@@ -47,13 +51,18 @@ const changed = {
   name: 'channels/changed',
   params: object({ added: optional(array(named)), updated: optional(array(named)), removed: optional(array(anything)) }),
 } as const
+/** A server's channels have changed; the host answers which it takes. */
 export const channelsChanged = request<ChannelVerdicts>()(changed)
+/** The same as a notification. */
 export const channelsChangedNotice = notification(changed)
 
 const incoming = { ...toClient, name: 'channels/incoming', params: object({ messages: array(record) }) } as const
+/** Messages that came in on channels. */
 export const incomingMessages = request<Readonly<Record<string, unknown>>>()(incoming)
+/** The same as a notification. */
 export const incomingMessagesNotice = notification(incoming)
 
+/** Asks which channels there are. */
 export const listChannels = request<{ readonly channels: readonly WireChannel[] }>()({
   name: 'channels/list',
   to: 'both',
@@ -61,6 +70,7 @@ export const listChannels = request<{ readonly channels: readonly WireChannel[] 
   params: object({}),
 })
 
+/** Asks a server to open a channel. */
 export const openChannel = request<Readonly<Record<string, unknown>>>()({
   ...toServer,
   name: 'channels/open',
@@ -68,6 +78,7 @@ export const openChannel = request<Readonly<Record<string, unknown>>>()({
   params: object({ channelId: optional(string), type: optional(string), address: optional(anything) }),
 })
 
+/** Asks a server to close a channel. */
 export const closeChannel = request<Readonly<Record<string, unknown>>>()({
   ...toServer,
   name: 'channels/close',
@@ -88,7 +99,9 @@ const publish = {
     inferenceId: optional(string),
   }),
 } as const
+/** Delivers a message to a channel. */
 export const publishToChannel = request<Readonly<Record<string, unknown>>>()(publish)
+/** The same as a notification. */
 export const publishToChannelNotice = notification(publish)
 
 /** What is said of an answer while it is made, to servers that name `channels.streaming`. It delivers nothing: that is `publish`. */
@@ -99,7 +112,9 @@ const chunk = {
   name: 'channels/outgoing/chunk',
   params: object({ ...streamed, index: integer, delta: string }),
 } as const
+/** One piece of an answer while it is written. */
 export const outgoingChunk = request<Readonly<Record<string, unknown>>>()(chunk)
+/** The same as a notification. */
 export const outgoingChunkNotice = notification(chunk)
 
 const complete = {
@@ -107,12 +122,16 @@ const complete = {
   name: 'channels/outgoing/complete',
   params: object({ ...streamed, content: wireContent }),
 } as const
+/** The end of an answer that was sent in pieces. */
 export const outgoingComplete = request<Readonly<Record<string, unknown>>>()(complete)
+/** The same as a notification. */
 export const outgoingCompleteNotice = notification(complete)
 
 /** An answer is being worked on (0.5). */
 const typing = { ...toServer, name: 'channels/typing', params: object({ channelId: string }) } as const
+/** Says that an answer is being written. */
 export const typingInChannel = request<Readonly<Record<string, unknown>>>()(typing)
+/** The same as a notification. */
 export const typingInChannelNotice = notification(typing)
 
 /** What a server made of it (0.5): `representation` is what it shows, such as an emoji. */
@@ -122,6 +141,7 @@ export interface Acknowledged {
   readonly reason?: string
 }
 
+/** Tells a server that a message of a channel was taken in. */
 export const acknowledgeMessage = request<Acknowledged>()({
   ...toServer,
   name: 'channels/acknowledge',

@@ -36,6 +36,7 @@ interface Told {
   answered: boolean
 }
 
+/** The server side of channels. */
 export function channelsServer(parts: ChannelsParts): ChannelsServer {
   const channels = new Map<string, Registered>()
   const told = new WeakMap<LiveHost, Told>()

@@ -6,6 +6,7 @@ import { officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { anything, array, object, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
 import { speakingLive } from '../feature-sets/messages.ts'
 
+/** The state of a feature set at a checkpoint, whole or as a patch of its parent. */
 export interface StateReport {
   readonly checkpoint: string
   /** Undefined: not said. Null: a root. */
@@ -30,12 +31,14 @@ const parent: Shape<string | null | undefined> = {
     value === undefined || value === null || typeof value === 'string' ? undefined : { path: '', expected: 'a string or null' },
 }
 
+/** The server's answer to a rollback. */
 export interface RollbackResult {
   readonly checkpoint: string
   readonly success: boolean
   readonly reason?: string
 }
 
+/** Asks a server to go back to a checkpoint of a feature set. */
 export const rollbackState = request<RollbackResult>()({
   name: 'state/rollback',
   to: 'server',
@@ -58,6 +61,7 @@ export const updateState = request<{ readonly accepted: boolean }>()({
   }),
 })
 
+/** Asks the host for the state of a feature set. */
 export const getState = request<Readonly<Record<string, unknown>>>()({
   name: 'state/get',
   to: 'client',

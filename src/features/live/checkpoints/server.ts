@@ -17,6 +17,7 @@ import { type RollbackResult, rollbackState, type StateReport } from './messages
 /** Goes back to a checkpoint. False: there is none such, or none any more. What it throws is why it could not be done. */
 export type RollbackHandler = (checkpoint: string) => Awaitable<undefined | boolean>
 
+/** A feature set that may have state. */
 export interface StatefulSet {
   readonly facts: FeatureSetFacts
   readonly rollback: RollbackHandler | undefined
@@ -29,6 +30,7 @@ interface CheckpointsParts {
   readonly trace: Trace
 }
 
+/** What the runtime uses of checkpoints. */
 export interface LiveCheckpoints {
   readonly side: Side
   /** The state that a call of a set whose state the host keeps is to be computed from. */
@@ -72,6 +74,7 @@ export function reported<R extends object>(result: R, featureSet: string, state:
 /** So many states are known by their content, for hosts that do not say at which checkpoint theirs was. */
 const remembered = 1_000
 
+/** The server side of checkpoints. */
 export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
   const byContent = new Map<string, string>()
   const unsent = new UnsentStates()
@@ -237,6 +240,7 @@ interface CheckpointIds {
   issued(featureSet: string, checkpoint: string): Promise<boolean>
 }
 
+/** Makes ids of checkpoints that can be recognized again without being remembered. */
 export function checkpointIds(store: () => Promise<Store>): CheckpointIds {
   let loading: Promise<CryptoKey> | undefined
   const key = (): Promise<CryptoKey> => {

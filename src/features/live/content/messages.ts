@@ -5,11 +5,13 @@
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Shape } from '../../../jsonrpc/shape.ts'
 
+/** A block of text. */
 export interface LiveText {
   readonly type: 'text'
   readonly text: string
 }
 
+/** A block with an image, audio or other media. */
 export interface LiveMedia {
   readonly type: 'image' | 'audio'
   /** Base64. */
@@ -17,6 +19,7 @@ export interface LiveMedia {
   readonly mimeType: string
 }
 
+/** A block that refers to content by its address. */
 export interface LiveLink {
   readonly type: 'resource_link'
   readonly uri: string

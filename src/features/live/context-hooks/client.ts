@@ -16,11 +16,13 @@ import {
   positions,
 } from './messages.ts'
 
+/** What a server adds before an inference. */
 export interface Before {
   readonly featureSet: string
   readonly injections: readonly Injection[]
 }
 
+/** What a server says after an inference. */
 export interface After {
   readonly featureSet: string
   readonly modifiedResponse?: string
@@ -62,6 +64,7 @@ export function hooksOf(gate: Pick<LiveGate, 'announced' | 'admitted'>): HookPor
   }
 }
 
+/** Calls the hooks of one server around inferences. */
 export class ContextHooks {
   readonly #port: HookPort
   #inFlight = 0

@@ -5,6 +5,7 @@ import type { LiveBlock, WireContent } from '../content/messages.ts'
 import { speakingLive } from '../feature-sets/messages.ts'
 import type { ModelInfo } from '../inference/messages.ts'
 
+/** An inference that is about to begin, as hooks see it. */
 export interface BeforeInference {
   readonly inferenceId: string
   readonly conversationId: string
@@ -14,19 +15,24 @@ export interface BeforeInference {
   readonly model: ModelInfo
 }
 
+/** Tokens that an inference took. */
 export interface Usage {
   readonly inputTokens: number
   readonly outputTokens: number
 }
 
+/** An inference that has ended, as hooks see it. */
 export interface AfterInference extends BeforeInference {
   readonly assistantMessage: string
   readonly usage: Usage
 }
 
+/** Where an injection may stand in the prompt. */
 export const positions = ['system', 'beforeUser', 'afterUser'] as const
+/** Where an injection stands. */
 export type Position = (typeof positions)[number]
 
+/** Content that a server adds to the prompt. */
 export interface Injection {
   readonly namespace: string
   readonly position: Position
@@ -34,6 +40,7 @@ export interface Injection {
   readonly metadata?: Record<string, unknown>
 }
 
+/** An injection as it is sent. */
 export interface WireInjection {
   readonly namespace: string
   readonly position: string
@@ -41,11 +48,13 @@ export interface WireInjection {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
+/** A server's answer before an inference. */
 export interface BeforeResult {
   readonly featureSet: string
   readonly contextInjections: readonly WireInjection[]
 }
 
+/** A server's answer after an inference. */
 export interface AfterResult {
   readonly featureSet: string
   readonly modifiedResponse?: string
@@ -66,6 +75,7 @@ const turn = {
   model: optional(record),
 }
 
+/** Asks a server what to add to the context of an inference. */
 export const beforeInference = request<BeforeResult>()({
   name: 'context/beforeInference',
   to: 'server',
@@ -81,7 +91,9 @@ const after = {
   params: object({ ...turn, assistantMessage: string, usage: optional(record) }),
 } as const
 
+/** Asks a server to look at the answer of an inference. */
 export const afterInference = request<AfterResult>()({ ...after, declares: speakingLive })
+/** Tells a server of the answer of an inference, without waiting for it. */
 export const afterInferenceTold = notification(after)
 
 /** Hosts from 0.5 on: that an inference began or ended, and nothing of what was said. */

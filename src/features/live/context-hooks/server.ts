@@ -39,11 +39,14 @@ interface InjectionInput {
 }
 
 type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
+/** An author's hook before an inference. */
 export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<Injected>
 /** What a blocking hook makes of the reply; a string is the new one. Of others it is ignored. */
 type Reworded = string | { readonly modifiedResponse?: string; readonly metadata?: Record<string, unknown> } | undefined
+/** An author's hook after an inference. */
 export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<Reworded>
 
+/** A feature set that may have hooks. */
 export interface HookedSet {
   readonly name: string
   readonly before: BeforeHook | undefined
@@ -58,6 +61,7 @@ interface HooksParts {
   readonly trace: Trace
 }
 
+/** The server side of hooks around inferences. */
 export function hooksServer(parts: HooksParts): Side {
   const hosted = (exchange: Exchange): LiveCaller => {
     const caller = parts.caller(exchange)

@@ -5,8 +5,10 @@ import type { Capabilities } from '../../../revisions/index.ts'
 import { type FeatureSetFacts, liveExtension, mcplName } from '../feature-sets/messages.ts'
 import type { ContentForm } from './messages.ts'
 
+/** The version of MCP Live that a peer speaks. */
 export type DialectLabel = '0.2' | '0.3' | '0.4' | '0.5'
 
+/** What a server says of itself in its hello. */
 export interface Announced extends Declarations {
   /** As the server wrote it. */
   readonly version: string
@@ -98,6 +100,7 @@ const longestName = 256
 /** As a part of a key of stores. */
 const longestKey = 512
 
+/** Reads the feature sets that a server declares, in any dialect. */
 export function readDeclarations(wire: unknown): Declarations {
   const sets = new Map<string, FeatureSetFacts>()
   const faulty = new Map<string, string>()
@@ -194,6 +197,7 @@ export function isOffered(node: unknown): boolean {
 
 const before = 'contextHooks.beforeInference'
 
+/** Everything that a feature set may do. */
 export const setUses = [
   'tools',
   'pushEvents',

@@ -41,6 +41,7 @@ export {
   writeSelection,
 } from './selection.ts'
 
+/** Media under `source` (0.2), or MCP's flat form. */
 export type ContentForm = 'source' | 'flat'
 
 interface ReadContent {
@@ -56,6 +57,7 @@ function fewOf(dropped: readonly string[]): readonly string[] {
 
 const mostTold = 10
 
+/** Reads content of any dialect as canonical blocks. */
 export function readContent(wire: unknown): ReadContent {
   if (typeof wire === 'string') return { blocks: [{ type: 'text', text: wire }], dropped: [] }
   if (!Array.isArray(wire)) return { blocks: [], dropped: ['content that is neither text nor blocks'] }
@@ -111,6 +113,7 @@ function readResource(resource: Readonly<Record<string, unknown>>): LiveBlock | 
   return readLink(resource)
 }
 
+/** Writes blocks in the form that a peer reads. */
 export function writeContent(blocks: readonly LiveBlock[], form: ContentForm): readonly Readonly<Record<string, unknown>>[] {
   return writeBlocks(blocks, form === 'source')
 }
@@ -301,6 +304,7 @@ export function toolSetOf(tool: Params | undefined, sets: ReadonlyMap<string, Fe
   return stateful.length === 1 ? stateful[0]?.[0] : undefined
 }
 
+/** What became of a rollback that the host asked for. */
 export interface ServerRollback {
   readonly success: boolean
   /** Where the server now stands: the target, or a new checkpoint that equals it. */
@@ -312,6 +316,7 @@ export interface ServerRollback {
   readonly unsupported?: boolean
 }
 
+/** Reads a server's answer to a rollback. */
 export function readRollback(wire: unknown, target: string): ServerRollback {
   const { success, checkpoint, reason } = isRecord(wire) ? wire : {}
   const at = typeof checkpoint === 'string' ? checkpoint : target

@@ -31,6 +31,7 @@ export interface EnabledSet {
   readonly uses: ReadonlySet<SetUse>
 }
 
+/** A selection as it is sent. */
 export interface ToldSelection {
   readonly enabled: ReadonlyMap<string, EnabledSet>
   readonly granted: ReadonlySet<string>
@@ -42,6 +43,7 @@ export interface ToldSelection {
 
 const systemPath = 'contextHooks.beforeInference.inject.system'
 
+/** Writes a selection as the server's dialect has it. */
 export function writeSelection(announced: Announced, selection: HostSelection): ToldSelection {
   const on = new Map<string, EnabledSet>()
   for (const [name, facts] of announced.sets) {
@@ -85,6 +87,7 @@ function isGranted(
   return selection.grants?.(path) ?? !(path === systemPath && label === '0.5')
 }
 
+/** What a server answered to a selection. */
 export interface ReadReceipt {
   readonly accepted: boolean
   /** What the server falls back to when it does not accept. */

@@ -25,6 +25,7 @@ import {
 } from '../dialects/messages.ts'
 import { type FeatureSetFacts, liveErrorTexts, manifestChanged, setsChanged, type WireSelection } from './messages.ts'
 
+/** Feature sets by name, as a server declares them. */
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 /** A declared set, and whether it may be used. */
 export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
@@ -39,6 +40,7 @@ interface SetBookOptions {
 /** Refusals of uses that are told once; sets may come and go without end. */
 const mostTold = 1_000
 
+/** The feature sets of one server, and which of them are selected. */
 export class SetBook {
   readonly #options: SetBookOptions
   readonly #told = new Set<string>()
@@ -263,6 +265,7 @@ interface SetsHearer {
   stale(): void
 }
 
+/** Answers a server that says its sets have changed. */
 export function setAnswerers({ changed, stale }: SetsHearer): readonly Answerer[] {
   return [
     { method: setsChanged, waits: false, answer: changed },

@@ -15,11 +15,13 @@ import { type ScopeLists, scopeListsShape } from '../scopes/messages.ts'
 export const mcplName = 'mcpl'
 /** The extension on wires without one, and the key in `_meta` of what belongs to MCP Live. */
 export const liveExtension = `${NS}/live`
+/** The version of MCP Live that this side announces. */
 export const liveVersion = '0.2'
 
 /** What a host declares with each request that belongs to MCP Live, on wires where requests do that. */
 export const speakingLive = { extensions: { [liveExtension]: { version: liveVersion } } }
 
+/** A feature set as it is declared. */
 export interface FeatureSetFacts {
   readonly description: string
   readonly uses: readonly string[]
@@ -43,6 +45,7 @@ const liveUses = [
   'channels.acknowledge',
   'tools',
 ] as const
+/** Something that a declared set may do. */
 export type LiveUse = (typeof liveUses)[number]
 
 /** What a server says of itself under `experimental.mcpl`. */
@@ -80,6 +83,7 @@ export interface Receipt {
   readonly fallback?: string
 }
 
+/** A selection, as it comes on the wire. */
 export const selectionShape = object({
   enabled: optional(array(string)),
   disabled: optional(array(string)),
@@ -90,9 +94,12 @@ export const selectionShape = object({
 
 const update = { name: 'featureSets/update', to: 'server', in: officialIds, params: selectionShape } as const
 
+/** Tells a server which feature sets are selected. */
 export const updateSets = notification(update)
+/** The same as a request, which the server answers. */
 export const updateSetsByRequest = request<Receipt>()({ ...update, declares: speakingLive })
 
+/** The feature sets of a server have changed. */
 export const setsChanged = notification({
   name: 'featureSets/changed',
   to: 'client',
@@ -110,6 +117,7 @@ export const readLiveManifest = request<Readonly<Record<string, unknown>>>()({
   declares: speakingLive,
 })
 
+/** The declarations of a server have changed; the host reads them anew. */
 export const manifestChanged = notification({
   name: 'mcpl/manifestChanged',
   to: 'client',

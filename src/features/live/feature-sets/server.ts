@@ -46,6 +46,7 @@ interface FeatureSets {
   readonly names: () => readonly string[]
 }
 
+/** The server side of feature sets. */
 export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
   const catalog = createCatalog<OfferedSet>({ noun: 'feature set', key: ({ name }) => name })
   const names = (): readonly string[] => catalog.snapshot.entries.map(({ name }) => name)
@@ -268,6 +269,7 @@ function missingFrom(granted: readonly string[], { facts }: OfferedSet): readonl
 /** `delta`: what is named changes. `whole`: what is not named is off. `narrow`: nothing is switched on. */
 type SelectionReading = 'delta' | 'whole' | 'narrow'
 
+/** Which feature sets a host has selected. */
 export class SelectedSets implements KeptSelected {
   readonly #said = new Map<string, boolean>()
   #scopes = new Map<string, ScopeLists>()

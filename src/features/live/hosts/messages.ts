@@ -3,6 +3,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
 
+/** How a host wants to be spoken to. */
 export interface HostDialect {
   /** As it says itself. */
   readonly version: string
@@ -29,6 +30,7 @@ export interface KeptSelected extends Selected {
   restore(saved: unknown): void
 }
 
+/** What a request to a host may be given. */
 export interface HostCall {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number | undefined
@@ -37,6 +39,7 @@ export interface HostCall {
   readonly onChunk?: ((index: number, delta: string) => void) | undefined
 }
 
+/** A host of MCP Live, as the features of a server see it. */
 export interface LiveHost {
   readonly dialect: HostDialect
   readonly selected: Selected

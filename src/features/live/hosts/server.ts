@@ -34,6 +34,7 @@ interface Hosts<S> {
   keep(exchange: Exchange): void
 }
 
+/** Keeps the hosts that are connected to a server. */
 export function createHosts<S extends KeptSelected>(parts: HostsParts<S>): Hosts<S> {
   const dialect = ({ revision, capabilities, info }: Peer): HostDialect | undefined => {
     const said = liveIn({ revision, capabilities })
@@ -86,6 +87,7 @@ export function liveIn(peer: Pick<Peer, 'capabilities' | 'revision'>): Readonly<
   return isRecord(said) ? said : said === true ? {} : undefined
 }
 
+/** Reads a host's dialect from its capabilities and its name. */
 export function hostDialectOf(said: Capabilities, info: Implementation | undefined, form: SetsForm = 'auto'): HostDialect {
   const version = typeof said['version'] === 'string' ? said['version'] : '0.2'
   const label = labelOf(version)

@@ -11,6 +11,7 @@ import {
   requestInference,
 } from './messages.ts'
 
+/** Runs an inference that a server asks for. */
 export type OnInfer = (
   request: InferenceRequest,
   context: { readonly signal: AbortSignal; chunk(delta: string): void },
@@ -86,6 +87,7 @@ class Parts {
   }
 }
 
+/** Answers which model runs. */
 export function modelAnswerers(current: () => ModelInfo): readonly Answerer[] {
   return [
     {

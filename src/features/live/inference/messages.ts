@@ -6,6 +6,7 @@ import type { Usage } from '../context-hooks/messages.ts'
 
 /** Who said a message. Others have no place in a request to a model. */
 export const inferenceRoles = ['system', 'user', 'assistant'] as const
+/** Who speaks in a message of an inference. */
 export type InferenceRole = (typeof inferenceRoles)[number]
 
 interface InferenceMessage {
@@ -22,7 +23,9 @@ export interface InferenceRequest {
   readonly preferences: { readonly maxTokens?: number; readonly temperature?: number }
 }
 
+/** Why an inference may end. */
 export const finishReasons = ['end_turn', 'max_tokens', 'stop_sequence'] as const
+/** Why an inference ended. */
 export type FinishReason = (typeof finishReasons)[number]
 
 /** What the model answered to an inference that a server asked for. */
@@ -55,6 +58,7 @@ const messages: typeof listed = {
       : listed.check(value),
 }
 
+/** Asks the host for an inference. */
 export const requestInference = request<WireInferenceResult>()({
   name: 'inference/request',
   to: 'client',
@@ -76,6 +80,7 @@ export const inferenceChunk = notification({
   params: object({ requestId: token, index: integer, delta: string }),
 })
 
+/** The model that the host runs. */
 export interface ModelInfo {
   readonly id: string
   readonly vendor: string
@@ -83,6 +88,8 @@ export interface ModelInfo {
   readonly capabilities: readonly string[]
 }
 
+/** A model, as it comes on the wire. */
 export const modelInfoShape = object({ id: string, vendor: string, contextWindow: integer, capabilities: array(string) })
 
+/** Asks the host which model runs. */
 export const modelInfo = request<ModelInfo>()({ name: 'model/info', to: 'client', in: sessionIds, params: object({}) })

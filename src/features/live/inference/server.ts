@@ -23,6 +23,7 @@ import {
   type WireInferenceResult,
 } from './messages.ts'
 
+/** What an author asks a model. */
 export interface InferenceInput {
   /** A string is what the user says. */
   readonly messages: string | readonly { readonly role: InferenceRole; readonly content: LiveInput }[]
@@ -52,6 +53,7 @@ interface InferenceServer {
   infer(featureSet: string, input: InferenceInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
 }
 
+/** The server side of inferences that an author asks for. */
 export function inferenceServer(parts: InferenceParts): InferenceServer {
   return {
     side: {
@@ -202,6 +204,7 @@ class Deltas {
   }
 }
 
+/** Asks a host which model it runs. */
 export async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
   const answer = await host.request(modelInfo, {}, { exchange })
   if (modelInfoShape.check(answer) === undefined) return answer

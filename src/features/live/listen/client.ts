@@ -15,6 +15,7 @@ interface Open {
 /** Answers that are kept in case their delivery comes again. */
 const mostKept = 1_024
 
+/** Messages that a server delivers on a listen request. */
 export class Deliveries {
   /** In the order in which they came. */
   readonly #open = new Map<string, Open>()

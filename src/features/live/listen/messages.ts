@@ -7,6 +7,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import { anything, array, boolean, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import { liveExtension, selectionShape, speakingLive, type WireSelection } from '../feature-sets/messages.ts'
 
+/** What a host says when it begins to listen. */
 export interface WireListen {
   /** Chosen by the host, hard to guess, the same for as long as it lives: requests that carry it in `_meta` belong to this stream. */
   readonly hostId?: string | undefined
@@ -48,6 +49,7 @@ export interface WireAnswer {
 
 const toServer = { to: 'server', in: requestIds, extension: liveExtension, declares: speakingLive } as const
 
+/** Opens the stream on which a stateless server sends its messages. */
 export const listenLive = request<Listened>()({
   ...toServer,
   name: 'live/listen',
@@ -68,6 +70,7 @@ export const listeningLive = notification({
   params: object({ cursor: string, redelivers: integer }),
 })
 
+/** Brings one message of the server on a listen request. */
 export const deliverLive = notification({
   to: 'client',
   in: requestIds,

@@ -53,6 +53,7 @@ interface ListenServer {
   close(): void
 }
 
+/** Serves listen requests of hosts on stateless wires. */
 export function listenServer(parts: ListenParts): ListenServer {
   const seats = new Map<string, Seat>()
   let closed = false

@@ -6,10 +6,12 @@ import { type Answerer, type LiveGate, unannounced } from '../answers/messages.t
 import { readPush } from '../dialects/messages.ts'
 import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush, type WirePushAnswer } from './messages.ts'
 
+/** Takes an event that a server pushes. */
 export type OnPush = (event: PushEvent) => Promise<PushAnswer>
 
 const mostTold = 1_000
 
+/** Answers events that a server pushes. */
 export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer[] {
   const told = new Set<string>()
   /** What is odd about a set is said once. */

@@ -25,6 +25,7 @@ export type PushAnswer =
   | { readonly accepted: true; readonly inferenceId?: string }
   | { readonly accepted: false; readonly reason: string; readonly retryAfterMs?: number; readonly data?: Why }
 
+/** An event as it is sent. */
 export interface WirePush {
   readonly featureSet: string
   readonly eventId: string
@@ -34,6 +35,7 @@ export interface WirePush {
   readonly tags?: readonly string[] | undefined
 }
 
+/** A host's answer to an event, as it is sent. */
 export interface WirePushAnswer {
   readonly accepted: boolean
   readonly inferenceId?: string
@@ -44,6 +46,7 @@ export interface WirePushAnswer {
 
 const iso = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/
 
+/** Whether a value is a point in time as text. */
 export const isTimestamp = (value: unknown): boolean =>
   typeof value === 'string' && iso.test(value) && !Number.isNaN(Date.parse(value.replace(',', '.')))
 
@@ -61,6 +64,7 @@ const eventId: Shape<string> = {
     typeof value === 'string' && value !== '' ? undefined : { path: '', expected: 'a string that is not empty, one per event' },
 }
 
+/** An event, as it comes on the wire. */
 export const pushShape = object({
   featureSet: string,
   eventId,
@@ -72,6 +76,7 @@ export const pushShape = object({
 
 const push = { name: 'push/event', to: 'client', in: sessionIds, params: pushShape } as const
 
+/** Pushes an event to a host. */
 export const pushEvent = request<WirePushAnswer>()(push)
 /** Some servers push without an id: it is taken, though nobody learns what came of it. */
 export const pushNotice = notification(push)

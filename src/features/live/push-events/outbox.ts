@@ -11,6 +11,7 @@ import type { LiveHost } from '../hosts/messages.ts'
 import type { PushAnswer } from './messages.ts'
 import { attempt, type OutgoingPush, type Pushed } from './server.ts'
 
+/** Limits of an outbox. */
 export interface OutboxOptions {
   readonly eventStore: EventStore
   readonly clock: Clock
@@ -59,6 +60,7 @@ class Waiting {
   }
 }
 
+/** Brings events to hosts, and again where that failed. */
 export class Outbox {
   readonly #options: OutboxOptions
   readonly #waiting = new Map<string, Waiting>()
@@ -250,6 +252,7 @@ interface EventStoreOptions {
   readonly most: number
 }
 
+/** Keeps events on the store until hosts have answered. */
 export class EventStore {
   readonly #options: EventStoreOptions
   readonly #self = crypto.randomUUID()

@@ -8,6 +8,7 @@ import { liveRefusalOf } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
 import { isTimestamp, type PushAnswer, pushEvent, type WirePush } from './messages.ts'
 
+/** What an author says of an event. */
 export interface PushInput {
   readonly content: LiveInput
   /** Where it comes from; hosts keep what has one origin in order. */
@@ -52,6 +53,7 @@ export interface OutgoingPush {
 
 const most = 1024 * 1024
 
+/** Makes an event of what an author pushes. */
 export function outgoing(featureSet: string, input: PushInput & { readonly channel?: ChannelOrigin }, now: number): OutgoingPush {
   const { eventId = crypto.randomUUID(), timestamp = new Date(now).toISOString(), content, origin, tags, to, channel } = input
   if (typeof eventId !== 'string' || eventId === '') throw new TypeError('push: eventId must be a string that is not empty')
@@ -100,6 +102,7 @@ type Attempt =
 /** Numbers that say that the event itself is not understood: sent again, it would not be either. */
 const final = new Set([-32600, -32601, -32602])
 
+/** Pushes one event to one host once. */
 export async function attempt(host: LiveHost, event: OutgoingPush, timeoutMs: number): Promise<Attempt> {
   const { channel } = event
   try {

@@ -3,6 +3,7 @@ import type { Why } from '../../../core/suggestion.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
 import { type Elevation, elevateScope, type Scope } from './messages.ts'
 
+/** Decides whether a server gets a wider scope. */
 export type OnElevate = (
   request: { readonly featureSet: string; readonly scope: Scope },
   context: { readonly signal: AbortSignal },
@@ -11,6 +12,7 @@ export type OnElevate = (
   | { readonly approved: false; readonly reason: string; readonly data?: Why }
 >
 
+/** Answers servers that ask for a wider scope. */
 export function scopeAnswerers(gate: LiveGate, onElevate: OnElevate): readonly Answerer[] {
   return [
     {

@@ -14,6 +14,7 @@ export interface ScopeLists {
   readonly blacklist?: readonly string[]
 }
 
+/** The host's answer to a wider scope. */
 export interface Elevation {
   readonly approved: boolean
   /** On approval: what the request gave along. */
@@ -24,10 +25,14 @@ export interface Elevation {
   readonly data?: unknown
 }
 
+/** A scope, as it comes on the wire. */
 export const scopeShape = object({ label: string, payload: optional(record) })
+/** Allow and deny lists, as they come on the wire. */
 export const scopeListsShape = object({ whitelist: optional(array(string)), blacklist: optional(array(string)) })
+/** The host's answer, as it comes on the wire. */
 export const elevationShape = object({ approved: boolean, payload: optional(record), reason: optional(string) })
 
+/** Asks the host for a wider scope. */
 export const elevateScope = request<Elevation>()({
   name: 'scope/elevate',
   to: 'client',

@@ -20,6 +20,7 @@ interface ScopesParts {
 
 type Payload = Record<string, unknown> | undefined
 
+/** What the runtime uses of scopes. */
 export interface LiveScopes {
   /** Resolves to the payload when it is approved; throws a Problem with the reason otherwise. */
   within(exchange: Exchange, caller: LiveCaller | undefined, featureSet: string, scope: Scope): Promise<Payload>
@@ -27,6 +28,7 @@ export interface LiveScopes {
   elevate(host: LiveHost, featureSet: string, scope: Scope, exchange?: Exchange): Promise<Payload>
 }
 
+/** The server side of scopes. */
 export function scopesServer({ ask, askMs }: ScopesParts): LiveScopes {
   const elevate: LiveScopes['elevate'] = async (host, featureSet, scope, exchange) => {
     if (passes(scope.label, host.selected.scopes(featureSet) ?? {})) return scope.payload

@@ -16,6 +16,7 @@ export const approvalMs = 300_000
 /** The obligation that a confirmation meets. */
 export const obligation = 'confirm'
 
+/** A call that needs a yes. */
 export interface ObligedCall {
   readonly owner: string
   readonly tool: string
@@ -28,6 +29,7 @@ export interface ObligedCall {
   readonly binding: string
 }
 
+/** Reads the call that needs a yes, with all that the yes is bound to. */
 export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts): Promise<ObligedCall> {
   const tool = exchange.params['name'] as string
   const args = (exchange.params['arguments'] ?? {}) as Params
@@ -43,12 +45,14 @@ export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts
   }
 }
 
+/** The refusal of a call that the user did not agree to. */
 export function declined({ tool }: ObligedCall): Problem {
   return problem('CONFIRMATION_DECLINED', `The user did not agree to this call of ${clip(tool)}`, {
     suggestion: 'Do not call it again unless the user asks for it',
   })
 }
 
+/** The refusal of a call that still needs a yes. */
 export function required({ tool, risk }: ObligedCall, why: string, suggestion: string, more?: Params): Problem {
   return problem('CONFIRMATION_REQUIRED', `${clip(tool)} runs only when the user has agreed: ${why}`, {
     suggestion,

@@ -29,6 +29,7 @@ export interface ConfirmQuestion {
   readonly arguments: Params
 }
 
+/** Asks the user; true means yes. */
 export type OnConfirm = (question: ConfirmQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
 
 /** One call, as this side needs to know it. */

@@ -21,6 +21,7 @@ interface ConfirmationPort {
 /** What the context of a call uses of confirmation. */
 export const confirmationPort = port<ConfirmationPort>('confirmation')
 
+/** The name of the extension. */
 export const confirmationExtension = `${NS}/confirmation`
 
 /** In rising order. */
@@ -49,6 +50,7 @@ export interface WireConfirmed {
   readonly user_confirmed: boolean
 }
 
+/** Whether a value is one of `risks`. */
 export function isRisk(value: unknown): value is Risk {
   return risks.includes(value as Risk)
 }

@@ -63,6 +63,7 @@ async function auditOf(
   }
 }
 
+/** Runs a call once there is a yes to it; refuses or asks where there is none. */
 export async function obtainConfirmation(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -176,6 +177,7 @@ export interface PendingApproval {
   readonly risk: Risk
 }
 
+/** Approvals by a page, by the operator, or for many calls at once. */
 export interface Approvals {
   /** Undefined where there is no such request, or it is over. */
   find(id: string): Promise<PendingApproval | undefined>
@@ -197,6 +199,7 @@ interface Page extends PendingApproval {
   readonly binding: string
 }
 
+/** Approvals that come from outside of the call. */
 export function createApprovals(parts: ConfirmationParts): Approvals {
   const open = async (id: string): Promise<{ readonly handle: Opened; readonly page: Page } | undefined> => {
     const handle = await parts.seal.read(id, { kind: pageKind }).catch(() => undefined)

@@ -136,6 +136,7 @@ function withPrice(facts: Confirmable, costs: string | undefined): ConfirmFacts 
   return { ...always, message: `${confirmMessage(own)} ${price}` }
 }
 
+/** What confirmations need of the server. */
 export interface ConfirmationParts {
   /** The name of the server, as its user knows it. */
   readonly server: string
@@ -244,6 +245,7 @@ interface PageRequest {
 /** Who calls, where it matters to whether he is asked. */
 export type ConfirmCaller = Pick<Caller, 'principal' | 'carrier'>
 
+/** How and when a tool asks for a yes. */
 export interface ConfirmFacts {
   /**
    * Of which calls, by their arguments as they came and by who calls; it may say otherwise how one is asked about. Asked more than
@@ -327,6 +329,7 @@ function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCaller, c
   return said === true ? rest : { ...rest, ...said }
 }
 
+/** The author's text of the question, or the default one. */
 export function confirmMessage({ message = asked }: ConfirmFacts): string {
   return message
 }

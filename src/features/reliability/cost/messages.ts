@@ -35,12 +35,15 @@ interface CostPort {
 /** What other features may use of costs. */
 export const costPort = port<CostPort>('cost')
 
+/** The name of the extension. */
 export const operationalExtension = `${NS}/operational`
 
+/** What calls of a tool may cost. */
 export const categories = ['free', 'metered', 'requires_approval'] as const
 /** Whether a call costs something, and whether somebody has to agree to that first. */
 export type CostCategory = (typeof categories)[number]
 
+/** How long calls of a tool may take. */
 export const latencies = ['instant', 'seconds', 'minutes'] as const
 /** How long a call takes, by and large. */
 export type Latency = (typeof latencies)[number]

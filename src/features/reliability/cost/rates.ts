@@ -182,6 +182,7 @@ export function tellLimit(exchange: Exchange, { name, most, periodMs, remaining,
   })
 }
 
+/** Sets `Retry-After` where the carrier has headers. */
 export function tellWait(exchange: Exchange, waitMs: number): void {
   if (exchange.caller.carrier === 'http')
     exchange.set(limitHeaders, { ...exchange.get(limitHeaders), 'retry-after': `${seconds(waitMs)}` })

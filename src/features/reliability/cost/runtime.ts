@@ -195,6 +195,7 @@ function invalid(message: string): McpError {
   return new McpError('invalid-params', message)
 }
 
+/** Counts what one call costs while it runs. */
 export class CostMeter implements CallCost {
   readonly estimate: number | undefined
   readonly most: number | undefined

@@ -117,6 +117,7 @@ function sharedQuota({ name, ...facts }: SharedQuota): Quota {
   return { ...costQuota(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
 }
 
+/** What counting needs of the server. */
 export interface CostParts {
   readonly clock: Clock
   readonly trace: Trace
@@ -190,6 +191,7 @@ function hasBudget({ meta }: Exchange): boolean {
   return meta !== undefined && Object.hasOwn(meta, operationalExtension)
 }
 
+/** What an author says of the cost of a tool. */
 export interface CostFacts {
   /** `requires_approval`: the user has to agree to each call, as with `confirm`. */
   readonly category: CostCategory

@@ -13,6 +13,7 @@ import type { Ledger } from './ledger.ts'
 import { type Fetchable, readReference } from './messages.ts'
 import { transfer } from './transfer.ts'
 
+/** What an import may be given. */
 export interface ImportOptions {
   /** The most that is taken. Default: `maxBytes` of the references. */
   readonly maxBytes?: number
@@ -42,6 +43,7 @@ interface ImporterParts {
 
 const holdMs = 3_600_000
 
+/** Fetches contents from elsewhere and keeps them. */
 export class Importer {
   readonly #parts: ImporterParts
 
@@ -191,6 +193,7 @@ const most = 64
 const mostBytes = 4 * 1024 ** 3
 const prefix = 'reference-half/'
 
+/** Imports that broke off and can be continued. */
 export class Attempts {
   readonly #parts: AttemptsParts
   /** Drafts that are being added to here. */

@@ -10,6 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 
+/** A content that is kept. */
 export interface KeptContent {
   readonly id: string
   readonly digest: string
@@ -49,6 +50,7 @@ const count = 'reference-count'
 const bytes = 'reference-bytes'
 const due = 'reference-due/'
 
+/** Which contents are kept for whom, and until when. */
 export class Ledger {
   readonly #parts: LedgerParts
   #timer: (() => void) | undefined = undefined

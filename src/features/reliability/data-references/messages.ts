@@ -7,6 +7,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 import type { WireProblem } from '../problem/messages.ts'
 
+/** The name of the extension. */
 export const referencesExtension = `${NS}/data-references`
 
 /** What links to references begin with. */
@@ -56,6 +57,7 @@ export interface WireImport {
   readonly error?: WireProblem
 }
 
+/** The JSON Schema of what the import tool returns. */
 export const importResultSchema = {
   type: 'object',
   required: ['status'],
@@ -101,6 +103,7 @@ function isReference(value: unknown): value is DataReference {
   return isRecord(value) && typeof value['ref_id'] === 'string' && typeof value['origin_server'] === 'string'
 }
 
+/** A kept content as a reference on the wire. */
 export function wireReference({ id, origin, mime, size, digest, uri, expires }: Fetchable): DataReference {
   return {
     ref_id: id,

@@ -131,6 +131,7 @@ function operationKey(owner: string, id: string): string {
   return `reference-import/${owner}/${encodeURIComponent(id.toWellFormed())}`
 }
 
+/** Opens the blob store that the author names; in memory where there is none. */
 export async function blobsOf(blobs: string | Blobs | undefined): Promise<Blobs> {
   if (typeof blobs === 'object') return blobs
   if (blobs === undefined) return (await import('../../../stores/blobs.ts')).memoryBlobs()
@@ -144,6 +145,7 @@ export async function reachOf({ hostname }: URL, allow: readonly string[] = []):
   return createOutbound({ loopback, allow, stream: true, timeout: '30s', maxBytes: Number.POSITIVE_INFINITY, maxRedirects: 0 })
 }
 
+/** Gives what opens a source as a stream. */
 export async function streamOf(source: ReferenceSource): Promise<() => ReadableStream<Uint8Array>> {
   if (source instanceof ReadableStream) return () => source
   if (source instanceof Blob) return () => source.stream()

@@ -35,6 +35,7 @@ const defaultBytes = 1024 ** 3
 const defaultTotal = 16 * 1024 ** 3
 const kind = 'reference/1'
 
+/** Keeps contents, gives references to them, and serves them. */
 export class References {
   readonly #parts: ReferencesRuntimeParts
   readonly #ledger: Ledger

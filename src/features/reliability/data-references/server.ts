@@ -297,6 +297,7 @@ export interface ReferencesOptions {
   readonly allow?: readonly string[]
 }
 
+/** What an author says of one reference. */
 export interface ReferenceOptions {
   /** Default `application/octet-stream`. */
   readonly mime?: string
@@ -308,6 +309,7 @@ export interface ReferenceOptions {
   readonly ttl?: Duration
 }
 
+/** What references need of the server. */
 export interface ReferencesParts extends Omit<ReferencesOptions, 'blobs' | 'url'> {
   readonly server: string
   readonly store: () => Promise<Store>
@@ -334,6 +336,7 @@ export interface ReferenceRequest {
   header(name: string): string | undefined
 }
 
+/** An answer to a request for a content. */
 export interface Served {
   readonly status: number
   /** Flat: names and values. */

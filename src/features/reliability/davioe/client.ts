@@ -28,6 +28,7 @@ const notFound = -32601
 /** Requests without an answer that are remembered; beyond that the oldest is taken for lost. */
 const mostSent = 10_000
 
+/** A connection that speaks the forms of that implementation. */
 export class DavioeConnection implements Connection {
   readonly carrier: Carrier
   readonly caller?: Caller
@@ -266,6 +267,7 @@ interface MethodTool {
 
 const same = ({ _meta, ...params }: Params): Params => params
 
+/** The tools by which that implementation offers what are methods here. */
 export const asTool: ReadonlyMap<string, MethodTool> = new Map([
   ['transaction/begin', { name: 'begin_transaction', arguments: same }],
   ['transaction/commit', { name: 'commit_transaction', arguments: same }],

@@ -12,6 +12,7 @@ import { filterFault } from './filter.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
 import type { Wish } from './subscription.ts'
 
+/** What an author says of an event. */
 export interface EventFacts<P = Params> {
   /** What happens, and what one may do about it. */
   readonly description?: string
@@ -26,6 +27,7 @@ export interface EventFacts<P = Params> {
   readonly resource?: string | ((payload: P) => string | readonly string[] | undefined)
 }
 
+/** What an author says of one occurrence. */
 export interface EmitOptions {
   /** Emitting again under the same id within the time that events are kept does nothing. Default: a new one. */
   readonly id?: string
@@ -35,6 +37,7 @@ export interface EmitOptions {
   readonly hint?: Suggestion
 }
 
+/** An event that a server offers. */
 export interface EventEntry {
   readonly name: string
   readonly facts: EventFacts<never>
@@ -61,6 +64,7 @@ const mostTouched = 100
 /** `expand` makes a URI of a template. Throws where it is none. */
 export type Expand = (template: string, payload: Params) => string
 
+/** Checks what an author says of an event, and makes an entry of it. */
 export function compileEvent(name: string, facts: EventFacts<never>, expand: Expand): EventEntry {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name))
     throw new TypeError(`"${clip(name)}" is no name of an event: use 1 to 128 of A-Z a-z 0-9 _ . - /`)
@@ -86,6 +90,7 @@ export function checkedPayload({ name, payload: schema }: EventEntry, payload: u
   return isThenable(found) ? found.then(accept) : accept(found)
 }
 
+/** Throws where the options of an event make no sense. */
 export function checkEmit(name: string, options: EmitOptions): void {
   checkOptions(`Event "${name}": emit`, options, emitKinds)
   const { id, hint } = options

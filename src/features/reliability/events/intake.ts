@@ -117,6 +117,7 @@ function eventOf(wire: WireEvent, truncated: boolean): ServerEvent {
   }
 }
 
+/** The error where a server offers no such events. */
 export function noEvents(names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   return new McpError(

@@ -34,6 +34,7 @@ interface EventsPort {
 /** What other features may use of events. */
 export const eventsPort = port<EventsPort>('events')
 
+/** The name of the extension. */
 export const eventsExtension = `${NS}/events`
 
 /** What a client declares that hears events, on wires where each request says so. */
@@ -69,6 +70,7 @@ export interface WireSubscription {
   readonly delivery?: WireDelivery | undefined
 }
 
+/** The answer to a subscription. */
 export interface WireSubscribed {
   readonly subscription_id: string
   readonly status: 'active' | 'denied'
@@ -86,6 +88,7 @@ export interface WireSubscribed {
   readonly poll_interval_seconds?: number
 }
 
+/** One event as it is sent. */
 export interface WireEvent {
   readonly type: 'event'
   readonly subscription_id: string
@@ -150,8 +153,10 @@ export const listEvents = request<{ readonly events: readonly WireEventType[] }>
   params: object({}),
 })
 
+/** Asks to be told of events. */
 export const subscribeEvents = request<WireSubscribed>()({ ...toServer, name: 'event/subscribe', params: subscription })
 
+/** Ends a subscription. */
 export const unsubscribeEvents = request<{ readonly subscription_id: string; readonly status: 'cancelled' }>()({
   ...toServer,
   name: 'event/unsubscribe',

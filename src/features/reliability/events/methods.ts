@@ -133,6 +133,7 @@ const list: Answer = async (_, parts, exchange) => {
   return { events: describeEvents(heard, parts.delivery(exchange.peer.revision)) }
 }
 
+/** The handlers of the extension's methods. */
 export const methods = { list, subscribe, unsubscribe, poll }
 
 interface PollParams {
@@ -201,6 +202,7 @@ interface PollSubscription {
 
 const idleMs = 3_600_000
 
+/** Subscriptions of clients that poll. */
 export class PollSubscriptions {
   readonly #parts: PollSubscriptionsParts
 

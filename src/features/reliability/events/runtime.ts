@@ -34,6 +34,7 @@ const pollMost = 500
 /** Writes of one commit that takes back events. */
 const undoneAtOnce = 500
 
+/** The events of a server, once they are used. */
 export class EventsRuntime {
   readonly polled: PollSubscriptions
   readonly undoable: UndoableEvents

@@ -41,6 +41,7 @@ const pageSize = 100
 /** How often in a row a reader may find that something is missing, before it is let go. */
 const mostLosses = 8
 
+/** One subscription and its way to its subscriber. */
 export class Subscription {
   readonly wish: Wish
   readonly #parts: SubscriptionParts

@@ -20,6 +20,7 @@ interface TableLimits {
 
 const none: ReadonlySet<Subscription> = new Set()
 
+/** All subscriptions of this process. */
 export class Table {
   readonly #limits: TableLimits
   readonly #owners = new Map<string, Map<string, Subscription>>()

@@ -35,6 +35,7 @@ interface Undone {
 const most = 10_000
 const leastMs = 86_400_000
 
+/** Events of steps that may be taken back: published only where the step was not. */
 export class UndoableEvents {
   readonly #parts: UndoableParts
   /** Orders what is emitted within one moment. */

@@ -47,6 +47,7 @@ export interface Facade {
   answer(exchange: Exchange): Promise<unknown>
 }
 
+/** Offers extensions as tools for clients that do not know them. */
 export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Facade {
   const { catalog, parts } = options
   const tools = facadeTools.filter(({ part }) => parts.has(part))

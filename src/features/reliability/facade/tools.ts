@@ -48,6 +48,7 @@ function withToken({ session_token: given, ...args }: Params): Params {
   return given === undefined ? args : { ...args, _meta: { [permissionsExtension]: { session_token: given } } }
 }
 
+/** The tools of the facade. */
 export const facadeTools: readonly FacadeTool[] = [
   {
     name: 'begin_transaction',

@@ -4,6 +4,7 @@ import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 
+/** The name of the extension. */
 export const idempotencyExtension = `${NS}/idempotency`
 
 /** In its result's. */
@@ -15,7 +16,9 @@ export interface WireReplay {
   readonly idempotency_ttl_seconds?: number
 }
 
+/** What a key may look like. */
 export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
+/** The same, in words. */
 export const keyRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 
 /** Sent over HTTP with the key, so that what stands between can see it. */
@@ -38,6 +41,7 @@ export interface WireStatus {
   readonly ended_at?: string
 }
 
+/** Asks what became of a key. */
 export const getKey = request<WireStatus>()({
   name: 'idempotency/get',
   to: 'server',

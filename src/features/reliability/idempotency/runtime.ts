@@ -38,6 +38,7 @@ import {
   stamped,
 } from './server.ts'
 
+/** Calls under keys, and what became of them. */
 export interface Replays {
   run(exchange: Exchange, next: Next): Promise<unknown>
   status(exchange: Exchange): Promise<WireStatus>
@@ -72,6 +73,7 @@ interface Keyed {
 
 const standardResult = 1024 * 1024
 
+/** Runs calls under keys, each once. */
 export function createReplays(parts: Parts): Replays {
   /** What its handler still does here, although its call was answered for it. */
   const lingering = new Map<string, Promise<unknown>>()

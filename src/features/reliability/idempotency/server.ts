@@ -135,6 +135,7 @@ interface Outcome {
 
 type Marked = FailedResult & { readonly [wraps]?: boolean }
 
+/** What is kept of a call that has ended. */
 export interface RememberedOutcome {
   readonly status: 'done' | 'failed'
   readonly outcome: Outcome

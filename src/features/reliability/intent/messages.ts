@@ -4,6 +4,7 @@ import { bounded, plainSuggestion, type Suggestion } from '../../../core/suggest
 import { NS } from '../../../engine/method.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 
+/** The name of the extension. */
 export const intentExtension = `${NS}/intent`
 
 /** `suggest_only`: the call is not made, whatever is suggested. */

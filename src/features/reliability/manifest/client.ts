@@ -150,6 +150,7 @@ export function readManifest(value: unknown): WireManifest {
   return manifest
 }
 
+/** Checks a manifest, and takes its tools and events into catalogs. */
 export function importManifest(value: unknown): ImportedManifest {
   const { tools: entries, events: types, ...about } = readManifest(value)
   const tools = createCatalog<Tool>({ noun: 'tool', key: tool => tool.name })
@@ -159,6 +160,7 @@ export function importManifest(value: unknown): ImportedManifest {
   return { tools, events, about }
 }
 
+/** Writes imported catalogs as a manifest again. */
 export function exportManifest({ tools, events, about }: ImportedManifest): WireManifest {
   const listed = tools.snapshot.entries.map(tool => entryOf(tool))
   return { ...about, tools: listed, ...(events === undefined ? {} : { events: events.snapshot.entries }) }
@@ -182,6 +184,7 @@ export interface Manifest extends Camelled<Omit<WireManifest, 'manifest_version'
   readonly document: WireManifest
 }
 
+/** The manifest as programs read it. */
 export function viewOf(document: WireManifest, revision: string | undefined, partial: boolean): Manifest {
   const { manifest_version, ...rest } = document
   return { ...camelled(rest), revision, partial, document }

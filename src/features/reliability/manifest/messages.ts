@@ -20,6 +20,7 @@ import type { Tool, ToolAnnotations } from '../../mcp/tools/messages.ts'
 import { eventTypeShape } from '../events/messages.ts'
 import { recommendationShape } from '../recommendations/messages.ts'
 
+/** The name of the extension. */
 export const manifestExtension = `${NS}/manifest`
 /** Of the document's form, not of what it says. */
 export const manifestVersion = '0.1.0'
@@ -43,6 +44,7 @@ interface WireNotModified {
   readonly cacheScope: 'public' | 'private'
 }
 
+/** Asks for the manifest, unless it is of a revision that the client has. */
 export const getManifest = request<WireManifestResult | WireNotModified>()({
   name: 'manifest/get',
   to: 'server',
@@ -151,10 +153,13 @@ export const manifestShape = object({
   events: optional(array(eventTypeShape)),
 })
 
+/** The manifest as it is sent. */
 export type WireManifest = Infer<typeof manifestShape>
+/** A tool in the manifest. */
 export type WireManifestTool = Infer<typeof toolShape>
 export type WireAuth = Infer<typeof authShape>
 export type AuthMethod = NonNullable<WireAuth['methods']>[number]
+/** The limits in the manifest. */
 export type WireRateLimits = NonNullable<WireManifest['rate_limits']>
 
 type Members = Readonly<Record<string, unknown>>

@@ -144,6 +144,7 @@ interface Kept {
   built: Built | undefined
 }
 
+/** The manifests of a server: one for whoever may see all tools, and those of others. */
 export class Documents {
   readonly #parts: DocumentParts
 

@@ -6,6 +6,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 
+/** The name of the extension. */
 export const mediaExtension = `${NS}/media`
 
 /** In the `_meta` of a tool. */
@@ -94,6 +95,7 @@ export function fromSourceBlock(block: unknown): ContentBlock | undefined {
   return undefined
 }
 
+/** How media are read. */
 export interface ReadMediaOptions {
   /** The type of bare base64, which does not say one. Default: what its first bytes show. */
   readonly type?: string

@@ -145,6 +145,7 @@ function contradicted({ where }: MediaPiece, type: string, shown: string): Breac
 
 const standardMax = 16 * 1024 * 1024
 
+/** Checks a piece of media and gives it as an artifact. */
 export async function decodeMedia(
   value: MediaValue | undefined,
   { type, types, maxBytes = standardMax }: ReadMediaOptions,
@@ -206,6 +207,7 @@ const dataUrl = /^data:([^,;]*)(?:;[^,;]*)*?;base64,/i
 /** The longest beginning that a data URL may have. */
 const longestHead = 1_024
 
+/** Finds media in the arguments of a call. */
 export function piecesOfArguments(args: Params | undefined, schema: Params | undefined): readonly MediaPiece[] {
   const pieces: MediaPiece[] = []
   const root = schema ?? {}

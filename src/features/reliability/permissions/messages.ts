@@ -25,6 +25,7 @@ interface PermissionsPort {
 /** What other features may use of permissions. */
 export const permissionsPort = port<PermissionsPort>('permissions')
 
+/** The name of the extension. */
 export const permissionsExtension = `${NS}/permissions`
 
 /** `scopes_held` is what the caller believes, and decides nothing. */
@@ -48,6 +49,7 @@ interface WireSession {
   readonly inactivity_timeout_seconds?: number
 }
 
+/** The answer to a negotiation. */
 export interface WireNegotiated {
   readonly granted_scopes: readonly string[]
   readonly denied_scopes: readonly { readonly scope: string; readonly reason: string }[]
@@ -66,6 +68,7 @@ export const checkPermissions = request<WireChecked | { readonly checks: readonl
   params: object({ ...check, tool: optional(string), checks: optional(array(object(check))) }),
 })
 
+/** Asks which scopes the caller gets. */
 export const negotiatePermissions = request<WireNegotiated>()({
   name: 'permissions/negotiate',
   to: 'server',

@@ -24,6 +24,7 @@ import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } fr
 import type { Aim, PermissionAnswer, PermissionsParts } from './server.ts'
 import { noGrant, PermissionSessions, sessionName } from './sessions.ts'
 
+/** What callers may do. */
 export interface Rights {
   readonly sessions: PermissionSessions
   /** Goes on where the caller may; what comes of it is given only where it still may, by what that needs `then`. */
@@ -56,6 +57,7 @@ interface Judgement {
 
 const checksLimit = 100
 
+/** What callers may do, on a server. */
 export function createRights(parts: PermissionsParts): Rights {
   const sessions = new PermissionSessions(parts)
   const judge = (exchange: Judged, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)

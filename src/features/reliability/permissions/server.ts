@@ -258,6 +258,7 @@ export interface Aim {
   readonly scopesFor: Scoped['scopesFor']
 }
 
+/** What permissions need of the server. */
 export interface PermissionsParts extends PermissionsOptions {
   readonly seal: Seal
   readonly clock: Clock

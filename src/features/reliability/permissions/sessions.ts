@@ -27,6 +27,7 @@ export interface SessionFacts {
 const kind = 'permissions'
 const source = 'negotiation'
 
+/** Sessions of grants that callers present. */
 export class PermissionSessions {
   readonly #parts: PermissionsParts
 

@@ -19,8 +19,10 @@ interface ProblemPort {
 /** What other features may use of problems. */
 export const problemPort = port<ProblemPort>('problem')
 
+/** The name of the extension. */
 export const problemExtension = `${NS}/problem`
 
+/** A problem as it is sent. */
 export interface WireProblem {
   readonly code: string
   readonly message: string

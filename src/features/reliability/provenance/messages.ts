@@ -7,8 +7,10 @@ import { NS } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, integer, object, oneOf, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
 
+/** The name of the extension. */
 export const provenanceExtension = `${NS}/provenance`
 
+/** The server's stamp as it is sent. */
 export interface WireStamp {
   readonly server: string
   readonly server_version?: string
@@ -18,6 +20,7 @@ export interface WireStamp {
   readonly omitted?: number
 }
 
+/** A source as it is sent. */
 export interface WireProvenance {
   readonly source: string
   readonly location?: {
@@ -95,6 +98,7 @@ export function recordsIn(meta: unknown): readonly unknown[] | undefined {
 /** What was read, as it came: handed on, nothing of it is lost or written anew. */
 const originals = new WeakMap<Provenance, WireProvenance>()
 
+/** A source in the names of the wire. */
 export function provenanceToWire(record: Provenance): WireProvenance {
   const original = originals.get(record)
   if (original !== undefined) return original

@@ -30,6 +30,7 @@ export const provenanceFeature = defineServerFeature<object>({
   },
 })
 
+/** What stamping needs of the server. */
 export interface ProvenanceParts {
   readonly server: { readonly name: string; readonly version: string }
   readonly clock: Clock

@@ -88,6 +88,7 @@ export function recommendedOf(wire: WireRecommendation): Recommended {
   }
 }
 
+/** A server's address in a registry. */
 export interface Remote {
   /** `streamable-http` or `sse`. */
   readonly type: string
@@ -102,6 +103,7 @@ export interface ServerPackage {
   readonly version: string | undefined
 }
 
+/** A server as a registry lists it. */
 export interface ListedServer {
   readonly name: string
   readonly title: string | undefined

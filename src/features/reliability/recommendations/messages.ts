@@ -12,10 +12,12 @@ interface RecommendationsPort {
 /** What other features may use of recommendations. */
 export const recommendationsPort = port<RecommendationsPort>('recommendations')
 
+/** The name of the extension. */
 export const recommendationsExtension = `${NS}/recommendations`
 
 /** In falling order. */
 export const confidences = ['high', 'medium', 'low'] as const
+/** How sure a recommendation is. */
 export type Confidence = (typeof confidences)[number]
 
 /** One entry, in an answer and in a manifest. */
@@ -26,6 +28,7 @@ export const recommendationShape = object({
   auth_flow: optional(string),
   match_confidence: optional(oneOf(...confidences)),
 })
+/** A recommendation as it is sent. */
 export type WireRecommendation = Infer<typeof recommendationShape>
 
 export const recommendedShape = object({ recommendations: array(recommendationShape) })

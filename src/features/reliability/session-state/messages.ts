@@ -14,6 +14,7 @@ interface StatePort {
 /** What other features may use of state. */
 export const statePort = port<StatePort>('state')
 
+/** The name of the extension. */
 export const stateExtension = `${NS}/state`
 
 /** The longest token given out or kept, in characters. */
@@ -27,6 +28,7 @@ export interface WireState {
   readonly expires_at?: string
 }
 
+/** What may happen to a session. */
 export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired' | 'session_invalidated'
 
 /** What stands there, if anything does. Cheap: every call may be asked. */
@@ -80,6 +82,7 @@ interface OpenedState {
   readonly value: unknown
 }
 
+/** The state as one call sees it: read when first touched, written when the call has succeeded. */
 export class CallState {
   /** The next call of this conversation will find what this one writes. */
   readonly durable: boolean

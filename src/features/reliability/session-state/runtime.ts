@@ -78,6 +78,7 @@ export interface StatePlace {
   readonly mark?: unknown
 }
 
+/** States on a server, once they are used. */
 export interface StateRuntime {
   readonly patched: typeof patched
   open(exchange: Exchange): Promise<StatePlace>
@@ -93,6 +94,7 @@ export interface StateRuntime {
 export const graceMs = 7 * 86_400_000
 const tries = 20
 
+/** Puts the parts of state together for one server. */
 export function createStateRuntime(parts: StateRuntimeParts): StateRuntime {
   return new StateWorks(parts)
 }

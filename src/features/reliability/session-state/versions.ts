@@ -13,6 +13,7 @@ import { type Entry, type Op, put, remove, type Store } from '../../../stores/st
 import { type Lifecycle, readState, stateExtension, stateIn } from './messages.ts'
 import { graceMs, type StatePlace, type StateRuntimeParts } from './runtime.ts'
 
+/** One version of a state. */
 export interface StateVersion {
   /** Names its session to operators. No authority: only a token, a session or a principal gets at a state. */
   readonly session: string

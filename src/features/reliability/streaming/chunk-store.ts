@@ -36,6 +36,7 @@ const prefix = 'stream/'
 const most = 64 * 1024 * 1024
 const mostOperations = 1_000
 
+/** Keeps chunks for clients that come back. */
 export class ChunkStore {
   readonly #parts: ChunkStoreParts
   #timer: Cancel | undefined = undefined

@@ -27,6 +27,7 @@ interface StreamingPort {
 /** What the context of a call uses of streaming. */
 export const streamingPort = port<StreamingPort>('streaming')
 
+/** The name of the extension. */
 export const streamingExtension = `${NS}/streaming`
 
 export interface WireProgress {

@@ -52,6 +52,7 @@ interface Reader {
 
 const page = 20
 
+/** One call that streams, and everybody who reads along. */
 export class StreamOperation {
   readonly id: string
   readonly #parts: OperationParts

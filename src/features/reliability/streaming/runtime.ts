@@ -29,6 +29,7 @@ import { StreamOperation } from './operation.ts'
 import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
 import { type Hearers, nameOperation, operationId, type StreamingParts } from './server.ts'
 
+/** Streaming on a server, once it is used. */
 export interface StreamingRuntime {
   /** Around every call of a tool that streams, and every call that goes on with one. */
   run(exchange: Exchange, next: Next): Promise<unknown>
@@ -53,6 +54,7 @@ const messageLength = 1_000
 /** How long those that run may take to note that the server is closing. */
 const closeMs = 1_000
 
+/** Puts the parts of streaming together for one server. */
 export function createStreamingRuntime(parts: StreamingRuntimeParts): StreamingRuntime {
   return new StreamWorks(parts)
 }

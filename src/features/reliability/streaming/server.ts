@@ -74,6 +74,7 @@ export const streamingFeature = defineServerFeature<StreamingServerOptions>({
   },
 })
 
+/** What streaming needs of the server. */
 export interface StreamingParts extends StreamingOptions {
   readonly journal: () => Promise<Journal>
   /** Whether the store was given, so that others may share it. */

@@ -36,6 +36,7 @@ interface TransactionsPort {
 /** What other features may use of transactions. */
 export const transactionsPort = port<TransactionsPort>('transactions')
 
+/** The name of the extension. */
 export const transactionsExtension = `${NS}/transactions`
 
 /** Of transactions and of their steps. */
@@ -68,6 +69,7 @@ export interface WireCompensation {
   readonly description?: string
 }
 
+/** How far a transaction is. */
 export type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
 
 export interface WireFailure {
@@ -85,6 +87,7 @@ export type WireStepStatus =
   | 'compensation_failed'
   | 'no_compensation'
 
+/** One step of a transaction as it is sent. */
 export interface WireStepReport {
   readonly step_id: string
   readonly tool: string
@@ -93,6 +96,7 @@ export interface WireStepReport {
   readonly error?: WireFailure
 }
 
+/** A transaction as it is sent. */
 export interface WireTransaction {
   readonly transaction_id: string
   readonly status: WireTransactionStatus
@@ -106,10 +110,12 @@ export interface WireTransaction {
   readonly steps: readonly WireStepReport[]
 }
 
+/** The answer to a commit. */
 export interface WireCommitted extends WireTransaction {
   readonly steps_completed: number
 }
 
+/** The answer to a rollback. */
 export interface WireRolledBack extends WireTransaction {
   /** Those that were, or could not be, taken back, in that order: the last one first. */
   readonly steps_compensated: readonly {
@@ -121,6 +127,7 @@ export interface WireRolledBack extends WireTransaction {
 
 const common = { to: 'server', in: officialIds, extension: transactionsExtension, nameParam: 'transaction_id' } as const
 
+/** Opens a transaction. */
 export const beginTransaction = request<WireTransaction>()({
   ...common,
   name: 'transaction/begin',
@@ -133,18 +140,21 @@ export const beginTransaction = request<WireTransaction>()({
   }),
 })
 
+/** Ends a transaction; what it did stays. */
 export const commitTransaction = request<WireCommitted>()({
   ...common,
   name: 'transaction/commit',
   params: object({ transaction_id: string }),
 })
 
+/** Takes back all that a transaction did. */
 export const rollbackTransaction = request<WireRolledBack>()({
   ...common,
   name: 'transaction/rollback',
   params: object({ transaction_id: string, reason: optional(string) }),
 })
 
+/** Asks what became of a transaction. */
 export const getTransaction = request<WireTransaction>()({
   ...common,
   name: 'transaction/get',

@@ -51,6 +51,7 @@ const restFactor = 20
 /** Rollbacks of a sweep that run at once. */
 const together = 16
 
+/** Transactions of a server: their steps, and how they are taken back. */
 export class TransactionsRuntime {
   readonly units: Units
   readonly #journal: Journal

@@ -131,6 +131,7 @@ const rolledBackFacts = {
   },
 } as const
 
+/** What transactions need of the server. */
 export interface TransactionsParts extends TransactionsOptions {
   readonly journal: () => Promise<Journal>
   /** Others may have left something in the store that has to be ended here. */
