@@ -1,7 +1,7 @@
 /** Mounts a server in an Express app: `app.all('/mcp', mcp(server))`, before or after a JSON body parser. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type NodeRequest, type NodeResponse, nodeHandler } from './node-handler.ts'
-import type { FetchOptions } from './serve.ts'
+import { nodeHandler } from './node-handler.ts'
+import type { FetchOptions, NodeRequest, NodeResponse } from './serve.ts'
 import type { Server } from './server.ts'
 
 /** As Express calls it. Its types are not named, so that ours can be read where it is not installed. */

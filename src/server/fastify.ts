@@ -1,8 +1,9 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type NodeRequest, type NodeResponse, nodeHandler } from './node-handler.ts'
-import { type FetchOptions, shownBeside } from './serve.ts'
+import { nodeHandler } from './node-handler.ts'
+import type { FetchOptions, NodeRequest, NodeResponse } from './serve.ts'
 import type { Server } from './server.ts'
+import { shownBeside } from './streams.ts'
 
 /** What the plugin is registered with. */
 export interface McpPluginOptions extends FetchOptions {

@@ -4,9 +4,9 @@ import { type NodeHttpHandler, nodeHttpHandler } from '../transports/http/node.t
 import { storeLogs } from '../transports/http/store-logs.ts'
 import { Streams } from '../transports/http/streams.ts'
 import { authorizerOptions, namedHosts } from './auth.ts'
-import { type FetchOptions, shownBeside } from './serve.ts'
+import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
-import { streamsOf } from './streams.ts'
+import { shownBeside, streamsOf } from './streams.ts'
 
 /** Answers requests of `node:http` by a server, as Express and Fastify hand them over. */
 export function nodeHandler({ door, engine }: Server, { auth, priming, ...options }: FetchOptions = {}): NodeHttpHandler {
@@ -17,24 +17,4 @@ export function nodeHandler({ door, engine }: Server, { auth, priming, ...option
   const hosts = namedHosts({ ...options, auth })
   const authorizer = createAuthorizer(auth, authorizerOptions(engine))
   return nodeHttpHandler(door, { ...options, ...beside, limits, streams, hosts, authorizer })
-}
-
-// As much of Node's requests and answers as the signatures of adapters name, so that our types can be read without those of
-// Node. What is given is the real thing, of `node:http`.
-
-/** A request of `node:http`. */
-export interface NodeRequest {
-  readonly method?: string | undefined
-  readonly url?: string | undefined
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly rawHeaders: readonly string[]
-  readonly socket: object
-}
-
-/** A response of `node:http`. */
-export interface NodeResponse {
-  statusCode: number
-  readonly headersSent: boolean
-  readonly writableEnded: boolean
-  setHeader(name: string, value: string | number | readonly string[]): unknown
 }

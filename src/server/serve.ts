@@ -4,7 +4,6 @@ import type { Authorizer } from '../core/credentials.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'
-import type { Downloads, OwnDocument } from '../transports/http/document.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { UpgradeHandler } from '../transports/http/listen.ts'
@@ -12,7 +11,7 @@ import type { Listening, ListenOptions } from '../transports/http/listening.ts'
 import { checkNames, type GuardNames, isLoopbackHost } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { givenLimits } from './options.ts'
-import { openStreams } from './streams.ts'
+import { openStreams, shownBeside } from './streams.ts'
 
 /** How a server listens on HTTP. */
 export interface ServeHttpOptions extends Omit<ListenOptions, 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
@@ -127,23 +126,22 @@ export function serveFetch(engine: Engine, options: FetchOptions): FetchHandler 
   }
 }
 
-// What a server has to show beside its endpoint, for every way of serving it over HTTP.
+// As much of Node's requests and answers as the signatures of adapters name, so that our types can be read without those of
+// Node. What is given is the real thing, of `node:http`.
 
-/** By engine, for every carrier that is opened later. */
-interface Beside {
-  readonly document?: OwnDocument | undefined
-  readonly downloads?: Downloads | undefined
+/** A request of `node:http`. */
+export interface NodeRequest {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly rawHeaders: readonly string[]
+  readonly socket: object
 }
 
-const none: Beside = {}
-const known = new WeakMap<Engine, Beside>()
-
-/** Has every carrier that is opened later show a document or downloads beside the endpoint. */
-export function showBeside(engine: Engine, more: Beside): void {
-  known.set(engine, { ...known.get(engine), ...more })
-}
-
-/** What carriers show beside the endpoint. */
-export function shownBeside(engine: Engine): Beside {
-  return known.get(engine) ?? none
+/** A response of `node:http`. */
+export interface NodeResponse {
+  statusCode: number
+  readonly headersSent: boolean
+  readonly writableEnded: boolean
+  setHeader(name: string, value: string | number | readonly string[]): unknown
 }

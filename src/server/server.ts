@@ -15,7 +15,8 @@ import type { Context, Server, ServerCall, ServerMiddleware, ServerResults } fro
 import { serverFeatures } from './features.ts'
 import { auditControl, createKit, installServerFeatures, type ServerOwnKit } from './kit.ts'
 import { checkServerOptions, infoOf, type ServerOptions } from './options.ts'
-import { serveFetch, serveHttp, serveStdio, showBeside } from './serve.ts'
+import { serveFetch, serveHttp, serveStdio } from './serve.ts'
+import { showBeside } from './streams.ts'
 
 export type { Server, ToolOptions } from './api.ts'
 

@@ -1,5 +1,6 @@
 /** The event streams of one face of a server. Where sessions are shared their logs are, too, and any process goes on with any stream. */
 import type { Engine } from '../engine/engine.ts'
+import type { Downloads, OwnDocument } from '../transports/http/document.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { storeLogs } from '../transports/http/store-logs.ts'
 import type { Streams } from '../transports/http/streams.ts'
@@ -39,4 +40,25 @@ export function streamsOf(
   if (shared !== undefined) sharing?.onClose(() => shared.close())
   engine.onSessionEnd((id, forAll) => streams.forget(id, forAll))
   return streams
+}
+
+// What a server shows beside its endpoint, for every way of serving it over HTTP.
+
+/** By engine, for every carrier that is opened later. */
+interface Beside {
+  readonly document?: OwnDocument | undefined
+  readonly downloads?: Downloads | undefined
+}
+
+const none: Beside = {}
+const known = new WeakMap<Engine, Beside>()
+
+/** Has every carrier that is opened later show a document or downloads beside the endpoint. */
+export function showBeside(engine: Engine, more: Beside): void {
+  known.set(engine, { ...known.get(engine), ...more })
+}
+
+/** What carriers show beside the endpoint. */
+export function shownBeside(engine: Engine): Beside {
+  return known.get(engine) ?? none
 }
