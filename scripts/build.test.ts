@@ -34,7 +34,7 @@ it('vivarium/server is two files beside its own; tasks, carriers and validators 
     [...files.values()].some(code => new RegExp(`\\b(?:function|class) ${name}\\b|\\b${name} = class\\b`).test(code))
   expect([files.size, declares('Engine'), declares('tasksServer')]).toEqual([3, true, true])
   for (const late of [
-    'createMachinery',
+    'RunningTask',
     'HttpLane',
     'Lines',
     'NodeExchange',

@@ -8,7 +8,7 @@ import { announce } from './ready.mjs'
 
 const [store, ...words] = process.argv.slice(2)
 const servers = Object.fromEntries(words.map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]))
-// As the command does: see src/cli/gateway/serve.ts.
+// As the command does: see src/cli/commands/gateway.ts.
 setFlagsFromString('--semi-space-growth-factor=1')
 const gateway = await createGateway({
   servers,

@@ -22,7 +22,7 @@ const LONG = [
   'test/conformance/mutations/callers.test.ts',
   'src/cli/commands/doctor.test.ts',
   'test/replicas.test.ts',
-  'src/cli/up.test.ts',
+  'src/cli/commands/up.test.ts',
   'test/live/acts.test.ts',
   'test/gateway/matrix.test.ts',
   'test/live/sets.test.ts',

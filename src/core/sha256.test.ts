@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { portableSha256, sha256 } from './digest.ts'
+import { portableSha256, sha256 } from './sha256.ts'
 
 const sizes = [0, 1, 55, 56, 57, 63, 64, 65, 119, 128, 1000, 100_003]
 

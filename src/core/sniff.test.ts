@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { contradiction, sniff } from './artifact.ts'
+import { contradiction, sniff } from './sniff.ts'
 
 const head = (text: string): Uint8Array => Uint8Array.from(text, char => char.charCodeAt(0))
 

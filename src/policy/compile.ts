@@ -1,5 +1,5 @@
 /** A policy as it was written, read into what decisions need. */
-import { matches } from '../core/grant/grant.ts'
+import { matches } from '../core/scope.ts'
 import { type SetUse, setUses, usesUnder } from '../features/live/dialects/announced.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../features/live/scopes/messages.ts'

@@ -4,7 +4,7 @@
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Authorizer, CredentialDenial, Entrance, HeaderReader } from '../../core/credentials.ts'
-import { covers, isScope } from '../../core/grant/grant.ts'
+import { covers, isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './jwt.ts'

@@ -1,7 +1,7 @@
 /** Tokens that are JWTs (RFC 9068, and what issuers gave before it): the signature by the issuer's keys, then the claims. */
 import type { LocalJWKSet } from 'jose/jwks/local'
 import type { Clock } from '../../core/clock.ts'
-import { isScope } from '../../core/grant/grant.ts'
+import { isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'

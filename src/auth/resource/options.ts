@@ -1,6 +1,6 @@
 /** What an author says about the tokens that a server takes. Checked at once; everything that verifies is loaded later. */
 import { type Duration, toMilliseconds } from '../../core/clock.ts'
-import { checkScopes } from '../../core/grant/grant.ts'
+import { checkScopes } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'

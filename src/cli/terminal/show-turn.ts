@@ -1,6 +1,6 @@
 /** A turn while it runs: who woke it, what each hook put in, what is called and what came of it, the answer, and the price. */
 
-import type { ModelInfo } from '../../features/live/inference/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Host } from '../../host/host.ts'
 import type { PlannedCall } from '../../host/loop/conversation-log.ts'
 import type { Turn, TurnPart } from '../../host/loop/turn.ts'

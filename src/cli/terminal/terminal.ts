@@ -4,7 +4,7 @@
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { nearest } from '../../core/suggestion.ts'
-import type { ModelInfo } from '../../features/live/inference/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { Host, HostOptions } from '../../host/host.ts'
 import type { HostConversation } from '../../host/loop/conversation.ts'

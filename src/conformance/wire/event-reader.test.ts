@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { EventReader, type StreamEvent } from './http-call.ts'
+import { EventReader } from './http-call.ts'
+import type { StreamEvent } from './raw-peer.ts'
 
 function read(...pieces: readonly (string | Uint8Array)[]): StreamEvent[] {
   const events: StreamEvent[] = []

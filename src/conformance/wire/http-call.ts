@@ -4,7 +4,7 @@ import { Agent, type IncomingMessage, request as plainRequest, type Server } fro
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Failed } from '../scenario.ts'
-import type { HttpCall, HttpReply } from './raw-peer.ts'
+import type { HttpCall, HttpReply, StreamEvent } from './raw-peer.ts'
 
 const maxBody = 32 * 1024 * 1024
 
@@ -111,15 +111,6 @@ async function readReply(call: HttpCall, response: IncomingMessage, drop: () => 
 }
 
 // ── Reads a stream of server-sent events and keeps what scenarios look at: ids, types, the wait that is asked for.
-
-/** One server-sent event. */
-export interface StreamEvent {
-  /** Empty for plain messages. */
-  readonly type: string
-  readonly data: string
-  readonly id?: string
-  readonly retry?: number
-}
 
 /** Takes bytes, and gives events as soon as they are whole. */
 export class EventReader {

@@ -1,6 +1,5 @@
 /** A peer seen by its frames: what scenarios hold in their hands, whatever carries it. */
 import type { Carrier, Frame, Json, RevisionId } from '../scenario.ts'
-import type { StreamEvent } from './http-call.ts'
 
 /** The error of an answer, as it came. */
 export interface AnswerError {
@@ -129,6 +128,15 @@ export interface HttpCall {
   onHead?(status: number, headers: Readonly<Record<string, string>>): void
   /** Stops reading a stream after this event: the exchange is dropped. */
   until?(event: StreamEvent): boolean
+}
+
+/** One server-sent event. */
+export interface StreamEvent {
+  /** Empty for plain messages. */
+  readonly type: string
+  readonly data: string
+  readonly id?: string
+  readonly retry?: number
 }
 
 /** What one HTTP exchange got. */

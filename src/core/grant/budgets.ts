@@ -7,7 +7,8 @@ import { add, check, type Entry, type Op, put, remove, type Store } from '../../
 import type { Clock } from '../clock.ts'
 import type { Runners } from '../journal/runners.ts'
 import { type Problem, problem } from '../problem.ts'
-import { type Grant, grantKey, isStanding, matches } from './grant.ts'
+import { matches } from '../scope.ts'
+import { type Grant, grantKey, isStanding } from './grant.ts'
 import type { Grants } from './grants.ts'
 import { keeping, periodOf, type Quota, type QuotaStatus } from './quota.ts'
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { decide, denialProblem, type GrantRequest, type GrantTerms, type Held, matches } from './grant.ts'
+import { matches } from '../scope.ts'
+import { decide, denialProblem, type GrantRequest, type GrantTerms, type Held } from './grant.ts'
 
 const asked: GrantRequest = {
   action: 'call',

@@ -8,6 +8,7 @@ import type { Audit } from '../audit/audit.ts'
 import { type Clock, lifetimeMs } from '../clock.ts'
 import { quotaExhausted } from '../occupancy.ts'
 import { problem } from '../problem.ts'
+import { mostScopes } from '../scope.ts'
 import {
   boundKey,
   checkTerms,
@@ -22,7 +23,6 @@ import {
   type Held,
   idleKey,
   isStanding,
-  mostScopes,
   readGrant,
   revokedKey,
   standingPrefix,

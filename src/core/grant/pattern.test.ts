@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { matches, patternLength } from './grant.ts'
+import { matches, patternLength } from '../scope.ts'
 
 it.each([
   ['write:*', 'write:tickets', true],

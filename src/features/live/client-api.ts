@@ -10,7 +10,7 @@ import type { AfterInference, BeforeInference } from './context-hooks/messages.t
 import type { DialectLabel, HostSelection, ServerRollback, SetUse } from './dialects/messages.ts'
 import type { DeclaredSets, KnownSet } from './feature-sets/client.ts'
 import type { OnInfer } from './inference/client.ts'
-import type { ModelInfo } from './inference/messages.ts'
+import type { ModelInfo } from './model-info/messages.ts'
 import type { OnPush } from './push-events/client.ts'
 import type { OnElevate } from './scopes/client.ts'
 import type { Scope, ScopeLists } from './scopes/messages.ts'

@@ -18,8 +18,8 @@ import type { Position } from './context-hooks/messages.ts'
 import type { AfterHook, BeforeHook, HookedSet } from './context-hooks/server.ts'
 import type { LiveUse } from './feature-sets/messages.ts'
 import type { OfferedSet } from './feature-sets/server.ts'
-import type { ModelInfo } from './inference/messages.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
+import type { ModelInfo } from './model-info/messages.ts'
 import type { Pushed, PushInput } from './push-events/server.ts'
 
 interface SetRecord extends HookedSet, StatefulSet {

@@ -5,7 +5,7 @@
 import type { LanguageModel, ModelMessage as SdkMessage, ToolSet } from 'ai'
 import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
-import type { ModelInfo } from '../../features/live/inference/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import {

@@ -3,7 +3,7 @@
  * host knows where words come from.
  */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
-import type { ModelInfo } from '../../features/live/inference/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 
 /** A call that the model wants made. */
 export interface ModelToolUse {

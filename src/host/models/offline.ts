@@ -2,7 +2,7 @@
  * The built-in assistant: no network, no key, no surprises. It does what plain commands say ("list tools", "call add a=1 b=2",
  * "remember the milk"), tells what tools gave, and answers questions from what hooks put into its context.
  */
-import type { ModelInfo } from '../../features/live/inference/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import {

@@ -5,7 +5,7 @@
 
 import { type Clock, pauseFor, realClock, seeded } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
-import type { ModelInfo } from '../../features/live/inference/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import {
   estimateTokens,
   type Model,

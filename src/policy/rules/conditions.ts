@@ -1,5 +1,5 @@
 /** The conditions of a rule, ready to be held against what is asked. */
-import { matches } from '../../core/grant/grant.ts'
+import { matches } from '../../core/scope.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Asked, begunByNames, kinds, type Patterns, targets, type When } from './rule.ts'

@@ -2,7 +2,7 @@
  * Which of several rules counts. The order in which they are written never matters: a prohibition beats all; else a rule that is
  * narrower in every respect beats the wider one; where neither is, the more careful one counts.
  */
-import { matches } from '../../core/grant/grant.ts'
+import { matches } from '../../core/scope.ts'
 import type { Conditions } from './conditions.ts'
 import type { ReadRule } from './read.ts'
 import { effects, targets } from './rule.ts'

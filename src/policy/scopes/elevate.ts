@@ -2,7 +2,7 @@
  * What a tool call will act on, read from its arguments by the host. A label that a server supplies is only its word for it; where
  * the host can read the arguments, they count.
  */
-import { matches } from '../../core/grant/grant.ts'
+import { matches } from '../../core/scope.ts'
 import { type Why, whyText } from '../../core/suggestion.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Policy } from '../policy.ts'

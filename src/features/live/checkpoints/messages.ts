@@ -4,7 +4,7 @@
  */
 import { officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { anything, array, object, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
-import { speakingLive } from '../feature-sets/messages.ts'
+import { speakingLive, type WireSelection } from '../feature-sets/messages.ts'
 
 /** The state of a feature set at a checkpoint, whole or as a patch of its parent. */
 export interface StateReport {
@@ -22,6 +22,23 @@ export interface WireCallState {
   readonly state?: unknown
   readonly checkpoint?: string
   readonly scope?: { readonly label: string; readonly payload?: Readonly<Record<string, unknown>> }
+}
+
+/** The same in `_meta`, with what has no member of its own. */
+export interface WireCallMeta extends WireCallState {
+  /** The checkpoint at which `state` was: what the result is built upon. */
+  readonly parent?: string
+  /** The set that the host takes the tool for: it has no state for it where none comes along. */
+  readonly featureSet?: string
+  /** Stateless wires: what the host has selected, and which listening host calls. */
+  readonly policy?: WireSelection
+  readonly hostId?: string
+}
+
+/** In the `_meta` of a result, a copy of its `state`, and the set whose state it is. */
+export interface WireResultMeta {
+  readonly state?: StateReport
+  readonly featureSet?: string
 }
 
 const parent: Shape<string | null | undefined> = {

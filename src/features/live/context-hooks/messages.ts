@@ -3,7 +3,7 @@ import { notification, officialIds, request } from '../../../engine/method.ts'
 import { integer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { LiveBlock, WireContent } from '../content/messages.ts'
 import { speakingLive } from '../feature-sets/messages.ts'
-import type { ModelInfo } from '../inference/messages.ts'
+import type { ModelInfo } from '../model-info/messages.ts'
 
 /** An inference that is about to begin, as hooks see it. */
 export interface BeforeInference {

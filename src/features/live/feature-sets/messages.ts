@@ -31,7 +31,7 @@ export interface FeatureSetFacts {
 }
 
 /** The values of `uses` that a capability stands behind; others are kept and mean nothing. */
-const liveUses = [
+export const liveUses = [
   'pushEvents',
   'contextHooks.beforeInference',
   'contextHooks.afterInference',

@@ -2,14 +2,8 @@
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type AnswerContext, type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readInference, writeInference } from '../dialects/messages.ts'
-import {
-  hookInProgress,
-  type InferenceRequest,
-  type InferenceResult,
-  type ModelInfo,
-  modelInfo,
-  requestInference,
-} from './messages.ts'
+import { type ModelInfo, modelInfo } from '../model-info/messages.ts'
+import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
 
 /** Runs an inference that a server asks for. */
 export type OnInfer = (

@@ -79,17 +79,3 @@ export const inferenceChunk = notification({
   in: sessionIds,
   params: object({ requestId: token, index: integer, delta: string }),
 })
-
-/** The model that the host runs. */
-export interface ModelInfo {
-  readonly id: string
-  readonly vendor: string
-  readonly contextWindow: number
-  readonly capabilities: readonly string[]
-}
-
-/** A model, as it comes on the wire. */
-export const modelInfoShape = object({ id: string, vendor: string, contextWindow: integer, capabilities: array(string) })
-
-/** Asks the host which model runs. */
-export const modelInfo = request<ModelInfo>()({ name: 'model/info', to: 'client', in: sessionIds, params: object({}) })

@@ -8,6 +8,7 @@ import { type Id, isRecord } from '../../../jsonrpc/message.ts'
 import { blocksOf, type LiveBlock, type LiveInput, type WireContent, writeBlocks } from '../content/messages.ts'
 import { liveRefusalOf, notEnabled } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
+import { type ModelInfo, modelInfo, modelInfoShape } from '../model-info/messages.ts'
 import {
   type FinishReason,
   finishReasons,
@@ -16,9 +17,6 @@ import {
   type InferenceRole,
   inferenceChunk,
   inferenceRoles,
-  type ModelInfo,
-  modelInfo,
-  modelInfoShape,
   requestInference,
   type WireInferenceResult,
 } from './messages.ts'

@@ -3,8 +3,8 @@
  * place that reads a target out of params: scopes, grants, rules and handlers all ask it, so that what is allowed is what is done.
  */
 
-import { covers } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
+import { covers } from '../../../core/scope.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import { type Asker, type Exchange, field } from '../../../engine/exchange.ts'
 import { port } from '../../../engine/ports.ts'

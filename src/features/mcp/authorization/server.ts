@@ -2,7 +2,7 @@
  * Holding callers to the scopes of what they call. A refusal is a step-up: over HTTP a 403 whose challenge names the scopes to get
  * (2025-11-25 basic/authorization, "Scope Challenge Handling"), elsewhere an error with the same scopes in its data.
  */
-import { checkNeeds } from '../../../core/grant/grant.ts'
+import { checkNeeds } from '../../../core/scope.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'

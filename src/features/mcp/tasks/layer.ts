@@ -10,11 +10,12 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { progress } from '../progress/messages.ts'
+import { declaresTasks, onceBackground, requireExtension } from './current.ts'
 import { coreIds, type TaskFacts, workAfterAnswer } from './messages.ts'
-import { coreCreated, declaresTasks, related, requireExtension, taskOf, wishedTtl } from './receiver.ts'
+import { coreCreated, related, taskOf, wishedTtl } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
-import { hears, onceBackground, type RunningTask } from './running.ts'
+import { hears, type RunningTask } from './running.ts'
 
 /** Runs a call that is, or may become, a task. `facts` is what its tool says of that; undefined: it never is one. */
 export function runTask(exchange: Exchange, next: Next, facts: TaskFacts | undefined, runner: Runner): Awaitable<unknown> {

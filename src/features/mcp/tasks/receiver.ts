@@ -1,9 +1,8 @@
 /** What whoever runs tasks answers in the core form, be it server or client. */
 
-import { capabilityMissing, unasked } from '../../../engine/asking.ts'
+import { unasked } from '../../../engine/asking.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
 import { ConnectionError, type Lane } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -11,7 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { revisionById, stepsDown, type Wire } from '../../../revisions/index.ts'
 import type { InputRequiredResult } from '../input-required/messages.ts'
 import { type CallToolResult, callTool } from '../tools/messages.ts'
-import { type DetailedTask, isTerminal, relatedTaskKey, type Task, tasksExtension, toCore } from './messages.ts'
+import { type DetailedTask, isTerminal, relatedTaskKey, type Task, toCore } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
 import type { RunningTask, TaskQuestion } from './running.ts'
@@ -226,17 +225,4 @@ function failureOf({ status, error }: TaskRecord): McpError {
   if (error === undefined) return new McpError('internal', 'The task failed')
   const { kind, message, data, code } = error
   return new McpError(kind, message, { ...(data === undefined ? {} : { data }), ...(code === undefined ? {} : { code }) })
-}
-
-// Whether a request declared that its caller takes tasks (2026-07-28, tasks extension).
-
-/** Throws unless this request declared the extension. */
-export function requireExtension(exchange: Exchange): void {
-  if (declaresTasks(exchange)) return
-  throw capabilityMissing(exchange.route.method.name, { extensions: { [tasksExtension]: {} } })
-}
-
-/** Whether this request declared the extension. */
-export function declaresTasks({ peer }: Exchange): boolean {
-  return declared(peer, tasksExtension) !== undefined
 }

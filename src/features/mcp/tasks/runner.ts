@@ -7,9 +7,10 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
+import { becomes } from './current.ts'
 import { isTerminal, type TaskFacts } from './messages.ts'
 import type { TaskFailure, TaskRecord } from './record.ts'
-import { becomes, RunningTask } from './running.ts'
+import { RunningTask } from './running.ts'
 import type { TaskTable } from './table.ts'
 
 /** How long tasks may be kept, and how many may run. */

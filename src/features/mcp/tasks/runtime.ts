@@ -6,6 +6,7 @@ import type { Method } from '../../../engine/method.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { requireExtension } from './current.ts'
 import { runTask } from './layer.ts'
 import {
   isTerminal,
@@ -16,7 +17,7 @@ import {
   taskChanged,
   taskStatus,
 } from './messages.ts'
-import { cancelCore, detailedTask, find, look, related, requireExtension, result, visible } from './receiver.ts'
+import { cancelCore, detailedTask, find, look, related, result, visible } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import { Runner, taskLimits } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'

@@ -12,6 +12,7 @@ import type { Layer } from '../../../engine/stages.ts'
 import type { Store } from '../../../stores/store.ts'
 import { subscriptionsPort } from '../subscriptions/messages.ts'
 import { callTool, type TaskSupport, toolsPort } from '../tools/messages.ts'
+import { background, currentTask, declaresTasks, requireExtension } from './current.ts'
 import {
   cancelCoreTask,
   cancelTask,
@@ -30,9 +31,7 @@ import {
   tasksPort,
   updateTask,
 } from './messages.ts'
-import { declaresTasks, requireExtension } from './receiver.ts'
 import type { TaskLimits } from './runner.ts'
-import { background, currentTask } from './running.ts'
 import type { TaskListenKind, TasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
 

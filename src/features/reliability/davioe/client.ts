@@ -21,7 +21,7 @@ import { problemErrors, problemExtension } from '../problem/messages.ts'
 import { provenanceExtension } from '../provenance/messages.ts'
 import { stateExtension } from '../session-state/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
-import { bareMembers, tokens } from './messages.ts'
+import { bareMembers, tokens } from './runtime.ts'
 
 const notFound = -32601
 

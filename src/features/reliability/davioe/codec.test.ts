@@ -5,7 +5,7 @@ import { metaOf, revisionById } from '../../../revisions/index.ts'
 import { createServer } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
 import { answered, asTool, bareCall, called, listedTools, opened } from './client.ts'
-import { type BareExchange, bareMembers, takeBare } from './messages.ts'
+import { type BareExchange, bareMembers, takeBare } from './runtime.ts'
 
 /** A call in the common form, as `_meta` says it. */
 const said = fc.array(fc.tuple(fc.constantFrom(...bareMembers), fc.stringMatching(/^[a-z]{1,8}$/))).map(members => {

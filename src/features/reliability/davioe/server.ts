@@ -24,7 +24,7 @@ export const davioeFeature = defineServerFeature<DavioeServerOptions>({
               stage: 'enter',
               methods: [callTool.name],
               run: async (exchange, next) => {
-                const { takeBare } = await import('./messages.ts')
+                const { takeBare } = await import('./runtime.ts')
                 takeBare(exchange)
                 return next()
               },

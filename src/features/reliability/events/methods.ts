@@ -8,12 +8,20 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/revision.ts'
 import { put, remove, type Store } from '../../../stores/store.ts'
-import { denial, type GrantedSubscription, hearable, isSomebody, ownerIn, readSubscribeRequest, tellsTo } from './entry.ts'
 import { describeEvents, filterFault } from './filter.ts'
 import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import type { SessionSubscriptions, SubscriptionBook } from './session-subscriptions.ts'
+import {
+  denial,
+  type GrantedSubscription,
+  hearable,
+  isSomebody,
+  ownerIn,
+  readSubscribeRequest,
+  tellsTo,
+} from './subscribe-request.ts'
 import type { Subscription } from './subscription.ts'
 import { conversationOutlet, listenOutlet } from './table.ts'
 

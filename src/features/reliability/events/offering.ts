@@ -10,7 +10,7 @@ import { resourcesPort } from '../../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
 import type { UnitStep } from '../transactions/messages.ts'
-import type { EmitOptions, EventEntry, EventFacts, Hearing } from './entry.ts'
+import type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 import { eventsPort } from './messages.ts'
 import {
   createEvents,
@@ -19,6 +19,7 @@ import {
   eventsServer,
   type UnitSteps,
 } from './server.ts'
+import type { Hearing } from './subscribe-request.ts'
 
 /** What is emitted: as the payload's schema has it. */
 type Payload<S> = Schema extends S ? Params : InferInput<S>

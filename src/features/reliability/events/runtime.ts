@@ -7,18 +7,17 @@ import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { type LogPosition, type Op, put, remove, type Store } from '../../../stores/store.ts'
+import type { EventData, EventEntry } from './entry.ts'
+import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import { PollSubscriptions } from './methods.ts'
+import type { EventsParts, EventsSettings } from './server.ts'
 import {
   denial,
-  type EventData,
-  type EventEntry,
   type GrantedSubscription,
   ownerIn,
   readSubscribeRequest,
   type SubscribeRequestParts,
-} from './entry.ts'
-import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
-import { PollSubscriptions } from './methods.ts'
-import type { EventsParts, EventsSettings } from './server.ts'
+} from './subscribe-request.ts'
 import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
 import { type EventOutlet, sessionChanged, Table } from './table.ts'
 import { UndoableEvents } from './undoable.ts'

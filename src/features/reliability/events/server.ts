@@ -26,7 +26,6 @@ import {
   type EventData,
   type EventEntry,
   type Expand,
-  type Hearing,
 } from './entry.ts'
 import {
   eventsExtension,
@@ -42,6 +41,7 @@ import {
 } from './messages.ts'
 import type { EventsRuntime } from './runtime.ts'
 import { sessionSubscriptions } from './session-subscriptions.ts'
+import type { Hearing } from './subscribe-request.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 

@@ -7,6 +7,12 @@ import { object, string } from '../../../jsonrpc/shape.ts'
 /** The name of the extension. */
 export const idempotencyExtension = `${NS}/idempotency`
 
+/** In the `_meta` of a call. */
+export interface WireKey {
+  readonly idempotency_key: string
+  readonly idempotency_ttl_seconds?: number
+}
+
 /** In its result's. */
 export interface WireReplay {
   readonly idempotency_key: string

@@ -109,7 +109,8 @@ export const toolFacts = {
   nonconforming_name: optional(boolean),
 }
 
-const toolShape = object({
+/** A tool in a manifest. */
+export const toolShape = object({
   name: string,
   description: string,
   input_schema: record,
@@ -128,7 +129,8 @@ const serverShape = object({
   supports_batch: optional(boolean),
 })
 
-const authShape = object({
+/** How callers sign in, in a manifest. */
+export const authShape = object({
   methods: optional(array(oneOf('oauth2_device', 'oauth2_code', 'api_key', 'bearer_token', 'none'))),
   scopes: optional(array(object({ name: string, description: string, grants: optional(array(string)) }))),
   session_ttl_seconds: optional(integer),
@@ -237,4 +239,9 @@ export function toolOf(entry: WireManifestTool): Tool {
     ...(task_support === undefined ? {} : { execution: { taskSupport: task_support } }),
     ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
   }
+}
+
+/** In the `_meta` of a tool whose input and output know pages. */
+export interface WirePaged {
+  readonly supports_pagination: boolean
 }

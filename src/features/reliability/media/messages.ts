@@ -120,3 +120,8 @@ export async function readMedia(
   const { decodeMedia } = await import('./runtime.ts')
   return decodeMedia(value, options)
 }
+
+/** In the `_meta` of a result. */
+export interface WireWarnings {
+  readonly warnings: readonly WireWarning[]
+}

@@ -2,9 +2,10 @@
  * Whether media are what they are said to be, and no more than is taken. The cheap questions come first: sizes are reckoned from
  * lengths, types compared, then every character looked at, and of the bytes only the first are ever decoded.
  */
-import { type Artifact, artifactOf, contradiction, isMime, isOfType, sniff } from '../../../core/artifact.ts'
+import { type Artifact, artifactOf, isMime, isOfType } from '../../../core/artifact.ts'
 import { base64Head, base64Size, fromBase64, isBase64 } from '../../../core/base64.ts'
 import { type Problem, type ProblemCode, problem } from '../../../core/problem.ts'
+import { contradiction, sniff } from '../../../core/sniff.ts'
 import { clip, echoLength } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'

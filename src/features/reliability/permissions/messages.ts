@@ -91,3 +91,8 @@ export function presentedIn(meta: Params | undefined): unknown {
   const said = meta[permissionsExtension]
   return isRecord(said) ? said['session_token'] : null
 }
+
+/** In the `_meta` of a request: the token of what was granted. */
+export interface WirePresented {
+  readonly session_token: string
+}

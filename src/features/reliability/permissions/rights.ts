@@ -1,16 +1,8 @@
 /** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
 import { lifetimeOfSeconds, toMilliseconds } from '../../../core/clock.ts'
-import {
-  type Decision,
-  decide,
-  denialProblem,
-  type Grant,
-  type GrantDenial,
-  type GrantUse,
-  isScope,
-  mostScopes,
-} from '../../../core/grant/grant.ts'
+import { type Decision, decide, denialProblem, type Grant, type GrantDenial, type GrantUse } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
+import { isScope, mostScopes } from '../../../core/scope.ts'
 import { type Asker, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'

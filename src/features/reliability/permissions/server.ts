@@ -1,10 +1,10 @@
 /** Holding calls to what was granted, and granting it. What that takes is loaded with the first request that needs it. */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
-import { checkScopes } from '../../../core/grant/grant.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
+import { checkScopes } from '../../../core/scope.ts'
 import { type Asker, carried, type Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
@@ -31,6 +31,7 @@ import { listResources, listResourceTemplates } from '../../mcp/resources/messag
 import { listen } from '../../mcp/subscriptions/messages.ts'
 import { listTools, type ToolFacts, type ToolsPort, toolsPort } from '../../mcp/tools/messages.ts'
 import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
+import { lazyEnds, type OnGrantEnd } from './grant-expiry.ts'
 import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
 import {
   checkPermissions,
@@ -42,7 +43,7 @@ import {
   presentedIn,
 } from './messages.ts'
 import type { Rights } from './rights.ts'
-import { lazyEnds, type OnGrantEnd, type PermissionSessions, type SessionFacts } from './sessions.ts'
+import type { PermissionSessions, SessionFacts } from './sessions.ts'
 
 /** What a client asks for. */
 interface PermissionRequest {

@@ -1,16 +1,8 @@
-/**
- * What was granted in one negotiation: a grant that stands for the whole, which ends it by its end, by time, by not being used
- * and by being revoked; and one grant for each scope, found by the scope. Named to its holder by a sealed token.
- */
-import type { Clock } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
-import type { GrantEnds } from '../../../core/grant/ends.ts'
 import type { Grant, GrantTerms } from '../../../core/grant/grant.ts'
-import type { Counting, Grants } from '../../../core/grant/grants.ts'
-import type { Trace } from '../../../core/log.ts'
+import type { Counting } from '../../../core/grant/grants.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Admission } from '../../mcp/authorization/messages.ts'
 import type { PermissionsParts } from './server.ts'
 
 /** A name that no grant has: what is presented gives nothing. */
@@ -120,64 +112,4 @@ function split(session: string): { readonly owner: string; readonly id: string }
 
 async function permitId(id: string, scope: string): Promise<string> {
   return `${id}.${(await digestText(scope)).slice(0, 22)}`
-}
-
-/** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
-export type OnGrantEnd = (admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void) => () => void
-
-interface LapsesParts {
-  readonly grants: () => Promise<Grants>
-  readonly clock: Clock
-  readonly trace: Trace
-}
-
-interface Listening {
-  readonly ends: GrantEnds
-  readonly text: typeof import('../../../core/grant/ends.ts').lapseText
-}
-
-export function lazyEnds({ grants, clock, trace }: LapsesParts): { readonly on: OnGrantEnd; close(): void } {
-  let opening: Promise<Listening> | undefined
-  let closed = false
-  const failed = (error: unknown): void => {
-    if (!closed) trace('grant-ends-not-read', error)
-  }
-  const open = async (): Promise<Listening> => {
-    const [{ GrantEnds: Ends, lapseText: text }, opened] = await Promise.all([import('../../../core/grant/ends.ts'), grants()])
-    return { ends: new Ends({ grants: opened, clock, failed }), text }
-  }
-  const load = (): Promise<Listening> => {
-    opening ??= open().catch(error => {
-      opening = undefined
-      throw error
-    })
-    return opening
-  }
-  return {
-    on: ({ owner, id }, ended) => {
-      let release = (): void => {}
-      let wanted = true
-      load().then(
-        ({ ends, text }) => {
-          if (wanted && !closed) release = ends.on(owner, id, why => ended(text(why)))
-        },
-        error => {
-          failed(error)
-          // Nothing may outlive a grant whose end nobody would notice.
-          if (wanted) ended('Whether the grant that let it in still holds cannot be told')
-        },
-      )
-      return () => {
-        wanted = false
-        release()
-      }
-    },
-    close: () => {
-      closed = true
-      opening?.then(
-        ({ ends }) => ends.close(),
-        () => {},
-      )
-    },
-  }
 }

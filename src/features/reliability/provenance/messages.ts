@@ -192,3 +192,6 @@ function fromWireStamp(wire: WireStamp): Stamp {
     ...(omitted === undefined ? {} : { omitted }),
   }
 }
+
+/** In the `_meta` of a result or of a block. */
+export type WireSources = WireProvenance | readonly WireProvenance[]

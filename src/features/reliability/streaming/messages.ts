@@ -90,3 +90,8 @@ export function progressIn(meta: unknown): Pick<WireProgress, 'estimated_remaini
     ...(isRecord(partial) ? { partial_result: partial } : {}),
   }
 }
+
+/** In the `_meta` of the call that is made again. */
+export interface WireResuming {
+  readonly resume: WireResume
+}
