@@ -1,4 +1,7 @@
-/** Calls of tools that belong to feature sets: refused while their set is off, given what the host keeps, and reporting what they made of it. */
+/**
+ * Two parts of a live server: the layers around calls of tools that belong to feature sets (refusal while the set is disabled, state,
+ * checkpoints, scopes), and the outbox that opens when the first set pushes an event.
+ */
 import { toMilliseconds } from '../../core/clock.ts'
 import type { Trace } from '../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../engine/context.ts'
@@ -23,6 +26,7 @@ import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
 import type { Sets } from './sets.ts'
 
 interface LiveCallsParts {
+  /** The live host behind an exchange; undefined for a plain MCP client. */
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly sets: Sets
   readonly scopes: LiveScopes
@@ -33,15 +37,21 @@ interface LiveCallsParts {
 }
 
 interface LiveCalls {
+  /** Layers for `tools/call` and `tools/list`. */
   readonly side: Side
+  /** Records that a tool belongs to a set. */
   belongs(tool: string, set: string): void
+  /** Builds the `ctx` of a tool of this set. */
   context(set: string, context: CallContext): LiveCallContext
 }
 
-/** What the runtime does around calls of tools that belong to feature sets. */
+/** Creates the layers and the handler context for tools that belong to feature sets. */
 export function liveCalls(parts: LiveCallsParts): LiveCalls {
+  // Tool name → set name.
   const setOf = new Map<string, string>()
+  // Checkpoint ids that handlers saved by `ctx.checkpoint.save()`, reported with the result.
   const saved = new WeakMap<Exchange, string>()
+  // Calls whose handler has asked for a scope.
   const asked = new WeakSet<Exchange>()
   const tool = ({ params }: Exchange): string => params['name'] as string
   return {
@@ -61,7 +71,7 @@ export function liveCalls(parts: LiveCallsParts): LiveCalls {
           },
         },
         {
-          // Inside of what is replayed: a call that is repeated reports the same checkpoint.
+          // Runs inside the replay stage, so a repeated call reports the same checkpoint.
           stage: 'execute',
           methods: [callTool.name],
           when: exchange => setOf.has(tool(exchange)),
@@ -89,7 +99,7 @@ export function liveCalls(parts: LiveCallsParts): LiveCalls {
   }
 }
 
-/** Hosts look for the set of a tool in `_meta`, by its plain name or by ours; on wires without it, beside the tool's name. */
+/** Adds `_meta.featureSet` to each listed tool, so that the host knows which set a tool belongs to. */
 function withSets(listed: unknown, setOf: ReadonlyMap<string, string>): unknown {
   if (!isRecord(listed) || !Array.isArray(listed['tools'])) return listed
   const tools = (listed['tools'] as readonly Tool[]).map(tool => {
@@ -99,12 +109,13 @@ function withSets(listed: unknown, setOf: ReadonlyMap<string, string>): unknown 
   return { ...listed, tools }
 }
 
-/** A set that says that it acts in scopes, and a tool that never asked for one: the author should know. */
+/** Warns the author when a tool of a scoped set returns without having asked for a scope. */
 function warn({ sets, trace }: LiveCallsParts, set: string, tool: string, asked: boolean): void {
   if (sets.get(set)?.facts.scoped !== true || asked) return
   trace('scope-not-asked', { tool, hint: `"${set}" is scoped: ask by ctx.scope(label, payload) before the tool acts` })
 }
 
+/** Extends the context of a call with what MCP Live offers: state, checkpoints, scopes and inference. */
 function contextOf(
   parts: LiveCallsParts,
   set: string,
@@ -119,7 +130,7 @@ function contextOf(
   return tools.context(context, {
     hosted: caller !== undefined,
     get state() {
-      // A plain host keeps nothing: there the server does, as for any other tool.
+      // A plain client keeps no state, so the server's own session state applies instead.
       if (caller === undefined || sets.get(set)?.facts.hostState !== true) return undefined
       state ??= tools.state(exchange, () => stateWorks(parts.checkpoints, set))
       return state
@@ -141,7 +152,7 @@ function contextOf(
   })
 }
 
-/** What the host keeps comes with the call and goes with its result: nothing is remembered of it here. */
+/** Host-kept state: it arrives with the call and leaves with the result; the server stores nothing. */
 async function stateWorks(checkpoints: LiveCheckpoints, set: string): Promise<CallWorks> {
   const { patched } = await import('../../core/state/patch.ts')
   return {
@@ -156,17 +167,21 @@ async function stateWorks(checkpoints: LiveCheckpoints, set: string): Promise<Ca
 
 const pendingUri = 'live://events/pending'
 
-/** How long a host may take to accept an event, and how many of those that wait are shown. */
+/** How long a host may take to accept an event. */
 const answerMs = 30_000
+/** How many pending events the resource lists. */
 const shown = 100
 
 interface LiveOutbox {
-  /** Takes up what was left from before. */
+  /** Opens the store and resumes the delivery of events that are still pending. */
   open(): void
+  /** Queues an event for the hosts that have this set enabled. */
   push(featureSet: string, event: PushInput): Promise<Pushed>
-  /** The same of a message that somebody wrote in a channel. */
+  /** Queues a message that somebody wrote in a channel. */
   incoming(featureSet: string, channelId: string, message: ChannelMessage): Promise<ChannelSent>
+  /** Retries delivery now, for example because a host has connected. */
   kick(): void
+  /** Stops delivery; pending events stay in the store. */
   close(): Promise<void>
 }
 
@@ -179,6 +194,7 @@ export function liveOutbox(
   const keepMs = toMilliseconds(keep, 'live.keep')
   let opening: Promise<Outbox> | undefined
   let offering = false
+  // A failed attempt is forgotten, so the next call tries again.
   const open = (): Promise<Outbox> => {
     opening ??= (async () => {
       const eventStore = new EventStore({ store: await store(), clock, most })
@@ -192,6 +208,7 @@ export function liveOutbox(
     })
     return opening
   }
+  // The resource lets clients without MCP Live read the pending events.
   const offer = (): void => {
     if (offering) return
     offering = true
@@ -202,6 +219,7 @@ export function liveOutbox(
       mimeType: 'application/json',
     }
     resource(pendingUri, facts, async (_, { principal }) => {
+      // Events addressed to one principal are hidden from all others.
       const mine = (await open()).pending.filter(({ to }) => to === undefined || to === principal?.id)
       return JSON.stringify({ events: mine.slice(0, shown).map(told), more: Math.max(0, mine.length - shown) })
     })
@@ -221,7 +239,7 @@ export function liveOutbox(
       const verdict = answered.then(answer =>
         answer.accepted ? { messageId, accepted: true } : { messageId, accepted: false, reason: answer.reason },
       )
-      // Most authors never look.
+      // Authors rarely await this promise; without a handler a rejection would be reported as unhandled.
       verdict.catch(() => undefined)
       return { messageId, timestamp, answered: verdict }
     },
@@ -233,6 +251,7 @@ export function liveOutbox(
   }
 }
 
+/** The event without its addressee, as the resource shows it. */
 function told({ to, ...event }: OutgoingPush): Omit<OutgoingPush, 'to'> {
   return event
 }

@@ -1,4 +1,4 @@
-/** MCP Live on one connection, as its host sees it: what a server may ask of it, and what it may do with the server. */
+/** The public types of MCP Live for hosts: the handlers that answer a server, and `client.live`, by which a host uses a live server. */
 import type { Why } from '../../core/suggestion.ts'
 import type { ChannelStream } from './channels/client.ts'
 import type { Acknowledged, WireChannel } from './channels/messages.ts'
@@ -17,26 +17,31 @@ import type { Scope, ScopeLists } from './scopes/messages.ts'
 
 export type { HostSelection as Selection, LiveBlock, RefusedMessage, SetUse, StateReport }
 
-/** Answers a server that is live. Only messages that an enabled set may send come here; all others are refused before. */
+/** Answers a live server. Only messages that an enabled set may send arrive here; others are refused before. */
 export interface LiveHandlers {
-  /** Which sets may be used. Asked after the server's hello, when its sets change, and by `live.update()`. */
+  /** Selects the enabled sets. Called after the handshake, when the sets change, and by `live.update()`. */
   select(declared: DeclaredSets): HostSelection
+  /** Decides about a pushed event. */
   readonly onPush: OnPush
+  /** Runs an inference for the server. */
   readonly onInfer: OnInfer
+  /** Decides about a request for a scope. */
   readonly onElevate: OnElevate
+  /** Describes the host's model. */
   modelInfo(): ModelInfo
-  /** Told of state that a server reports outside of calls. */
+  /** Called when a server reports state outside of a call. */
   onState?(report: StateReport): Promise<void>
-  /** What is known of a set's state at a checkpoint, or now, for servers that ask. */
+  /** The state of a set at a checkpoint, or the current one, for servers that ask. */
   stateOf?(featureSet: string, checkpoint: string | undefined): Promise<StateReport | undefined>
+  /** Called when the declared sets have changed. */
   onChanged?(declared: DeclaredSets): void
-  /** Told once where an enabled set wants to do what it does not declare. It was refused; `uses` of the selection would allow it. */
+  /** Called once when an enabled set was refused an undeclared use; `uses` in the selection would allow it. */
   onUndeclared?(featureSet: string, use: SetUse): void
-  /** Told of each message that was refused before it came to a handler: by the selection, or because it does not fit. */
+  /** Called for each message that was refused before it reached a handler. */
   onRefused?(refused: RefusedMessage): void
-  /** Told of what was dropped or is odd, and why. */
+  /** Called when something was dropped or is unusual. */
   onDiagnostic?(what: Why): void
-  /** What the hello says before the server's sets are known: names and patterns. The selection proper follows. */
+  /** What the handshake says before the server's sets are known; the actual selection follows. */
   readonly hello?: {
     readonly enabled?: readonly string[]
     readonly disabled?: readonly string[]
@@ -44,22 +49,23 @@ export interface LiveHandlers {
   }
 }
 
-/** What a call of a tool carries beside its arguments, to servers that are live. */
+/** What a tool call carries beside its arguments, for live servers. */
 export interface LiveCall {
-  /** The set that the tool belongs to, where the tool does not say so itself. State goes along only if the set may keep any. */
+  /** The set of the tool, if its definition does not name one. State is sent only if the set may keep state. */
   readonly featureSet?: string
-  /** The state at the head, where the host keeps it. */
+  /** The current state, if the host keeps it. */
   readonly state?: unknown
-  /** The checkpoint at which that state was. */
+  /** The checkpoint of that state. */
   readonly parent?: string
-  /** The head, where the server keeps the state. */
+  /** The current checkpoint, if the server keeps the state. */
   readonly checkpoint?: string
+  /** The scope granted to this call. */
   readonly scope?: Scope
-  /** Told of the state in a result that comes after the call was given up, on carriers that still bring one. */
+  /** Called with the state of a result that arrives after the call was abandoned. */
   readonly onLate?: (report: StateReport) => void
 }
 
-/** What is said of a message beside its content. */
+/** What accompanies a published message. */
 export interface PublishOptions {
   /** The conversation that it comes from. */
   readonly conversationId?: string
@@ -67,52 +73,52 @@ export interface PublishOptions {
   readonly threadId?: string
   /** The message that it answers. */
   readonly inReplyTo?: string
-  /** The inference that it is the answer of: a server posts the answer of one once. */
+  /** The inference that produced it; a server posts the answer of an inference once. */
   readonly inferenceId?: string
-  /** Gives it up. */
+  /** Cancels the request. */
   readonly signal?: AbortSignal
 }
 
 /** How a message is acknowledged. */
 export interface AcknowledgeOptions {
-  /** What is meant by it. Default `seen`. */
+  /** The meaning. Default `seen`. */
   readonly intent?: string
   /** How to show it, such as an emoji. */
   readonly value?: string
-  /** Gives it up. */
+  /** Cancels the request. */
   readonly signal?: AbortSignal
 }
 
-/** A server of MCP Live, as its host uses it. */
+/** `client.live`: a live server, as its host uses it. */
 export interface LiveConnection {
-  /** What the server speaks, and how its messages come. */
+  /** The server's dialect, and how its messages arrive. */
   readonly dialect: { readonly version: string; readonly label: DialectLabel; readonly carrier: 'session' | 'listen' }
+  /** The declared sets, and whether they are enabled. */
   readonly featureSets: ReadonlyMap<string, KnownSet>
-  /** What there is to call around an inference, as things are selected now. */
+  /** Which hooks the server wants under the current selection. */
   readonly hooks: { readonly before: boolean; readonly after: false | 'told' | 'blocking'; readonly lifecycle: boolean }
   /** Channels that the server has registered. */
   readonly channels: ReadonlyMap<string, WireChannel>
-  /** Selects anew, and resolves when the server knows. */
+  /** Selects again; resolves when the server knows the selection. */
   update(): Promise<void>
-  /** Undefined: the server has nothing to add, or nothing that counts. */
+  /** Calls the server's hook before an inference. Undefined: nothing to inject. */
   beforeInference(params: BeforeInference, options: { readonly signal: AbortSignal }): Promise<Before | undefined>
-  /** Undefined: nothing is changed. */
+  /** Calls the hook after an inference. Undefined: nothing changes. */
   afterInference(params: AfterInference, options: { readonly signal: AbortSignal }): Promise<After | undefined>
-  /** Tells servers that follow turns and not their content; others hear nothing. */
+  /** Tells servers that follow turns without their content; does nothing for others. */
   lifecycle(params: InferenceLifecycle): void
+  /** Asks the server to roll a set back to a checkpoint. */
   rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<ServerRollback>
+  /** Delivers a message to a channel. */
   publish(channel: string, content: readonly LiveBlock[], options?: PublishOptions): Promise<void>
-  /**
-   * Shows an answer while it is written; `publish` delivers it. Undefined: no enabled set of the server names `channels.streaming`, so
-   * that it would be told nothing.
-   */
+  /** Shows an answer while it is written; `publish` delivers it. Undefined if no enabled set names `channels.streaming`. */
   stream(channel: string, about: { readonly inferenceId: string; readonly conversationId?: string }): ChannelStream | undefined
-  /** Says that an answer is being worked on. False: the server does not show that, and was not told. */
+  /** Shows that an answer is being prepared. False: the server does not support it and was not told. */
   typing(channel: string): boolean
-  /** Says that a message was taken in. Undefined: the server does not show that, and was not told. */
+  /** Acknowledges a message. Undefined: the server does not support it and was not told. */
   acknowledge(channel: string, messageId: string, options?: AcknowledgeOptions): Promise<Acknowledged | undefined>
-  /** Rejects with the server's reason where it refuses. */
+  /** Asks the server to open a channel; rejects with the server's reason if it refuses. */
   openChannel(params: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
-  /** Rejects with the server's reason where it refuses. */
+  /** Asks the server to close a channel; rejects with the server's reason if it refuses. */
   closeChannel(channel: string): Promise<void>
 }

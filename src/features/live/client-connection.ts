@@ -1,4 +1,7 @@
-/** `client.live`: a server that is live, for its host. */
+/**
+ * The implementation of `client.live`: hooks, rollback and channel calls on one connection. Separate from the session, which selects
+ * sets and answers the server.
+ */
 import type { SendOptions } from '../../engine/calls.ts'
 import type { ClientSession } from '../../engine/client-feature.ts'
 import type { Method } from '../../engine/method.ts'
@@ -35,12 +38,12 @@ interface LinkParts {
   readonly carrier: 'session' | 'listen'
   readonly channels: Pick<Channels, 'known' | 'require' | 'hears'>
   diagnose: HookPort['diagnose']
-  /** What each request carries. */
+  /** `_meta` for each request; undefined on session wires. */
   meta(): Params | undefined
   update(): Promise<void>
 }
 
-/** The implementation of `client.live`. */
+/** Implements `client.live` on one connection. */
 export class LiveSessionLink implements LiveConnection {
   readonly #parts: LinkParts
   readonly #hooks: ContextHooks
@@ -53,7 +56,7 @@ export class LiveSessionLink implements LiveConnection {
     this.#channelCalls = new ChannelCalls({ session, book, carrier, channels, send: options => this.#send(options) })
   }
 
-  /** A hook of the server is in flight. */
+  /** Whether a hook of the server is running. */
   get hooked(): boolean {
     return this.#hooks.busy
   }
@@ -98,6 +101,7 @@ export class LiveSessionLink implements LiveConnection {
   readonly openChannel: LiveConnection['openChannel'] = params => this.#channelCalls.open(params)
   readonly closeChannel: LiveConnection['closeChannel'] = channel => this.#channelCalls.close(channel)
 
+  /** Adds the `_meta` that identifies this host on stateless wires. */
   #send(options: SendOptions = {}): SendOptions {
     const meta = this.#parts.meta()
     return meta === undefined ? options : { ...options, meta }
@@ -123,7 +127,7 @@ export class LiveSessionLink implements LiveConnection {
       notify: (method, params) => {
         const { engine, opened } = session
         if (carrier === 'session' || method !== afterInferenceTold) engine.notify(opened.conversation, method, params)
-        // Where nothing is remembered between messages, only a request says whom it comes from.
+        // On stateless wires only a request identifies its sender.
         else
           session.request(afterInference, params as never, link.#send()).catch(error => engine.trace('live-hook-failed', error))
       },
@@ -131,7 +135,7 @@ export class LiveSessionLink implements LiveConnection {
   }
 }
 
-// What a host does with the channels of a server: it publishes, streams, says that it works on an answer, opens and closes.
+// What a host does with channels: publish, stream, typing, acknowledge, open and close.
 
 interface ChannelCallsParts {
   readonly session: ClientSession
@@ -143,8 +147,9 @@ interface ChannelCallsParts {
 
 class ChannelCalls {
   readonly #parts: ChannelCallsParts
+  /** Changes to `notification` once the server has rejected the request form. */
   #publishes: 'request' | 'notification' = 'request'
-  /** What the server says it does not know, whatever it has declared. */
+  /** Methods that the server rejected as unknown, although it declared them. */
   readonly #unknown = new Set<ToldOfChannels>()
 
   constructor(parts: ChannelCallsParts) {
@@ -160,7 +165,7 @@ class ChannelCalls {
         await session.request(publishToChannel, message, send(signal === undefined ? {} : { signal }))
         return
       } catch (error) {
-        // Some servers know it only as a notification.
+        // Some servers implement only the notification.
         if (carrier === 'listen' || !isUnknown(error)) throw error
         this.#publishes = 'notification'
       }
@@ -190,7 +195,7 @@ class ChannelCalls {
     })
   }
 
-  /** False: the server does not show it, and was not told. */
+  /** False: the server does not support it and was not told. */
   typing(channelId: string): boolean {
     const path = 'channels.typing'
     if (!this.#hears(path, channelId)) return false
@@ -234,12 +239,13 @@ class ChannelCalls {
     throw new McpError('channel-refused', `The channel stays open: ${said}`, { data: { channelId, reason: said } })
   }
 
+  /** Whether the server may and can receive this for the channel. */
   #hears(path: ToldOfChannels, channelId: string): boolean {
     const { channels } = this.#parts
     return !this.#unknown.has(path) && channels.known.has(channelId) && channels.hears(path)
   }
 
-  /** Where nothing is remembered between messages, only a request says whom it comes from. */
+  /** On stateless wires only a request identifies its sender, so the request form is used. */
   async #tell<P>(asked: Method<P, unknown>, told: Method<P, undefined>, params: P): Promise<void> {
     const { session, carrier, send } = this.#parts
     if (carrier === 'listen') await session.request(asked, params, send())
@@ -247,11 +253,12 @@ class ChannelCalls {
   }
 }
 
+/** Whether the server answered "method not found". */
 function isUnknown(error: unknown): boolean {
   return error instanceof McpError && error.code === -32601
 }
 
-/** Whoever merely answers has shown it. */
+/** An answer without `acknowledged: false` counts as acknowledged. */
 function readAcknowledged(answer: unknown): Acknowledged {
   const { acknowledged, representation, reason } = isRecord(answer) ? answer : {}
   return {

@@ -1,6 +1,7 @@
 /**
- * MCP Live on wires where only clients ask: one long request stays open for what the server has to say, is opened again behind the last
- * cursor whenever it ends, and answers go back as requests of our own.
+ * MCP Live on stateless wires, where only clients send requests: one long-lived `live/listen` request carries the server's messages. It
+ * is reopened after the last cursor whenever it ends, and answers go back as separate requests. Also adapts answerers to engine
+ * handlers and to deliveries.
  */
 import { backoffMs, isFinalError, pause, steadyMs } from '../../engine/backoff.ts'
 import type { ClientSession } from '../../engine/client-feature.ts'
@@ -20,38 +21,41 @@ import { answerLive, type Listened, listenLive, type WireAnswer, type WireDelive
 interface ListenerParts {
   readonly session: ClientSession
   readonly hostId: string
-  /** What the host says of itself. */
+  /** What the host declares about itself. */
   readonly host: Params
+  /** Computes the answer to one delivery. */
   answer(delivery: WireDelivery, asked: AnswerContext): Promise<unknown>
-  /** The server will have us no more. */
+  /** Called when the server finally refuses to be listened to. */
   deaf(error: unknown): void
 }
 
-/** The first word on a stream. */
+/** The first message on a stream: where it starts, and how many deliveries are repeated. */
 export interface WireListening {
   readonly cursor: string
   readonly redelivers: number
 }
 
-/** Streams in a row that ended at once, before it is waited. */
+/** Number of streams in a row that may end at once before a backoff starts. */
 const hasty = 3
 
-/** Listens to a live server on a stateless wire. */
+/** Listens to a live server on a stateless wire and answers what it delivers. */
 export class LiveListener {
   readonly #parts: ListenerParts
   readonly #deliveries = new Deliveries()
   readonly #running = new Map<string, AbortController>()
   readonly #stop = new AbortController()
-  /** Those who wait for the stream to be open. */
+  /** Calls of `select` that wait for the stream to open. */
   readonly #heard = new Set<AbortController>()
+  // The selection that the next stream is opened with.
   #policy: WireSelection | undefined = undefined
+  // Aborted to reopen the stream under another selection.
   #open: AbortController | undefined = undefined
 
   constructor(parts: ListenerParts) {
     this.#parts = parts
   }
 
-  /** Listens under this selection from now on; resolves when the server does so too, or keeps silent about it for too long. */
+  /** Reopens the stream with this selection; resolves when the server has opened it, or after a timeout. */
   async select(policy: WireSelection): Promise<void> {
     const first = this.#policy === undefined
     this.#policy = policy
@@ -67,7 +71,7 @@ export class LiveListener {
     this.#heard.delete(waiting)
   }
 
-  /** The server has the stream open. */
+  /** The server has opened the stream. */
   opened({ cursor, redelivers }: WireListening): void {
     this.#deliveries.begin(cursor, redelivers)
     this.#proceed()
@@ -77,13 +81,14 @@ export class LiveListener {
     for (const waiting of this.#heard) waiting.abort()
   }
 
+  // Ends the stream and cancels all running answers.
   close(): void {
     this.#stop.abort()
     this.#proceed()
     for (const running of this.#running.values()) running.abort()
   }
 
-  // ── staying open ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── keeping the stream open ──
 
   async #run(): Promise<void> {
     const { session } = this.#parts
@@ -97,12 +102,14 @@ export class LiveListener {
         await this.#listen()
       } catch (error) {
         if (signal.aborted) return
+        // Reopening with a new selection is not a failure.
         if (error !== again) {
           if (isFinalError(error) && !isBusy(error)) throw error
           session.engine.trace('live-listen-broken', error)
           failed = true
         }
       }
+      // A stream that delivered something or lasted a while resets the backoff.
       const moved = this.#deliveries.cursor !== cursor || clock.now() - began > steadyMs
       failures = moved && !failed ? 0 : failures + 1
       if (failed || failures > hasty) await pause(clock, backoffMs(failures), signal, true)
@@ -122,8 +129,9 @@ export class LiveListener {
     })
   }
 
-  // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── deliveries ──
 
+  /** Handles one delivery: starts it, repeats a known answer, or ignores a duplicate that is still running. */
   deliver(delivery: WireDelivery): void {
     if (delivery.method === 'notifications/cancelled') return this.#cancel(delivery)
     const taken = this.#deliveries.take(delivery)
@@ -150,7 +158,7 @@ export class LiveListener {
     }
     try {
       const answer = await this.#answer(delivery, asked)
-      // What was cancelled has no answer.
+      // A cancelled delivery gets no answer.
       if (!delivery.answer || running.signal.aborted) return this.#deliveries.done(deliveryId)
       this.#deliveries.answered(answer)
       await this.#send(answer)
@@ -170,7 +178,7 @@ export class LiveListener {
     }
   }
 
-  /** Until the server has it, or will not take it; what is never taken comes again, and is answered the same. */
+  /** Retries until the server accepts or refuses the answer. An answer that never arrives is asked for again, and repeated. */
   async #send(answer: WireAnswer): Promise<void> {
     const { clock, trace } = this.#parts.session.engine
     const { signal } = this.#stop
@@ -179,6 +187,7 @@ export class LiveListener {
         await this.#request(answer)
         return this.#deliveries.done(answer.deliveryId)
       } catch (error) {
+        // An error response means that the server received the answer.
         if (error instanceof McpError && error.kind !== 'timeout') return this.#deliveries.done(answer.deliveryId)
         if (failures >= mostTries || isFinalError(error)) throw error
         trace('live-answer-failed', error)
@@ -194,22 +203,24 @@ export class LiveListener {
   }
 }
 
-/** A server that says when to come again is no server that refuses. */
+/** An error with `retryAfterMs` means "come back later", not a refusal. */
 function isBusy(error: unknown): boolean {
   return error instanceof McpError && isRecord(error.data) && typeof error.data['retryAfterMs'] === 'number'
 }
 
+/** Attempts to send one answer. */
 const mostTries = 8
-/** How long a server may keep silent on a stream that it was asked to open. */
+/** How long to wait for the server to open a stream. */
 const silenceMs = 15_000
-/** The stream is to be opened anew, with another selection. */
+/** The abort reason for reopening the stream. */
 const again = new DOMException('Listening anew', 'AbortError')
 
-// From an answerer to a handler of the engine, and to the answer of a delivery.
+// Adapters from answerers to engine handlers and to deliveries.
 
-/** Runs an answerer when its time has come: at once, or when the server knows what was selected. */
+/** Runs an answerer at once or, for data, after the server knows the selection. */
 type Admit = (answerer: Answerer, params: Params, asked: AnswerContext) => Awaitable<unknown>
 
+/** Wraps answerers as handlers of the engine, for session wires. */
 export function answeringHandlers(
   answerers: readonly Answerer[],
   admit: Admit,
@@ -228,13 +239,13 @@ function asking(exchange: Exchange): AnswerContext {
     },
     chunk: async (index, delta) => {
       const { engine, conversation, id, answered } = exchange
-      // Echoed with its JSON type: ids count per direction, and "7" is not 7.
+      // The id keeps its JSON type: "7" and 7 are different ids.
       if (id !== undefined && !answered) await engine.tell(conversation, inferenceChunk, { requestId: id, index, delta })
     },
   }
 }
 
-/** What answers deliveries: by the name of the method, for those that want an answer and for those that want none. */
+/** Dispatches deliveries to answerers by method name; requests and notifications have separate tables. */
 export class DeliveryDesk {
   readonly #asked = new Map<string, Answerer>()
   readonly #told = new Map<string, Answerer>()
@@ -254,7 +265,7 @@ export class DeliveryDesk {
     }
   }
 
-  /** Throws what it is to be refused with. */
+  /** Throws the error that the delivery is refused with. */
   async answer({ method, params, answer }: WireDelivery, asked: AnswerContext): Promise<unknown> {
     const answerer = (answer ? this.#asked : this.#told).get(method)
     if (answerer === undefined) throw new McpError('method-not-found', `There is no method "${clip(method)}" here`)
@@ -269,7 +280,7 @@ export class DeliveryDesk {
   }
 }
 
-/** Numbers as MCP Live has them: inside an answer they meet no others. */
+/** Uses the error numbers of MCP Live, because the error is nested inside a request of another protocol. */
 function errorIn(engine: Engine, thrown: unknown): NonNullable<WireAnswer['error']> {
   const failure = failureOf(thrown)
   if (failure.kind === 'internal') engine.trace('internal', failure.cause ?? failure)

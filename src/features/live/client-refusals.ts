@@ -1,21 +1,26 @@
-/** Messages of a live server that are refused before the host's handlers see them: what was refused, and by which rule. */
+/**
+ * Refusals on the host's side: describes messages that were refused before the host's handlers saw them, and slows down a server that
+ * ignores refusals.
+ */
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hookInProgress } from './inference/messages.ts'
 import type { PushAnswer } from './push-events/messages.ts'
 
-/** For whoever keeps account of what servers wanted. */
+/** A message that was refused, for logs and audit. */
 export interface RefusedMessage {
   readonly method: string
   readonly featureSet?: string
+  /** The event, if the message was a push. */
   readonly eventId?: string
+  /** Code, rule, message and suggested fix. */
   readonly why: Why
 }
 
 type Reason = readonly [code: string, rule: string, fix: (set: string) => string]
 
-/** Refusals of the gate, by the kind of the error. What a handler refuses has another kind, and is the handler's to tell. */
+/** Refusals by the gate, by error kind. Errors of handlers have other kinds, and handlers report those themselves. */
 const reasons = new Map<string, Reason>([
   ['feature-set-disabled', ['SET_NOT_ENABLED', 'feature-sets', set => `Enable ${set} for this server, if it may do this`]],
   ['feature-set-unknown', ['SET_UNKNOWN', 'feature-sets', () => 'Ask the author of the server to declare the feature set']],
@@ -25,10 +30,10 @@ const reasons = new Map<string, Reason>([
   ['checkpoint-unknown', ['CHECKPOINT_NOT_FOUND', 'state', () => 'The server may ask for a checkpoint that is kept']],
 ])
 
-/** The gate refuses an inference that a hook may be waiting for; other invalid requests are the handler's to tell. */
+/** An inference that is refused because a hook of the same server is running. */
 const hooked: Reason = ['HOOK_IN_PROGRESS', 'hooks', () => 'The server may ask again when its hook is answered']
 
-/** Undefined: it was no refusal of the gate. */
+/** Describes a refusal; undefined if the error is not a refusal by the gate. */
 export function refusedMessageOf(method: string, params: unknown, error: unknown): RefusedMessage | undefined {
   if (!(error instanceof McpError)) return undefined
   const isHooked = isRecord(error.data) && error.data['reason'] === hookInProgress
@@ -48,27 +53,27 @@ export function refusedMessageOf(method: string, params: unknown, error: unknown
   }
 }
 
-// // A server that goes on pushing although it was told to wait: every refusal costs the host something, so it is read no faster than
-// so many refusals a second. What it sends beyond that waits on its own side.
+// A server may keep pushing although it was told to wait. Each refusal costs the host work, so after too many the connection is not
+// read for a while; the server's messages then queue on its own side.
 
-/** So many refusals take so long, at least. */
+/** This many refusals may happen in `atLeastMs`. */
 const refusals = 64
 const atLeastMs = 64
 
-/** Stops reading from a server for a while when too many of its messages were refused. */
+/** Pauses reading from a server that is refused too often. */
 export class PushBrake {
   readonly #now: () => number
   readonly #rest: (ms: number) => void
   #refused = 0
   #since = 0
 
-  /** `rest`: nothing more is to be read for so long. */
+  /** `rest` stops reading from the connection for the given time. */
   constructor(now: () => number, rest: (ms: number) => void) {
     this.#now = now
     this.#rest = rest
   }
 
-  /** What a push was answered with. */
+  /** Counts the answer to a push, and returns it unchanged. */
   heard(answer: PushAnswer): PushAnswer {
     if (!answer.accepted && answer.retryAfterMs !== undefined && ++this.#refused >= refusals) this.#look()
     return answer

@@ -1,4 +1,7 @@
-/** Telling a server what was selected, and reading its manifest anew when it says that it is another one. */
+/**
+ * Helpers of a live session: telling the server the selection, re-reading a changed manifest, and what the host declares in the
+ * handshake.
+ */
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { pause } from '../../engine/backoff.ts'
 import type { ClientSession } from '../../engine/client-feature.ts'
@@ -17,10 +20,10 @@ import {
   updateSetsByRequest,
 } from './feature-sets/messages.ts'
 
-/** Between two readings of a manifest. */
+/** Minimum time between two reads of the manifest. */
 const manifestMs = 1_000
 
-/** Past middleware and mending: it is part of opening a conversation, like the handshake. */
+/** Sends the selection over a session. It bypasses middleware and retries, because it is part of opening the conversation. */
 export function sessionCarrier(
   { engine, opened: { conversation } }: ClientSession,
   signal: AbortSignal | undefined,
@@ -35,6 +38,7 @@ export function sessionCarrier(
         quiet: true,
       }),
     notify: selection => engine.tell(conversation, updateSets, selection),
+    // True if the connection is gone, so that another attempt makes no sense.
     isLost: error => {
       signal?.throwIfAborted()
       return conversation.ended || (error instanceof ConnectionError && error.kind !== 'status' && error.kind !== 'protocol')
@@ -42,11 +46,12 @@ export function sessionCarrier(
   }
 }
 
-/** Reads a manifest when it is said to have changed: one at a time, and not more often than makes sense. */
+/** Re-reads the manifest after a change: one read at a time, at most one per second. */
 export class ManifestReader {
   readonly #session: ClientSession
   readonly #stop: AbortSignal
   readonly #read: (announced: Announced) => void
+  /** A change was announced during a read. */
   #stale = false
   #reading = false
 
@@ -56,6 +61,7 @@ export class ManifestReader {
     this.#read = read
   }
 
+  /** Marks the manifest as changed and starts reading it. */
   stale(): void {
     this.#stale = true
     if (this.#reading) return
@@ -80,7 +86,7 @@ export class ManifestReader {
   }
 }
 
-/** Of a set that its server says will not work: what it misses, and whose it would be to give it. */
+/** Explains that a server reports a set as unavailable: what is missing, and who can provide it. */
 export function unavailable(featureSet: string, missing: readonly string[], announced: (path: string) => boolean): Why {
   const said = `The server says that its feature set ${quoted(featureSet)} will not work`
   const [own, ours] = [missing.filter(path => !announced(path)), missing.filter(announced)].map(some =>
@@ -95,9 +101,9 @@ export function unavailable(featureSet: string, missing: readonly string[], anno
   return why('SET_UNAVAILABLE', 'receipt', message, fix)
 }
 
-// What a host says of itself before it knows the server.
+// What a host declares before it knows the server.
 
-/** Host and server say it in the same words; the selection proper follows the server's hello. */
+/** The host's declaration in the handshake; the actual selection follows later. */
 export function hostLive({ hello = {} }: LiveHandlers): Params {
   const { enabled = [], disabled = [], scopes } = hello
   return {
@@ -113,7 +119,7 @@ export function hostLive({ hello = {} }: LiveHandlers): Params {
   }
 }
 
-/** Among the experiments, where all wires but the dialect have a place; on stateless ones it is an extension too. */
+/** The host's capabilities: under `experimental`, on stateless wires under `extensions` too. */
 export function hostCapabilities({ extensionsIn, era }: Revision, handlers: LiveHandlers): Capabilities {
   if (extensionsIn === undefined) return {}
   const host = hostLive(handlers)

@@ -1,6 +1,6 @@
 /**
- * The host's end of one connection to a server that may be live: what it declares, how the conversation opens, and who answers what the
- * server sends by itself. Loaded only where `connect` is given `live`.
+ * The client end of one connection to a server that may be live: what it declares, how the conversation opens, and which answerer
+ * handles what the server sends. Loaded only if `connect` gets the option `live`.
  */
 import { unlessAborted } from '../../core/deadlines.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
@@ -27,15 +27,15 @@ import { deliverLive, listeningLive, type WireDelivery } from './listen/messages
 import { pushAnswerers } from './push-events/client.ts'
 import { scopeAnswerers } from './scopes/client.ts'
 
-/** Messages that wait until the server knows what was selected. */
+/** Limit of messages that wait until the server knows the selection. */
 const mostWaiting = 1_000
 
-/** MCP Live on one connection of a client. */
+/** MCP Live on one client connection. */
 export class LiveClient {
-  /** What hears the server. */
+  /** The handlers and capabilities for the engine. */
   readonly side: Side
   readonly #handlers: LiveHandlers
-  /** By which a server without memory knows which requests come from whom it speaks to. */
+  /** Identifies this host on stateless wires. */
   readonly #hostId: string
   readonly #channels: Channels
   readonly #desk: DeliveryDesk
@@ -45,21 +45,23 @@ export class LiveClient {
   #link: LiveSessionLink | undefined = undefined
   #listener: LiveListener | undefined = undefined
   #manifest: ManifestReader | undefined = undefined
-  /** The server is not live, or no longer. */
+  /** The server is not live, or has stopped being so. */
   #plain = false
-  /** The server knows its selection by notifications only. */
+  /** The server accepts its selection only as a notification. */
   #unasked = false
   #policy: WireSelection | undefined = undefined
+  // While set, data messages wait for the selection to be exchanged.
   #held: Promise<void> | undefined = undefined
   #waiting = 0
   readonly #begun: () => void
   #updates: Promise<void> = Promise.resolve()
-  /** One that has not begun yet: it will tell what holds then, for all who ask until then. */
+  /** An update that has not started yet; all callers until then share it. */
   #queued: Promise<void> | undefined = undefined
 
   constructor(handlers: LiveHandlers, { now, newId = () => crypto.randomUUID() }: { now(): number; newId?(): string }) {
     this.#handlers = handlers
     this.#hostId = newId()
+    // Held from the start: nothing may be judged before the first selection.
     this.#begun = this.#hold()
     const gate = this.#gate()
     const live = this
@@ -90,14 +92,14 @@ export class LiveClient {
     }
   }
 
-  /** Undefined: the server is not live. */
+  /** Undefined if the server is not live. */
   get connection(): LiveConnection | undefined {
     return this.#plain ? undefined : this.#link
   }
 
   // ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Right after the handshake: resolves when the server knows what was selected, or is found not to be live. */
+  /** Runs right after the handshake; resolves when the server knows the selection, or is found not to be live. */
   async open(session: ClientSession, signal: AbortSignal | undefined): Promise<void> {
     if (this.#session === undefined) {
       const own = new Set((this.side.handlers ?? []).map(([{ name }]) => name))
@@ -114,11 +116,12 @@ export class LiveClient {
     }
   }
 
-  /** After each new handshake: the server has to be told anew. */
+  /** Runs after each new handshake, because the server has forgotten the selection. */
   reopen(): Promise<void> {
     return this.#begin(this.#session as ClientSession, undefined).finally(this.#hold())
   }
 
+  // Reads what the server announced and tells it the selection.
   async #begin(session: ClientSession, signal: AbortSignal | undefined): Promise<void> {
     const { capabilities, revision } = session.opened
     const listens = revision.era === 'request'
@@ -132,6 +135,7 @@ export class LiveClient {
     await this.#exchange(signal)
   }
 
+  // Creates what a live connection needs, on the first handshake only.
   #attach(session: ClientSession, book: SetBook, listens: boolean): void {
     this.#book = book
     this.#link = new LiveSessionLink({
@@ -154,10 +158,10 @@ export class LiveClient {
     })
   }
 
-  /** One after the other: the last one decides. */
+  /** Selects again. Updates run one after the other; the last one counts. */
   update(): Promise<void> {
     if (this.#queued !== undefined) return this.#queued
-    // From here on, not from when its turn has come: what follows a change on the wire is judged by what comes of it.
+    // Held from now on, not from the start of the update: messages that follow a change are judged by the new selection.
     const release = this.#hold()
     const begin = (): Promise<void> => {
       this.#queued = undefined
@@ -169,6 +173,7 @@ export class LiveClient {
     return next
   }
 
+  // Chooses a selection, tells the server, and reads its receipt.
   async #exchange(signal: AbortSignal | undefined): Promise<void> {
     const book = this.#book
     const session = this.#session
@@ -187,6 +192,7 @@ export class LiveClient {
     book.told(told)
   }
 
+  // A refused selection ends MCP Live on this connection.
   #receive(receipt: ReadReceipt): void {
     for (const { featureSet, missing } of receipt.unavailable) {
       this.#diagnose(unavailable(featureSet, missing, path => this.#book?.announced.paths.includes(path) === true))
@@ -200,7 +206,7 @@ export class LiveClient {
     )
   }
 
-  // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── incoming messages ──
 
   #answerers(gate: LiveGate, now: () => number): readonly Answerer[] {
     const handlers = this.#handlers
@@ -226,6 +232,7 @@ export class LiveClient {
     ]
   }
 
+  // Before the server has announced anything, every use is refused.
   #gate(): LiveGate {
     const book = (): SetBook | undefined => this.#book
     return {
@@ -242,7 +249,7 @@ export class LiveClient {
     }
   }
 
-  /** Whatever is refused here is told: nobody else hears of it. */
+  /** Reports every refusal to the host; nobody else learns of it. */
   #telling(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     const refused = (error: unknown): never => {
       this.#refused(answerer.method.name, params, error)
@@ -269,6 +276,7 @@ export class LiveClient {
     return this.#later(answerer, params, asked)
   }
 
+  // Waits until the selection is settled; a cancelled message is dropped then.
   async #later(answerer: Answerer, params: Params, asked: AnswerContext): Promise<unknown> {
     this.#waiting++
     try {
@@ -284,7 +292,7 @@ export class LiveClient {
     throw new McpError('method-not-found', `The server has not announced MCP Live, so there is no ${answerer.method.name} here`)
   }
 
-  /** The server declares other things now: what is gone is gone at once, what is new waits for a selection. */
+  /** Applies a change of the declarations: removed sets end at once, new ones wait for a selection. */
   #changed(apply: () => void): void {
     if (this.#book === undefined || this.#plain) return
     apply()
@@ -292,22 +300,22 @@ export class LiveClient {
     this.update().catch(error => this.#session?.engine.trace('live-update-failed', error))
   }
 
-  // ── what goes along with calls ──────────────────────────────────────────────────────────────────────────────────
+  // ── what calls carry ──
 
-  /** Who calls and what is selected, on wires where each request says it. */
+  /** `_meta` with host id and selection, for stateless wires. */
   get meta(): Params | undefined {
     if (this.#listener === undefined || this.#plain || this.#policy === undefined) return undefined
     return { [liveExtension]: { hostId: this.#hostId, policy: this.#policy } }
   }
 
-  /** Members of a call's params. None for a server that is not live; no state for a set that may keep none. */
+  /** The members that a call adds to its params: none if the server is not live, no state if the set may not keep any. */
   members(call: LiveCall | undefined, tool: Params | undefined): WireCallState {
     if (call === undefined || this.connection === undefined) return {}
     const { state: _, checkpoint: __, ...rest } = call
     return writeCallState(this.#keepsState(call.featureSet ?? this.toolSet(tool)) ? call : rest)
   }
 
-  /** The same as a copy in `_meta`: libraries drop members of params that they do not know. */
+  /** The same members as a copy in `_meta`, because libraries drop unknown members of params. */
   carrying(send: SendOptions, call: LiveCall | undefined, tool: Params | undefined): SendOptions {
     const members = this.members(call, tool)
     const named = this.#named(call, tool)
@@ -318,20 +326,20 @@ export class LiveClient {
     return { ...send, meta: { ...send.meta, [liveExtension]: own } }
   }
 
-  /** The set that a call with state, or with none yet, is for: a server that hears it knows that nothing was left out. */
+  /** The set that is named with a call; a server that reads it knows that missing state was not omitted by accident. */
   #named(call: LiveCall | undefined, tool: Params | undefined): string | undefined {
     const set = call === undefined || this.connection === undefined ? undefined : (call.featureSet ?? this.toolSet(tool))
     return set !== undefined && this.#keepsState(set) ? set : undefined
   }
 
-  /** What a result says of state, where the set of the tool may keep any. */
+  /** The state report in a result, if the tool's set may keep state. */
   reportIn(result: Params, call: LiveCall | undefined, tool: Params | undefined): StateReport | undefined {
     const report = this.connection === undefined ? undefined : readLiveState(result)
     const named = report?.featureSet === undefined || this.#keepsState(report.featureSet)
     return named && this.#keepsState(call?.featureSet ?? this.toolSet(tool)) ? report : undefined
   }
 
-  /** Where nobody knows which set a tool belongs to, it may be any that keeps state. */
+  /** If the set of a tool is unknown, it may be any that keeps state. */
   #keepsState(featureSet: string | undefined): boolean {
     const book = this.#book
     if (book === undefined) return false
@@ -339,12 +347,14 @@ export class LiveClient {
     return names.some(name => book.carriesState(name))
   }
 
+  /** The set that a listed tool belongs to, if it is known. */
   toolSet(tool: Params | undefined): string | undefined {
     return this.#book === undefined || this.#plain ? undefined : toolSetOf(tool, this.#book.announced.sets)
   }
 
-  // ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── helpers ──
 
+  // Makes data messages wait; returns the function that releases them.
   #hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#held = promise

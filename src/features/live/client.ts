@@ -1,4 +1,4 @@
-/** MCP Live as a feature of a client: what its calls carry, and the connection to a server that is live. Loaded where `live` is given. */
+/** MCP Live as a client feature: the option `live`, `client.live`, and the state that tool calls carry. */
 import { type ClientKit, defineClientFeature, extend } from '../../engine/client-feature.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../mcp/tools/messages.ts'
@@ -6,29 +6,29 @@ import type { StateReport } from './checkpoints/messages.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './client-api.ts'
 import { LiveClient } from './client-session.ts'
 
-/** The server as a live one. */
+/** What the feature adds to a client. */
 interface LiveClientApi {
-  /** The server as a live one; undefined where it is not, or the option `live` was not given. */
+  /** The live server; undefined if the server is not live or the option `live` is missing. */
   readonly live: LiveConnection | undefined
-  /** The feature set of MCP Live that a tool belongs to, once the tools were listed; undefined where nobody says so. */
+  /** The feature set of a listed tool, if known. */
   toolSet(name: string): string | undefined
 }
 
-/** What a call says to a server that is live. */
+/** Options of a tool call for live servers. */
 export interface LiveCallOptions {
   /** State and scope of MCP Live; sent only to servers that are live. */
   readonly live?: LiveCall
 }
 
-/** What an answer says of state. */
+/** What a tool answer says about state. */
 export interface LiveAnswer {
-  /** The state that a server of MCP Live left behind. */
+  /** The state that the call has left. */
   readonly live: StateReport | undefined
 }
 
 const views: NonNullable<ToolCallExtension['views']> = { live: ({ found }) => found }
 
-/** Makes the client the host of a server that may be live. */
+/** The client feature: hosts a server that may be live. */
 export const liveClient = defineClientFeature<{ readonly live: LiveHandlers }>({
   name: 'live',
   uses: [clientToolsPort],
@@ -63,7 +63,7 @@ function callsOf(kit: ClientKit, live: LiveClient): ToolCallExtension {
       const sent = live.carrying(send, call, toolOf(kit, name))
       const told = call?.onLate
       if (told === undefined) return sent
-      // What a call has done to a state is done, also where nobody waits for its result any more.
+      // A late result still counts: the call has changed the state, even if nobody waits for it.
       const onLate = (result: unknown): void => {
         const report = reportIn(result, name, call)
         if (report !== undefined) told(report)

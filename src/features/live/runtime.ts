@@ -1,4 +1,4 @@
-/** MCP Live of a server: the features and how they hang together. Loaded with the first feature set. */
+/** Composes the live features of a server, and prevents inference inside of hooks. Loaded with the first feature set. */
 
 import type { Clock } from '../../core/clock.ts'
 import { type Problem, problem } from '../../core/problem.ts'
@@ -28,13 +28,16 @@ import { scopesServer } from './scopes/server.ts'
 import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
 import { createSets, type FeatureSetOptions } from './sets.ts'
 
-/** MCP Live on a server, once it is loaded. */
+/** MCP Live of one server; the methods correspond to those of `FeatureSetOf`. */
 export interface LiveRuntime {
+  /** Offers a set. */
   add(name: string, options: FeatureSetOptions): void
   before(name: string, hook: BeforeHook, positions: readonly Position[] | undefined): void
   after(name: string, hook: AfterHook, blocking: boolean): void
   onRollback(name: string, handler: RollbackHandler): void
+  /** Records that a tool belongs to a set. */
   tool(name: string, tool: string): void
+  /** Offers a channel. */
   channel(name: string, id: string, options: ChannelOptions): void
   removeChannel(id: string): void
   incoming(name: string, id: string, message: ChannelMessage): Promise<ChannelSent>
@@ -42,17 +45,19 @@ export interface LiveRuntime {
   remove(name: string): void
   push(name: string, event: PushInput): Promise<Pushed>
   infer(name: string, request: InferenceInput, exchange?: Exchange): Inference
+  /** Asks for a scope outside of calls. */
   scope(name: string, scope: Scope): Promise<Record<string, unknown> | undefined>
   modelInfo(name: string, exchange?: Exchange): Promise<ModelInfo>
+  /** Builds the `ctx` of a tool of this set. */
   context(set: string, context: CallContext): LiveCallContext
   close(): Promise<void>
 }
 
-/** How long a host whose stream broke is waited for, and how long one may think. */
+/** How long a host whose stream broke is kept, and the timeout of an inference. */
 const lingerMs = 60_000
 const inferMs = 600_000
 
-/** Puts the parts of MCP Live together for one server. */
+/** Creates the live runtime of one server. */
 export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRuntime {
   const { clock, trace, engine, askMs } = parts
   const form = parts.options?.featureSets
@@ -76,6 +81,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
       }
     },
   })
+  // Finds the host behind a request: by session, by its listen stream, or by the policy in `_meta`.
   const caller = (exchange: Exchange): LiveCaller | undefined => {
     const { peer, conversation, meta } = exchange
     if (peer.revision.era === 'session') {
@@ -127,7 +133,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
     opening: sets.opening,
     known: outbox.kick,
   })
-  /** Hosts have come, or have selected anew: there may be something to tell them. */
+  /** Hosts have connected or selected: deliver what is pending. */
   function awake(): void {
     outbox.kick()
     channels.sync()
@@ -150,7 +156,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
     during: async (exchange, run) => watch.during(caller(exchange)?.host ?? exchange.conversation, run),
     trace,
   })
-  /** Whoever calls, or else the host that came last of those that have the set enabled. */
+  /** The calling host; outside of calls the most recent host with the set enabled. */
   const hostOf = (name: string, exchange?: Exchange): LiveHost => {
     const host = exchange === undefined ? undefined : caller(exchange)?.host
     if (host?.selected.enabled(name) === true) return host
@@ -220,7 +226,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRunti
     parts.add(side)
   parts.add({
     memories: [hosts.memory],
-    // On stateless wires each request says what its host has selected, whatever it is about.
+    // On stateless wires each request may carry a new selection.
     layers: [
       {
         stage: 'enter',
@@ -245,16 +251,19 @@ function nobody(): Problem {
   })
 }
 
-// Which hooks are at work: nothing may be inferred on their way (MCP Live 0.2 §10.7), so what wants to waits until they are done.
+// Tracks running hooks: an inference must not start while a hook of the same host runs (MCP Live 0.2 §10.7), so it waits.
 
 interface HookWatch {
-  /** `of`: whose hook it is. */
+  /** Runs a hook of host `of`. */
   during<T>(of: object, run: () => Promise<T>): Promise<T>
-  /** Resolves when no hook of theirs is at work; rejects where the caller itself is one and waits for what it asks. */
+  /**
+   * Resolves when no hook of the host runs; rejects if the caller is itself a hook that waits for the inference, which would be a
+   * deadlock.
+   */
   free(of: object): Promise<void>
 }
 
-/** A hook that still works after this, and wanted to infer something, waits for it. */
+/** A hook that is still running after this time, and requested an inference, is assumed to wait for it. */
 const patienceMs = 2_000
 
 interface Running {
@@ -278,7 +287,7 @@ function hookWatch(clock: Clock): HookWatch {
         running.active = false
         if (--at.count === 0) {
           working.delete(of)
-          // The answer goes out first.
+          // Deferred, so that the answer of the hook is sent first.
           clock.setTimeout(() => {
             for (const fn of at.waiting) fn()
           }, 0)
@@ -304,7 +313,7 @@ function hookWatch(clock: Clock): HookWatch {
   }
 }
 
-/** What runs on behalf of what, on runtimes that can tell. */
+/** AsyncLocalStorage, on runtimes that have it. */
 function follower(): Local | undefined {
   const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
   return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Running>()

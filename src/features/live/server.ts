@@ -1,4 +1,7 @@
-/** `server.featureSet`: MCP Live for authors. Only what must be there at once is here; the rest is loaded with the first set. */
+/**
+ * `server.featureSet`: MCP Live for authors of servers. Only what must exist synchronously is here; the runtime is loaded with the
+ * first set.
+ */
 import type { Duration } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
 import { problem } from '../../core/problem.ts'
@@ -19,43 +22,45 @@ import type { ModelInfo } from './model-info/messages.ts'
 import type { LiveRuntime } from './runtime.ts'
 import type { FeatureSetOf, FeatureSetOptions } from './sets.ts'
 
-/** How a server speaks MCP Live. */
+/** Options of MCP Live. */
 export interface LiveOptions {
-  /** How many events may wait for a host. Default 10,000. */
+  /** Limit of pending events. Default 10,000. */
   readonly outbox?: number
-  /** How long an event waits for a host. Default 7 days. */
+  /** How long an event is kept for a host. Default 7 days. */
   readonly keep?: Duration
-  /** How feature sets are declared: by name, or as a list to hosts built on the first cores. Default `auto`: as the host reads it. */
+  /** How feature sets are declared: by name, or as an array for hosts built on the first cores. Default `auto`: as the host expects. */
   readonly featureSets?: 'object' | 'array' | 'auto'
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface LiveServerOptions {
-  /** What holds for all feature sets of MCP Live. There are some with the first `server.featureSet`. */
+  /** Settings for all feature sets. */
   readonly live?: LiveOptions
 }
 
-/** What it adds to the server of an author; `F` is a feature set as its author has it. */
+/** What the feature adds to the server; `F` is the author's type of a feature set. */
 export interface LiveApi<F> {
   /**
-   * Offers a feature set of MCP Live: what a host may switch on and off as a whole. Hosts that know nothing of MCP Live see its tools.
+   * Offers a feature set of MCP Live, which a host enables or disables as a whole. Plain clients just see its tools.
    * @example const memory = server.featureSet('memory.retrieval', { description: 'Finds memories' }); memory.beforeInference(turn => recall(turn))
    */
   featureSet(name: string, options: FeatureSetOptions): F
 }
 
-/** What the runtime is made of. */
+/** What the runtime is built from. */
 export interface LiveParts extends ServerKit {
   readonly options: LiveOptions | undefined
+  /** Adds a resource, for the list of pending events. */
   readonly resource: (
     uri: string,
     facts: { name: string; title: string; description: string; mimeType: string },
     handler: (variables: never, context: CallContext) => Awaitable<string>,
   ) => unknown
+  /** Announces that the resource has changed. */
   readonly updated: (uri: string) => void
 }
 
-/** MCP Live: `server.featureSet`. */
+/** The server feature: `server.featureSet`. */
 export const liveFeature = defineServerFeature<LiveServerOptions, LiveApi<FeatureSet>>({
   name: 'live',
   options: { live: 'object' },
@@ -72,11 +77,14 @@ export const liveFeature = defineServerFeature<LiveServerOptions, LiveApi<Featur
   },
 })
 
-/** What every server has loaded, for what is loaded later: it must not be loaded twice, nor be made a file of its own for it. */
+/**
+ * Code that every server has loaded anyway. It is passed to the runtime, so that the bundler does not duplicate it or split it into a
+ * chunk of its own.
+ */
 export interface LiveTools {
   context(context: CallContext, live: CallLive): LiveCallContext
   state(exchange: Exchange, runtime: () => Promise<CallWorks>): CallState
-  /** Asks the user yes or no. */
+  /** Asks the user a yes/no question. */
   confirm(exchange: Exchange, message: string, key: string): Promise<boolean>
 }
 
@@ -87,12 +95,12 @@ const tools: LiveTools = {
 }
 
 interface ServerLive extends LiveApi<FeatureSet> {
-  /** What has to be waited for before anybody is let in; undefined where there is nothing. */
+  /** Resolves when the runtime is loaded; undefined if there is nothing to wait for. */
   loading(): Promise<unknown> | undefined
   close(): Promise<void>
 }
 
-/** Before the types of an author's view are known. */
+/** A feature set before the author's types are applied. */
 type FeatureSet = FeatureSetOf<AddTool>
 type AddTool = (name: string, options: ToolFacts, handler: AnyTool) => Registration<ToolFacts>
 
@@ -116,7 +124,7 @@ function serverLive(parts: LiveParts): ServerLive {
     })
     return loading
   }
-  // In the order in which it was said, and before anybody is let in.
+  // Keeps the order of the author's calls, and completes before the server accepts messages.
   const later = (fn: (live: LiveRuntime) => void): void => {
     if (runtime !== undefined) fn(runtime)
     else void load().then(fn)
@@ -146,7 +154,7 @@ function checkSet(name: string, options: FeatureSetOptions, names: ReadonlySet<s
     throw new Error(`There is a feature set "${name}" already. Give this one another name, or remove the first`)
 }
 
-/** As many as a host takes, and as long as an id may be. */
+/** Limits of a host: number of channels, and length of an id. */
 const mostChannels = 10_000
 const longestId = 512
 
@@ -227,7 +235,7 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, runti
   return handle
 }
 
-/** The handler with the context of its set. What yields parts must still be seen to. */
+/** Wraps a handler so that it gets the context of its set. Generators stay generators, because tools detect them. */
 function bound(set: string, handler: AnyTool, runtime: () => LiveRuntime | undefined, load: () => Promise<LiveRuntime>) {
   const generates = Object.prototype.toString.call(handler) === '[object AsyncGeneratorFunction]'
   if (generates)
@@ -243,9 +251,9 @@ function bound(set: string, handler: AnyTool, runtime: () => LiveRuntime | undef
   }
 }
 
-/** Asked for before what asks is loaded. */
+/** An inference that was requested before the runtime was loaded. */
 function lateInference(loading: Promise<LiveRuntime>, name: string, request: InferenceInput): Inference {
-  // In an object, because an inference that a promise resolves to would be waited for whole.
+  // Wrapped in an object, because an inference is thenable and would be awaited.
   const started = loading.then(live => ({ inference: live.infer(name, request) }))
   const result = started.then(({ inference }) => inference)
   return Object.assign(result, {
@@ -255,18 +263,19 @@ function lateInference(loading: Promise<LiveRuntime>, name: string, request: Inf
   })
 }
 
-/** Checkpoints of a set whose state the server keeps itself. */
+/** Checkpoints of a set whose state the server keeps. */
 interface CallCheckpoint {
-  /** The one at which the host is; undefined before the first. */
+  /** The current checkpoint of the host; undefined before the first. */
   readonly current: string | undefined
-  /** The call has left a new one behind, under this id or a new one. Gives the id. */
+  /** Reports a new checkpoint with the result of this call; returns its id. */
   save(id?: string): string
 }
 
-/** What a call of a set can do. */
+/** What `LiveCallContext` delegates to. */
 interface CallLive {
+  /** Whether the caller speaks MCP Live. */
   readonly hosted: boolean
-  /** Undefined where the host does not keep the state. */
+  /** Undefined if the host does not keep the state. */
   readonly state: CallState | undefined
   readonly checkpoint: CallCheckpoint
   scope(label: string, payload: Record<string, unknown> | undefined): Promise<Record<string, unknown> | undefined>
@@ -274,25 +283,26 @@ interface CallLive {
   modelInfo(): Promise<ModelInfo>
 }
 
-/** What it has beyond the context of any other tool. */
+/** What `ctx` has in addition for tools of a feature set. */
 export interface LiveMembers {
-  /** Whether the caller speaks MCP Live: others know nothing of scopes, checkpoints and inference. */
+  /** Whether the caller speaks MCP Live; plain clients have no scopes, checkpoints or inference. */
   readonly live: boolean
-  /** Of sets with `hostState` what the host keeps: read from what came with the call, and sent back with its result. */
+  /** With `hostState`: the state that came with the call and is returned with the result. */
   readonly state: CallState
   readonly checkpoint: CallCheckpoint
   /**
-   * Leave to act on something: known from the host's lists or from the call, else asked for. Gives the payload; throws where it is denied.
+   * Asks for permission to act on something; allowed by the host's lists, by the call, or by asking. Returns the payload; throws if
+   * denied.
    * @example await ctx.scope(path, { path, mode: 'append' })
    */
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
-  /** Asks the model of the host that calls. */
+  /** Asks the model of the calling host. */
   infer(request: InferenceInput): Inference
-  /** Which model the host that calls runs. */
+  /** Which model the calling host runs. */
   modelInfo(): Promise<ModelInfo>
 }
 
-/** The author's view of a call of a tool that belongs to a feature set. */
+/** The `ctx` of a tool that belongs to a feature set. */
 export class LiveCallContext extends CallContext implements LiveMembers {
   readonly #live: CallLive
 

@@ -1,4 +1,7 @@
-/** The feature sets of a server as its author has described them, and what follows from that for hosts. */
+/**
+ * The registry of feature sets that an author declares, the declaration that follows from their hooks, tools and channels, and the
+ * author's types.
+ */
 import type { Catalog } from '../../core/catalog.ts'
 import { problem } from '../../core/problem.ts'
 import type {
@@ -23,9 +26,12 @@ import type { ModelInfo } from './model-info/messages.ts'
 import type { Pushed, PushInput } from './push-events/server.ts'
 
 interface SetRecord extends HookedSet, StatefulSet {
+  /** As the author gave them. */
   readonly options: FeatureSetOptions
   readonly positions: readonly Position[]
+  /** Whether it has tools. */
   readonly tools: boolean
+  /** Whether it has channels. */
   readonly channels: boolean
   readonly handlers: ChannelHandlers
 }
@@ -33,29 +39,33 @@ interface SetRecord extends HookedSet, StatefulSet {
 /** The feature sets of a server. */
 export interface Sets {
   get(name: string): SetRecord | undefined
+  /** The sets, for the hooks feature. */
   readonly hooked: () => readonly HookedSet[]
   add(name: string, options: FeatureSetOptions): void
   before(name: string, hook: BeforeHook, positions: readonly Position[] | undefined): void
   after(name: string, hook: AfterHook, blocking: boolean): void
   onRollback(name: string, handler: RollbackHandler): void
+  /** Records that the set has tools. */
   tool(name: string): void
+  /** Records that the set has channels. */
   channels(name: string): void
-  /** What it does with what hosts say of its channels; what was said before stays. */
+  /** Adds channel handlers; earlier ones stay. */
   onChannels(name: string, handlers: ChannelHandlers): void
-  /** Those that open channels which hosts name by a kind. */
+  /** The sets that have an `onOpen` handler. */
   opening(): readonly string[]
   remove(name: string): void
-  /** Throws unless it has said that it does this. */
+  /** Throws unless the set declares this use. */
   needs(name: string, use: LiveUse): void
+  /** Throws unless the set declares `scoped`. */
   scoped(name: string): void
 }
 
-/** Keeps the feature sets that an author declares. */
+/** Creates the registry; every change is published in the catalog. */
 export function createSets(catalog: Catalog<OfferedSet>): Sets {
   const records = new Map<string, SetRecord>()
   const change = (name: string, changes: Partial<SetRecord>): void => {
     const before = records.get(name)
-    // Removed meanwhile: there is nothing left to change.
+    // Ignored if the set was removed meanwhile.
     if (before === undefined) return
     const after = described({ ...before, ...changes })
     records.set(name, after)
@@ -96,7 +106,7 @@ export function createSets(catalog: Catalog<OfferedSet>): Sets {
   }
 }
 
-/** What a set uses by having one of these. */
+/** The uses that follow from channel handlers. */
 const channelUses: readonly (readonly [LiveUse, ...(keyof ChannelHandlers)[]])[] = [
   ['channels.publish', 'publish'],
   ['channels.lifecycle', 'open', 'close'],
@@ -105,7 +115,7 @@ const channelUses: readonly (readonly [LiveUse, ...(keyof ChannelHandlers)[]])[]
   ['channels.acknowledge', 'acknowledge'],
 ]
 
-/** What hosts read of it: its hooks and tools are among its uses, whether they were named or not. */
+/** Computes the declaration: hooks, tools and channels are added to `uses`. */
 function described(record: SetRecord): SetRecord {
   const { description, uses = [], scoped, rollback, hostState } = record.options
   const also: LiveUse[] = [
@@ -125,6 +135,7 @@ function described(record: SetRecord): SetRecord {
   return { ...record, facts }
 }
 
+// The set as the catalog lists it.
 function offered({ name, facts, before, after, positions }: SetRecord): OfferedSet {
   const told = after === undefined ? false : after.blocking ? 'blocking' : 'told'
   return { name, facts, before: before !== undefined, after: told, positions }
@@ -144,19 +155,19 @@ function removed(name: string): Error {
   })
 }
 
-// A feature set of MCP Live as its author has it: what it is, does by itself, and hears from hosts.
+// The types that authors use.
 
-/** What an author says of a feature set. */
+/** The options of `server.featureSet`. */
 export interface FeatureSetOptions {
-  /** For whoever decides whether to switch it on. */
+  /** Shown to whoever decides whether to enable the set. */
   readonly description: string
-  /** What it does by itself: `pushEvents` and `inferenceRequest` must be named here; its hooks and tools are added. */
+  /** What the set does on its own: name `pushEvents` and `inferenceRequest` here; hooks, tools and channels are added automatically. */
   readonly uses?: readonly LiveUse[]
-  /** Its tools act in scopes, for which they ask by `ctx.scope`. */
+  /** Its tools act in scopes, which they request by `ctx.scope`. */
   readonly scoped?: boolean
-  /** The host may go back to earlier checkpoints. */
+  /** The host may roll it back to earlier checkpoints. */
   readonly rollback?: boolean
-  /** The host keeps the state: `ctx.state` of its tools is what came with the call, and goes back with the result. */
+  /** The host keeps the state: `ctx.state` comes with the call and is returned with the result. */
   readonly hostState?: boolean
 }
 
@@ -164,14 +175,15 @@ export interface FeatureSetOptions {
 export interface Channel {
   readonly id: string
   /**
-   * Hands a message to the hosts that have the set enabled, also to those that come later. Resolves when it is as lasting as the
-   * server's store; hosts know by its `messageId` one that comes again.
+   * Queues a message for all hosts that have the set enabled, now or later. Resolves when it is stored; hosts recognise repetitions by
+   * `messageId`.
    */
   incoming(message: ChannelMessage): Promise<ChannelSent>
+  /** Removes the channel; hosts are told. */
   remove(): void
 }
 
-/** A feature set that is offered; `T` is how a tool is added to it. */
+/** An offered feature set; `T` is the type of its `tool` method. */
 export interface FeatureSetOf<T> {
   readonly name: string
   /**
@@ -179,14 +191,14 @@ export interface FeatureSetOf<T> {
    * @example memory.beforeInference(({ userMessage }) => ({ content: `Known: ${recall(userMessage)}` }))
    */
   beforeInference(hook: BeforeHook, options?: { readonly positions?: readonly Position[] }): FeatureSetOf<T>
-  /** Hears what came of a turn; a blocking hook may change the reply. */
+  /** Runs after a turn; a blocking hook may change the reply. */
   afterInference(hook: AfterHook, options?: { readonly blocking?: boolean }): FeatureSetOf<T>
-  /** Goes back to a checkpoint that its tools have reported, where the server keeps the state. */
+  /** Handles a rollback to a checkpoint, if the server keeps the state. */
   onRollback(handler: RollbackHandler): FeatureSetOf<T>
-  /** A tool that belongs to the set. */
+  /** Adds a tool to the set. */
   readonly tool: T
   /**
-   * A channel in which people write, and in which hosts may answer.
+   * Offers a channel in which people write and hosts may answer.
    * @example const general = chat.channel('discord:general', { label: '#general' })
    */
   channel(id: string, options?: ChannelOptions): Channel
@@ -196,30 +208,30 @@ export interface FeatureSetOf<T> {
    */
   onPublish(handler: PublishHandler): FeatureSetOf<T>
   /**
-   * Shows answers while they are written. They are published when they count: the same text goes to `onPublish` only where the handler
-   * gives no id under which it has posted it.
+   * Shows answers while they are written. The final text goes to `onPublish`, unless the handler returns the id of the message that it
+   * has posted.
    * @example chat.onStream(async stream => { for await (const piece of stream) await preview(stream.channelId, piece) })
    */
   onStream(handler: StreamHandler): FeatureSetOf<T>
-  /** Shows that an answer is being worked on. */
+  /** Shows that an answer is being prepared. */
   onTyping(handler: TypingHandler): FeatureSetOf<T>
-  /** Shows that a host has taken a message in. */
+  /** Shows that a host has acknowledged a message. */
   onAcknowledge(handler: AcknowledgeHandler): FeatureSetOf<T>
-  /** Opens a channel for a host, or refuses with a reason: `{ refused: 'Members only' }`. Without it all that are offered are open. */
+  /** Opens a channel for a host, or refuses with a reason: `{ refused: 'Members only' }`. Without it, all offered channels are open. */
   onOpen(handler: OpenHandler): FeatureSetOf<T>
-  /** Closes one, or refuses. */
+  /** Closes a channel, or refuses with a reason. */
   onClose(handler: CloseHandler): FeatureSetOf<T>
-  /** Tells the host of something that may be worth a thought. Resolves when it is as lasting as the server's store. */
+  /** Tells hosts of an event. Resolves when it is stored. */
   push(event: PushInput): Promise<Pushed>
   /**
    * Asks the host's model.
    * @example const { content } = await memory.infer({ messages: 'Summarize …', maxTokens: 500 })
    */
   infer(request: InferenceInput): Inference
-  /** Leave to act in a scope, outside of calls. Gives the payload; throws where it is denied. */
+  /** Asks for a scope outside of calls. Returns the payload; throws if denied. */
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
   /** Which model the host runs. */
   modelInfo(): Promise<ModelInfo>
-  /** It is no longer offered; hosts are told. Its tools stay. */
+  /** Stops offering the set and tells the hosts. Its tools remain. */
   remove(): void
 }

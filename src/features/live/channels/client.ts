@@ -1,6 +1,7 @@
 /**
- * A small inbox for channels of MCP Live 0.4 and later: chat servers deliver there, not by pushes. They wait for the answer to a
- * registration before they do anything else, so it is given at once.
+ * Channels on the host's side (MCP Live 0.4 and later): the registry of channels that a server offers, the messages that come in
+ * through them, and the stream that sends an answer out in pieces. Servers block until a registration is answered, so it is answered at
+ * once.
  */
 import { quoted, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -23,25 +24,28 @@ import {
 
 interface ChannelPort extends LiveGate {
   readonly now: () => number
+  /** Hands an incoming message to the host as a push event. */
   onPush(event: PushEvent): Promise<PushAnswer>
-  /** The server has been told a selection; until then nobody can say which of its sets may use channels. */
+  /** Whether the server has been told a selection; before that it is unknown which sets may use channels. */
   readonly selected: boolean
+  /** Whether the set is selected. */
   isEnabled(featureSet: string): boolean
-  /** Whether the server announced a capability, and it may be used. */
+  /** Whether the server announced the capability and the selection grants it. */
   isGranted(path: string): boolean
 }
 
-/** What hosts tell of channels beside their messages, to servers that name it. */
+/** Capabilities of channels beyond messages; a server gets these only if it names them. */
 export type ToldOfChannels = 'channels.streaming' | 'channels.typing' | 'channels.acknowledge'
 
+/** Limits per server, because the server chooses how much it registers and sends. */
 const mostChannels = 10_000
 const mostMessages = 1_000
 const longestId = 512
 const longestChannel = 4_096
 
-/** The channels that one server has registered, and what comes from them. */
+/** The channels that one server has registered, and the answers to its channel messages. */
 export class Channels {
-  /** Registered, some of them perhaps before anybody agreed to a set that has channels. */
+  /** Includes channels registered before any set with channels was enabled. */
   readonly #registered = new Map<string, WireChannel>()
   readonly #port: ChannelPort
 
@@ -49,12 +53,12 @@ export class Channels {
     this.#port = port
   }
 
-  /** Those of sets that may have channels. */
+  /** The registered channels, or none while no enabled set may have channels. */
   get known(): ReadonlyMap<string, WireChannel> {
     return this.#port.admitted('channels').length > 0 ? this.#registered : new Map()
   }
 
-  /** Throws where no set may do this with channels: then nothing is sent. */
+  /** Throws unless some set is allowed this use; the request is then not sent. */
   require(method: string, use: 'channels' | 'channels.publish'): void {
     if (this.#port.announced?.channels !== true) throw unannounced(method, 'channels')
     if (this.#port.admitted(use).length > 0) return
@@ -62,8 +66,8 @@ export class Channels {
   }
 
   /**
-   * Whether the server is told this. Its announcement may be a mere `true` that means less: so an enabled set must name it, too, and be
-   * one that may have channels. Of the streams the name is a use of its own, which the config may give as well.
+   * Whether the server wants these notifications. An announced `true` may cover less than it seems, so an enabled set that may have
+   * channels must name the capability too. `channels.streaming` is a use of its own, which the configuration can grant.
    */
   hears(path: ToldOfChannels): boolean {
     if (!this.#port.isGranted(path)) return false
@@ -71,6 +75,7 @@ export class Channels {
     return this.#port.admitted('channels').some(name => this.#port.announced?.sets.get(name)?.uses.includes(path) === true)
   }
 
+  /** The handlers for all channel messages that a server sends. */
   answerers(): readonly Answerer[] {
     const register = (params: Params): ChannelVerdicts => this.#add(params['channels'])
     const change = (params: Params): ChannelVerdicts => this.#change(params)
@@ -94,7 +99,7 @@ export class Channels {
     return this.#add(changed)
   }
 
-  /** Servers wait for this before they read anything else. So it is taken before the selection, and counts once that allows it. */
+  /** Servers block on this answer, so it is given before the selection; the channels become visible once the selection allows it. */
   #add(channels: unknown): ChannelVerdicts {
     const { announced, selected } = this.#port
     if (announced?.channels === false) throw unannounced(registerChannels.name, 'channels')
@@ -114,7 +119,7 @@ export class Channels {
     if (this.#port.announced?.channels !== true) throw unannounced(incomingMessages.name, 'channels')
     if (messages.length > mostMessages) throw new McpError('invalid-params', `params.messages must be at most ${mostMessages}`)
     const results: Params[] = []
-    // One after the other: their order is the channel's.
+    // Sequential, to keep the order of the channel.
     for (const message of messages) results.push(await this.#take(message))
     return { results }
   }
@@ -122,7 +127,7 @@ export class Channels {
   async #take(message: Params): Promise<Params> {
     const { messageId } = message
     const refused = (reason: string): Params => ({ messageId, accepted: false, reason })
-    // Messages name no set: it is an enabled one that says it takes them.
+    // Messages name no set, so they count for the first enabled set that declares `channels.incoming`.
     const [featureSet] = this.#port.admitted('channels.incoming')
     if (featureSet === undefined) return refused(this.#untaken())
     const read = readIncoming(message, featureSet, this.#port.now())
@@ -134,11 +139,11 @@ export class Channels {
     const answer = await this.#port.onPush(read.event)
     if (answer.accepted) return { messageId, accepted: true }
     const { reason, retryAfterMs } = answer
-    // Whoever keeps what it sends comes again then.
+    // Tells a server with an outbox when to send the message again.
     return retryAfterMs === undefined ? refused(reason) : { ...refused(reason), retryAfterMs }
   }
 
-  /** Where one set is enabled, it is the one that should have declared it: whoever runs the host is told so. */
+  /** If exactly one set is enabled, calls `admit` for it, so that the host is told which declaration is missing. */
   #untaken(): string {
     const names = [...(this.#port.announced?.sets.keys() ?? [])]
     const [only, ...more] = names.filter(name => this.#port.isEnabled(name))
@@ -150,7 +155,7 @@ export class Channels {
     return this.#noTaker('channels.incoming')
   }
 
-  /** Whose it would be to change that: the host has not enabled a set that declares it, or there is none. */
+  /** Explains why no set is allowed this use: none declares it, or the host has not enabled one that does. */
   #noTaker(use: SetUse): string {
     const declaring = [...(this.#port.announced?.sets ?? [])].filter(([, facts]) => declaredUses(facts).has(use))
     if (declaring.length === 0) return `No feature set of the server declares that it uses ${use}`
@@ -161,7 +166,7 @@ export class Channels {
   }
 }
 
-/** As it was said, unless that is more than a channel has to say: then what it is called. */
+/** Keeps a channel as sent unless it is too large; then only id, type and label remain. */
 function small(channel: WireChannel): WireChannel {
   if (JSON.stringify(channel).length <= longestChannel) return channel
   const { id, type, label } = channel
@@ -172,22 +177,26 @@ function small(channel: WireChannel): WireChannel {
   }
 }
 
-/** A stream to a server that takes it. */
+/** A stream of one answer to a server that shows answers while they are written. */
 export interface ChannelStream {
+  /** Adds a piece of the answer. */
   push(delta: string): void
-  /** It is over. `text`: the answer as it is published, or what was said until it broke off. Settles when the server has heard it. */
+  /** Ends the stream with the published answer, or with the text so far if it broke off. Settles when the server has received it. */
   end(text: string): Promise<void>
 }
 
 interface OutgoingParts {
-  /** Whether the server may still hear it: consent may go while somebody writes. */
+  /** Whether the server may still receive the stream; consent can be withdrawn while it runs. */
   readonly allowed: () => boolean
+  /** Sends one piece. */
   readonly chunk: (index: number, delta: string) => Promise<unknown>
+  /** Sends the end of the stream. */
   readonly complete: (text: string) => Promise<unknown>
+  /** Told when sending fails; the stream then stops. */
   readonly failed: (error: unknown) => void
 }
 
-/** Sends an answer into a channel, one piece at a time. */
+/** Sends an answer piece by piece. Pieces that arrive while one is being sent are joined into the next. */
 export class OutgoingStream implements ChannelStream {
   readonly #parts: OutgoingParts
   #waiting = ''
@@ -207,7 +216,7 @@ export class OutgoingStream implements ChannelStream {
     })
   }
 
-  /** Who has heard nothing needs no end. */
+  /** A server that received no piece is not told of the end. */
   async end(text: string): Promise<void> {
     await this.#sending
     const heard = this.#index > 0 && !this.#broken && this.#parts.allowed()
@@ -222,7 +231,7 @@ export class OutgoingStream implements ChannelStream {
         this.#waiting = ''
         await this.#parts.chunk(this.#index++, delta)
       }
-      // What may not be heard is not kept for later either.
+      // Text that may no longer be sent is dropped, not kept for later.
       if (this.#waiting !== '') this.#broken = true
     } catch (error) {
       this.#broken = true

@@ -1,6 +1,7 @@
 /**
- * Channels of MCP Live 0.4 and later: servers register them, messages come in by them, and answers go out by them. Servers send some of
- * these without an id; both kinds are read. What hosts send without one is a request on wires where only a request says who sends it.
+ * Wire messages of channels (MCP Live 0.4 and later): servers register channels and send their messages; hosts publish answers. Servers
+ * send some of these as notifications, so both forms are read. On stateless wires a host sends requests only, because only a request
+ * identifies its sender.
  */
 import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { anything, array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
@@ -10,34 +11,38 @@ import { speakingLive } from '../feature-sets/messages.ts'
 /** A channel as it is described on the wire. */
 export interface WireChannel {
   readonly id: string
+  /** The kind of channel, such as `discord`. */
   readonly type?: string
+  /** The name that people see, such as `#general`. */
   readonly label?: string
 }
 
 /** One message of a channel, as servers send it. */
 export interface WireIncoming {
   readonly channelId: string
+  /** Unique in its channel; the same if the message is sent again. */
   readonly messageId: string
   readonly timestamp: string
   readonly content: readonly Readonly<Record<string, unknown>>[]
   readonly threadId?: string
+  /** Who wrote it; usually `id` and `name`. */
   readonly author?: Readonly<Record<string, unknown>>
   readonly tags?: readonly string[]
 }
 
-/** The id under which a host keeps a message of a channel, and by which it knows one that comes again. */
+/** The event id of a channel message; a host recognises a repeated message by it. */
 export function channelEventId(channelId: string, messageId: string): string {
   return `channels/incoming ${JSON.stringify([channelId, messageId])}`
 }
 
-/** The host's answer to channels that were registered or changed. */
+/** The host's answer per channel to `channels/register` and `channels/changed`. */
 export interface ChannelVerdicts {
   readonly results: readonly { readonly id: string; readonly accepted: boolean; readonly reason?: string }[]
 }
 
 const toClient = { to: 'client', in: sessionIds } as const
 const toServer = { to: 'server', in: officialIds, declares: speakingLive } as const
-/** What servers say of a channel beside its id is read where it has the right kind, and no reason to refuse it where not. */
+/** Lenient on purpose: members of the wrong type are ignored, not refused. */
 const named = object({ id: string, type: optional(anything), label: optional(anything) })
 
 const register = { ...toClient, name: 'channels/register', params: object({ channels: array(named) }) } as const
@@ -74,7 +79,7 @@ export const listChannels = request<{ readonly channels: readonly WireChannel[] 
 export const openChannel = request<Readonly<Record<string, unknown>>>()({
   ...toServer,
   name: 'channels/open',
-  // By its id, or by what kind of channel it is and where.
+  // Either an id, or a type and an address.
   params: object({ channelId: optional(string), type: optional(string), address: optional(anything) }),
 })
 
@@ -93,9 +98,9 @@ const publish = {
     content: wireContent,
     conversationId: optional(string),
     threadId: optional(string),
-    // The message that it answers.
+    // The message that this answers.
     inReplyTo: optional(string),
-    // The inference that it is the answer of: what was streamed of it before is the same text.
+    // The inference that produced this answer; links it to what was streamed before.
     inferenceId: optional(string),
   }),
 } as const
@@ -104,7 +109,7 @@ export const publishToChannel = request<Readonly<Record<string, unknown>>>()(pub
 /** The same as a notification. */
 export const publishToChannelNotice = notification(publish)
 
-/** What is said of an answer while it is made, to servers that name `channels.streaming`. It delivers nothing: that is `publish`. */
+/** Members of both streaming messages. Streaming only shows text; `channels/publish` delivers it. */
 const streamed = { inferenceId: string, conversationId: optional(string), channelId: string }
 
 const chunk = {
@@ -127,17 +132,19 @@ export const outgoingComplete = request<Readonly<Record<string, unknown>>>()(com
 /** The same as a notification. */
 export const outgoingCompleteNotice = notification(complete)
 
-/** An answer is being worked on (0.5). */
+/** Shows that an answer is being prepared (0.5). */
 const typing = { ...toServer, name: 'channels/typing', params: object({ channelId: string }) } as const
 /** Says that an answer is being written. */
 export const typingInChannel = request<Readonly<Record<string, unknown>>>()(typing)
 /** The same as a notification. */
 export const typingInChannelNotice = notification(typing)
 
-/** What a server made of it (0.5): `representation` is what it shows, such as an emoji. */
+/** How a server handled an acknowledgement (0.5). */
 export interface Acknowledged {
   readonly acknowledged: boolean
+  /** What the server shows, such as an emoji. */
   readonly representation?: string
+  /** Why it was not shown. */
   readonly reason?: string
 }
 

@@ -1,4 +1,4 @@
-/** What hosts do with the channels of a server: publish and stream answers, say that they work on one, open, close and list. */
+/** Server handlers for what hosts do with channels: publish and stream answers, show typing, acknowledge, open, close and list. */
 import type { Clock } from '../../../core/clock.ts'
 import { unlessAborted } from '../../../core/deadlines.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -27,11 +27,13 @@ import {
 } from './messages.ts'
 import type { AnswerStream, ChannelHandlers, Published, StreamHandler } from './server.ts'
 
+/** A registered channel and the set that it belongs to. */
 export interface Registered {
   readonly featureSet: string
   readonly wire: WireChannel
 }
 
+/** What these handlers need from the live server. */
 export interface PostingParts {
   readonly clock: Clock
   readonly trace: Trace
@@ -49,10 +51,11 @@ interface Posting {
   dropped(channelId: string): void
 }
 
-/** Answers that were published lately: whoever did not hear that sends them again. */
+/** Limit of remembered published answers, so that a repeated `channels/publish` is not posted twice. */
 const mostPublished = 1_000
 const longestReason = 500
 
+/** Creates the handlers for what hosts do with channels. */
 export function channelPosting(parts: PostingParts): Posting {
   const streams = new AnswerStreams(parts)
   const published = new Map<string, Promise<Params>>()
@@ -70,7 +73,7 @@ export function channelPosting(parts: PostingParts): Posting {
     if (published.size > mostPublished && oldest !== undefined) published.delete(oldest)
     return posting
   }
-  /** Of what merely shows something: where nobody shows it, nothing is wrong. */
+  /** For requests that only show something: without a handler they still succeed. */
   const shown = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
     show(exchange)
     return {}
@@ -106,7 +109,7 @@ export function channelPosting(parts: PostingParts): Posting {
   }
 }
 
-/** The channel that is named, for a host that has its set enabled. */
+/** The named channel, if it exists and the caller has its set enabled. */
 function found({ channels, caller }: PostingParts, exchange: Exchange): Registered {
   const by = caller(exchange)
   const { channelId } = exchange.params
@@ -121,7 +124,7 @@ function found({ channels, caller }: PostingParts, exchange: Exchange): Register
   throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
 }
 
-/** An answer that is published again is the same one; what is said without an inference may be meant twice. */
+/** Deduplication key of an answer; messages without an inference id are never deduplicated. */
 function answerKey({ params, caller }: Exchange): string | undefined {
   const { channelId, inferenceId } = params
   return typeof inferenceId === 'string' ? JSON.stringify([caller.principal?.id ?? '', channelId, inferenceId]) : undefined
@@ -166,7 +169,7 @@ function streamed(parts: PostingParts, streams: AnswerStreams, exchange: Exchang
   streams.chunk(host, name, index, delta, stream)
 }
 
-/** Nobody waits for what is merely shown. */
+/** Runs the typing handler in the background; its failure is only traced. */
 function typed(parts: PostingParts, exchange: Exchange): void {
   const { featureSet, wire } = found(parts, exchange)
   const { typing } = parts.handlers(featureSet)
@@ -201,11 +204,11 @@ async function open(parts: PostingParts, exchange: Exchange): Promise<Params> {
   throw refusal('The server has no such channel', channelId)
 }
 
-/** A channel that is wanted by its kind is of the first set that opens such ones. */
+/** Opening by type goes to the first enabled set that has an `onOpen` handler. */
 function openerFor(parts: PostingParts, exchange: Exchange): string {
   const { selected } = parts.caller(exchange) ?? {}
   const featureSet = parts.opening().find(name => selected?.enabled(name) === true)
-  // Nobody does: then it is said as of any channel that is not there.
+  // If there is none, `found` throws the usual error for an unknown channel.
   return featureSet ?? found(parts, exchange).featureSet
 }
 
@@ -228,10 +231,10 @@ function listed({ channels, caller }: PostingParts, exchange: Exchange): readonl
   return [...channels.values()].filter(({ featureSet }) => selected?.enabled(featureSet) === true).map(({ wire }) => wire)
 }
 
-/** Streams of one host that are known, and the characters of each. */
+/** Limits: streams per host, and characters per stream. */
 const mostStreams = 8
 const longestText = 100_000
-/** Hosts that fall silent do not come back to a stream. */
+/** A stream ends after this long without a chunk. */
 const silenceMs = 120_000
 
 /** Which stream it is, and whose. */
@@ -240,7 +243,6 @@ interface StreamName {
   readonly inferenceId: string
   readonly conversationId?: string
 }
-
 type Posted = undefined | { readonly messageId?: string }
 
 class Written implements AnswerStream {
@@ -249,7 +251,7 @@ class Written implements AnswerStream {
   readonly conversationId?: string
   readonly text: Promise<string>
   readonly stop = new AbortController()
-  /** What the author's handler came to. */
+  /** What the author's stream handler returned. */
   posted: Promise<Posted> = Promise.resolve(undefined)
   final: string | undefined = undefined
   index = -1
@@ -258,7 +260,6 @@ class Written implements AnswerStream {
   #all = ''
   #taken = 0
   #wake: (() => void) | undefined = undefined
-
   constructor({ channelId, inferenceId, conversationId }: StreamName, now: number) {
     this.channelId = channelId
     this.inferenceId = inferenceId
@@ -268,17 +269,15 @@ class Written implements AnswerStream {
     this.text = promise
     this.#settle = resolve
   }
-
   add(index: number, delta: string): void {
-    // What comes again has been heard.
+    // Ignore repeated chunks and chunks after the end.
     if (index <= this.index || this.final !== undefined) return
     this.index = index
     if (this.#all.length + delta.length > longestText) return
     this.#all += delta
     this.#wake?.()
   }
-
-  /** What was lost on the way is said at the end, where it is the end that is missing. */
+  /** If the final text continues what was received, the missing end is handed to the handler as well. */
   end(text: string = this.#all): void {
     if (this.final !== undefined) return
     this.final = text
@@ -309,7 +308,7 @@ interface StreamsParts {
 
 class AnswerStreams {
   readonly #parts: StreamsParts
-  /** By host, then by channel and inference; the newest last. */
+  /** By host, then by channel and inference; newest last. */
   readonly #hosts = new WeakMap<LiveHost, Map<string, Written>>()
 
   constructor(parts: StreamsParts) {
@@ -326,7 +325,7 @@ class AnswerStreams {
     this.#of(host).get(keyOf(name))?.end(text)
   }
 
-  /** What the handler of a stream has posted of an answer that is published now; each is asked for once. `same`: of this very text. */
+  /** What the stream handler has posted for an answer that is published now; removes the stream. `same`: with exactly this text. */
   async posted(
     host: LiveHost,
     channelId: string,
@@ -337,7 +336,7 @@ class AnswerStreams {
     const streams = this.#of(host)
     const found = [...streams].find(([, stream]) => {
       if (stream.channelId !== channelId) return false
-      // Hosts that do not say which inference they publish are known by what they say.
+      // Hosts that name no inference are matched by their final text.
       return inferenceId === undefined ? stream.final === text : stream.inferenceId === inferenceId
     })
     if (found === undefined) return undefined
@@ -348,7 +347,7 @@ class AnswerStreams {
     return posted?.messageId === undefined ? undefined : { messageId: posted.messageId, same: stream.final === text }
   }
 
-  /** Channels that are no longer there have no streams. */
+  /** Ends the streams of a removed channel. */
   drop(hosts: Iterable<LiveHost>, channelId: string): void {
     for (const host of hosts)
       for (const [key, stream] of this.#of(host)) if (stream.channelId === channelId) this.#forget(host, key, stream)

@@ -1,6 +1,7 @@
 /**
- * Channels that a server offers (MCP Live 0.4), registered with hosts that have their set enabled. A host that is told of no channel can
- * publish in none, and hears no message of one before it has answered that it knows it.
+ * Server side of channels (MCP Live 0.4): registers channels with the hosts that have their set enabled and keeps them in sync, and the
+ * types that authors use. A host can publish only to channels it was told of, and gets messages only after it has answered the
+ * registration.
  */
 import type { Side } from '../../../engine/plan.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
@@ -10,21 +11,22 @@ import { channelsChanged, registerChannels, type WireChannel } from './messages.
 import { channelPosting, type PostingParts, type Registered } from './posting.ts'
 
 interface ChannelsParts extends Omit<PostingParts, 'channels'> {
-  /** A host knows other channels now: there may be messages for it. */
+  /** Called when a host has accepted channels; queued messages may now be deliverable. */
   readonly known: () => void
 }
 
 interface ChannelsServer {
   readonly side: Side
+  /** Offers a channel of a set to the hosts. */
   add(featureSet: string, id: string, options: ChannelOptions): void
   remove(id: string): void
-  /** The set is no longer offered, nor are its channels. */
+  /** Removes all channels of a set that is no longer offered. */
   drop(featureSet: string): void
-  /** Whether it is a channel of this set. */
+  /** Whether the channel belongs to this set. */
   has(featureSet: string, id: string): boolean
-  /** Whether a host was told of it, and has answered. */
+  /** Whether the host was told of the channel and has answered. */
   isKnown(host: LiveHost, id: string): boolean
-  /** Hosts have come, or have selected: each is told of the channels that it may know. */
+  /** Schedules an update of every host after connections or selections have changed. */
   sync(): void
 }
 
@@ -36,18 +38,19 @@ interface Told {
   answered: boolean
 }
 
-/** The server side of channels. */
+/** Creates the registry of channels and its handlers. */
 export function channelsServer(parts: ChannelsParts): ChannelsServer {
   const channels = new Map<string, Registered>()
   const told = new WeakMap<LiveHost, Told>()
   const posting = channelPosting({ ...parts, channels })
   let planned = false
+  // Stays true, so that hosts hear of the removal of the last channel.
   let everOffered = false
   const syncAll = (): void => {
     planned = false
     for (const host of parts.hosts()) if (host.reachable) tell(parts, host, channels, told)
   }
-  // After what is being answered now: hosts wait for that first.
+  // Deferred by a timer, so that the response to the current request is sent first.
   const sync = (): void => {
     if (planned || (channels.size === 0 && !everOffered)) return
     planned = true
@@ -79,7 +82,7 @@ export function channelsServer(parts: ChannelsParts): ChannelsServer {
   }
 }
 
-/** Registers with a host that knows none yet; to others what has changed is told. */
+/** Registers with a host that knows no channel yet; otherwise sends only the differences. */
 function tell(
   { trace, known: heard }: ChannelsParts,
   host: LiveHost,
@@ -106,99 +109,98 @@ function tell(
     },
     error => {
       trace('channels-not-registered', error)
+      // Forgotten, so that the next sync registers again.
       if (told.get(host) === telling) told.delete(host)
     },
   )
 }
 
-// Channels as authors of servers see them: what they offer, what people write there, and what hosts do with it.
+// Types for authors of servers.
 
-/** What a channel is called and of which type it is. */
+/** What a channel is called and of which kind it is. */
 export interface ChannelOptions {
-  /** As people read it, such as `#general`. */
+  /** The name that people see, such as `#general`. */
   readonly label?: string
-  /** What kind it is, such as `discord`. */
+  /** The kind of channel, such as `discord`. */
   readonly type?: string
 }
 
 /** A message that somebody wrote in a channel. */
 export interface ChannelMessage {
   readonly content: LiveInput
-  /** One per message; the same whenever it is sent again. Default: a new one. */
+  /** Identifies the message; use the same id if you send it again. Default: a new one. */
   readonly messageId?: string
   readonly threadId?: string
   readonly author?: { readonly id?: string; readonly name?: string }
   /** When it was written, ISO 8601. Default: now. */
   readonly timestamp?: string
-  /** `chat:mention`, `chat:reply`, `chat:dm`, or `chat:ambient` for what is meant for nobody in particular. */
+  /** `chat:mention`, `chat:reply`, `chat:dm`, or `chat:ambient` for a message addressed to nobody in particular. */
   readonly tags?: readonly string[]
   /** Only for hosts of this principal, by its id. Default: for all. */
   readonly to?: string
 }
 
-/** What hosts made of a message: accepted where one of them took it. */
+/** The hosts' verdict: accepted if one of them accepted the message. */
 interface ChannelVerdict {
   readonly messageId: string
   readonly accepted: boolean
   readonly reason?: string
 }
 
-/** A message that is on its way: it lasts as long as the server's store. */
+/** A queued message; it survives restarts if the server's store does. */
 export interface ChannelSent {
   readonly messageId: string
   readonly timestamp: string
-  /** What hosts made of it. Waits until one has answered, however long that takes. */
+  /** Settles when a host has answered, however long that takes. */
   readonly answered: Promise<ChannelVerdict>
 }
 
-/** What a host publishes. */
+/** What a host publishes in a channel. */
 export interface Published {
   readonly channelId: string
   readonly content: readonly LiveBlock[]
-  /** Of the content, its texts. */
+  /** The text blocks of `content`, joined. */
   readonly text: string
   readonly conversationId?: string
   readonly threadId?: string
-  /** The message that it answers. */
+  /** The message that this answers. */
   readonly inReplyTo?: string
-  /** The inference that it is the answer of, as streams name it. */
+  /** The inference that produced this answer, as streams name it. */
   readonly inferenceId?: string
-  /** What the handler of its stream has posted. The text is another one: it takes the place of that. */
+  /** The message that the stream handler has posted with a different text; replace it. */
   readonly replaces?: string
 }
 
 interface HandlerContext {
+  /** Aborted when the host cancels the request. */
   readonly signal: AbortSignal
 }
 
-/** Posts what a host publishes; may give the id under which it stands now. What it throws the host is told. */
+/** Posts what a host publishes; may return the id of the posted message. An error is reported to the host. */
 export type PublishHandler = (
   message: Published,
   context: HandlerContext,
 ) => Awaitable<undefined | { readonly messageId?: string }>
 
-/** An answer while it is written, piece by piece. Words that the model says before it calls a tool are among the pieces. */
+/** An answer while it is written. Pieces include what the model says before it calls a tool. */
 export interface AnswerStream extends AsyncIterable<string> {
   readonly channelId: string
   readonly inferenceId: string
   readonly conversationId?: string
-  /** The answer as it came out, when it is over. */
+  /** The complete answer; resolves at the end. */
   readonly text: Promise<string>
 }
 
-/**
- * Shows an answer while it is written. Where it gives the id under which the text stands now, the same text is not handed to
- * `onPublish` any more.
- */
+/** Shows an answer while it is written. If it returns a message id, the same text is not passed to `onPublish` again. */
 export type StreamHandler = (
   stream: AnswerStream,
   context: HandlerContext,
 ) => Awaitable<undefined | { readonly messageId?: string }>
 
-/** Shows that an answer is being worked on; told again every few seconds as long as that is so. */
+/** Shows that an answer is being prepared; called every few seconds while that lasts. */
 export type TypingHandler = (at: { readonly channelId: string }, context: HandlerContext) => Awaitable<undefined>
 
-/** A host has taken a message in. `intent` is `seen`, or whatever else a host means by it. */
+/** An acknowledgement from a host. `intent` is `seen` or a meaning that the host defines. */
 interface Acknowledgement {
   readonly channelId: string
   readonly messageId: string
@@ -207,20 +209,20 @@ interface Acknowledgement {
   readonly value?: string
 }
 
-/** Shows that a message was taken in; may say how, or refuse with a reason. */
+/** Shows an acknowledgement; may return how it is shown, or refuse with a reason. */
 export type AcknowledgeHandler = (
   message: Acknowledgement,
   context: HandlerContext,
 ) => Awaitable<undefined | { readonly representation?: string; readonly refused?: string }>
 
-/** The channel that a host wants opened: one that it knows, or one of a kind and at an address. */
+/** The channel to open: a known one by id, or a new one by type and address. */
 interface ChannelWanted {
   readonly channelId?: string
   readonly type?: string
   readonly address?: unknown
 }
 
-/** Opens a channel, or refuses with a reason. Where the host named none, it gives the id of the one that it has opened. */
+/** Opens a channel or refuses with a reason. If the host named no id, it returns the id of the opened channel. */
 export type OpenHandler = (
   wanted: ChannelWanted,
   context: HandlerContext,
@@ -232,7 +234,7 @@ export type CloseHandler = (
   context: HandlerContext,
 ) => Awaitable<undefined | { readonly refused?: string }>
 
-/** What a set does with what hosts say of its channels. */
+/** The handlers of one feature set for its channels. */
 export interface ChannelHandlers {
   readonly publish?: PublishHandler
   readonly stream?: StreamHandler

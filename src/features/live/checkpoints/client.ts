@@ -1,4 +1,6 @@
-/** State of a server as its host hears of it and goes back in it (MCP Live 0.2 §8). */
+/**
+ * Host side of state and checkpoints (MCP Live 0.2 §8): answers state reports and queries of servers, and asks a server to roll back.
+ */
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
@@ -7,15 +9,16 @@ import { type FeatureSetFacts, liveErrorTexts } from '../feature-sets/messages.t
 import { getState, type StateReport, updateState } from './messages.ts'
 
 interface StateHandlers {
+  /** Told of each reported state. */
   readonly onState?: ((report: StateReport) => Promise<void>) | undefined
-  /** What is known of a set's state at a checkpoint, or now. */
+  /** The state of a set at a checkpoint, or the current one. */
   readonly stateOf?: ((featureSet: string, checkpoint: string | undefined) => Promise<StateReport | undefined>) | undefined
 }
 
-/** Sets of which the last report is kept, for hosts that keep none themselves. */
+/** Number of sets whose last report is kept for hosts without their own state store. */
 const mostKept = 256
 
-/** Servers of other dialects report state outside of calls, for sets that keep state, and may ask for it. */
+/** Answers `state/update` and `state/get`, which servers of later dialects send outside of calls. */
 export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonly Answerer[] {
   const last = new Map<string, StateReport>()
   return [
@@ -49,7 +52,7 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
   ]
 }
 
-/** Asks a server to go back. Only sets that know how, and may, are asked; the many forms of a no are one. */
+/** Asks a server to roll a set back to a checkpoint. Refusals, in any of their wire forms, become a result with a reason. */
 export async function rollBack(
   facts: FeatureSetFacts | undefined,
   admitted: boolean,

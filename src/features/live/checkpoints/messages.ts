@@ -1,6 +1,6 @@
 /**
- * State that tools leave behind (MCP Live 0.2 §8). It rides on `tools/call`: `state` or `checkpoint` with the request, `state` with the
- * result, each with a copy in `_meta` under the extension's name, because libraries drop members that they do not know.
+ * Wire types and methods of tool state (MCP Live 0.2 §8). State travels with `tools/call`: `state` or `checkpoint` in the request,
+ * `state` in the result. Each has a copy in `_meta`, because libraries drop members they do not know.
  */
 import { officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { anything, array, object, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
@@ -9,38 +9,44 @@ import { speakingLive, type WireSelection } from '../feature-sets/messages.ts'
 /** The state of a feature set at a checkpoint, whole or as a patch of its parent. */
 export interface StateReport {
   readonly checkpoint: string
-  /** Undefined: not said. Null: a root. */
+  /** Undefined: unknown. Null: this is the first state. */
   readonly parent?: string | null
+  /** The whole state. */
   readonly data?: unknown
-  /** RFC 6902, on the state at `parent`. */
+  /** RFC 6902 patch on the state at `parent`. */
   readonly patch?: readonly unknown[]
   readonly featureSet?: string
 }
 
-/** What a tool call of MCP Live carries beside its arguments: members of `params`, and of `_meta` under the extension's name. */
+/** What a live tool call carries beside its arguments, in `params` and as a copy in `_meta`. */
 export interface WireCallState {
+  /** The state, if the host keeps it. */
   readonly state?: unknown
+  /** The current checkpoint, if the server keeps the state. */
   readonly checkpoint?: string
+  /** The scope that the host grants the call. */
   readonly scope?: { readonly label: string; readonly payload?: Readonly<Record<string, unknown>> }
 }
 
-/** The same in `_meta`, with what has no member of its own. */
+/** The copy in `_meta`, with members that exist only there. */
 export interface WireCallMeta extends WireCallState {
-  /** The checkpoint at which `state` was: what the result is built upon. */
+  /** The checkpoint of `state`; the parent of the resulting state. */
   readonly parent?: string
-  /** The set that the host takes the tool for: it has no state for it where none comes along. */
+  /** The set that the host assigns the tool to; without `state` there is none yet. */
   readonly featureSet?: string
-  /** Stateless wires: what the host has selected, and which listening host calls. */
+  /** On stateless wires: the current selection. */
   readonly policy?: WireSelection
+  /** On stateless wires: which listening host makes the call. */
   readonly hostId?: string
 }
 
-/** In the `_meta` of a result, a copy of its `state`, and the set whose state it is. */
+/** The copy of `state` in a result's `_meta`, with the set it belongs to. */
 export interface WireResultMeta {
   readonly state?: StateReport
   readonly featureSet?: string
 }
 
+// Three values: absent (unknown), null (first state) and a checkpoint id.
 const parent: Shape<string | null | undefined> = {
   optional: true,
   schema: () => ({ type: ['string', 'null'] }),
@@ -50,12 +56,13 @@ const parent: Shape<string | null | undefined> = {
 
 /** The server's answer to a rollback. */
 export interface RollbackResult {
+  /** The checkpoint at which the server now stands. */
   readonly checkpoint: string
   readonly success: boolean
   readonly reason?: string
 }
 
-/** Asks a server to go back to a checkpoint of a feature set. */
+/** Asks a server to roll a feature set back to a checkpoint. */
 export const rollbackState = request<RollbackResult>()({
   name: 'state/rollback',
   to: 'server',
@@ -64,7 +71,7 @@ export const rollbackState = request<RollbackResult>()({
   declares: speakingLive,
 })
 
-/** Servers of other dialects report state outside of calls, and ask for it. */
+/** A server reports state outside of a call. */
 export const updateState = request<{ readonly accepted: boolean }>()({
   name: 'state/update',
   to: 'client',
@@ -78,7 +85,7 @@ export const updateState = request<{ readonly accepted: boolean }>()({
   }),
 })
 
-/** Asks the host for the state of a feature set. */
+/** A server asks the host for the state of a feature set. */
 export const getState = request<Readonly<Record<string, unknown>>>()({
   name: 'state/get',
   to: 'client',

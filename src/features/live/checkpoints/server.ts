@@ -1,4 +1,7 @@
-/** State that tools leave with a host (MCP Live 0.2 §8): what a call came with, what its result reports, and going back. */
+/**
+ * Server side of state and checkpoints (MCP Live 0.2 §8): reads the state that a call carries, reports the new state with the result,
+ * and rolls back. Also signs checkpoint ids, and remembers states for hosts that do not send them.
+ */
 import { fromBase64Url, toBase64Url } from '../../../core/base64.ts'
 import { digest } from '../../../core/digest.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -14,43 +17,44 @@ import { type FeatureSetFacts, liveErrorTexts, liveExtension } from '../feature-
 import type { LiveCaller } from '../hosts/messages.ts'
 import { type RollbackResult, rollbackState, type StateReport } from './messages.ts'
 
-/** Goes back to a checkpoint. False: there is none such, or none any more. What it throws is why it could not be done. */
+/** Rolls back to a checkpoint. Returns false if it is unknown; throws if it fails. */
 export type RollbackHandler = (checkpoint: string) => Awaitable<undefined | boolean>
 
-/** A feature set that may have state. */
+/** What checkpoints need to know of a feature set. */
 export interface StatefulSet {
   readonly facts: FeatureSetFacts
   readonly rollback: RollbackHandler | undefined
 }
 
 interface CheckpointsParts {
+  /** Looks a set up by name. */
   readonly set: (name: string) => StatefulSet | undefined
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly ids: CheckpointIds
   readonly trace: Trace
 }
 
-/** What the runtime uses of checkpoints. */
+/** Checkpoints as the rest of the live server uses them. */
 export interface LiveCheckpoints {
   readonly side: Side
-  /** The state that a call of a set whose state the host keeps is to be computed from. */
+  /** The state that a call of a host-state set starts from. */
   open(exchange: Exchange, featureSet: string): unknown
-  /** What a result says of the state that its call has made, where the host keeps it. */
+  /** The report for a result, after the call has changed the state. */
   report(exchange: Exchange, featureSet: string, made: MadeState): Promise<StateReport>
 }
 
 interface MadeState {
   readonly value: unknown
-  /** How it came of what was given, if it did. */
+  /** The change as a JSON patch, if known. */
   readonly steps: readonly unknown[] | undefined
 }
 
-/** What a call came with: members of its params, or their copies in `_meta`, which survive where others are dropped. */
+/** Reads what a call carries, from its params or from the copy in `_meta`. */
 export function givenWith({ params, meta }: Pick<Exchange, 'params' | 'meta'>): {
   readonly state: unknown
   readonly checkpoint: string | undefined
   readonly parent: string | undefined
-  /** The host knows whose state it is: where it sends none, there is none. */
+  /** The host knows the tool's set, so missing state means that there is none. */
   readonly knows: boolean
 } {
   const live = meta?.[liveExtension]
@@ -64,17 +68,17 @@ export function givenWith({ params, meta }: Pick<Exchange, 'params' | 'meta'>): 
   }
 }
 
-/** A result with its report, and the copy of it, which says whose state it is. */
+/** Adds a state report to a result, with its copy in `_meta`. */
 export function reported<R extends object>(result: R, featureSet: string, state: StateReport): R {
   const meta = '_meta' in result && isRecord(result._meta) ? result._meta : {}
   const live = isRecord(meta[liveExtension]) ? meta[liveExtension] : {}
   return { ...result, state, _meta: { ...meta, [liveExtension]: { ...live, featureSet, state } } }
 }
 
-/** So many states are known by their content, for hosts that do not say at which checkpoint theirs was. */
+/** Limit of states recognised by digest, for hosts that do not send the parent checkpoint. */
 const remembered = 1_000
 
-/** The server side of checkpoints. */
+/** Creates the server side of checkpoints. */
 export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
   const byContent = new Map<string, string>()
   const unsent = new UnsentStates()
@@ -91,7 +95,7 @@ export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
       const checkpoint = await parts.ids.issue(featureSet)
       const instead = unsent.of(exchange, featureSet, given)
       unsent.keep(exchange, featureSet, checkpoint, value)
-      // Whoever sent no state may have kept none: it gets the whole.
+      // A host that sent no state may have none, so it gets the whole state instead of a patch.
       if (instead !== undefined) return { checkpoint, parent: instead.checkpoint, data: value ?? null }
       const parent = given.state === undefined ? null : (given.parent ?? byContent.get(await contentKey(featureSet, given.state)))
       if (!isRecord(exchange.meta?.[liveExtension])) {
@@ -99,7 +103,7 @@ export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
         const [oldest] = byContent.keys()
         if (byContent.size > remembered && oldest !== undefined) byContent.delete(oldest)
       }
-      // A patch is good only for whoever knows what it is on.
+      // A patch is usable only if the host knows its base.
       const patches = steps !== undefined && steps.length > 0 && given.state !== undefined && parent !== undefined
       const body = patches ? { patch: steps } : { data: value ?? null }
       return { checkpoint, ...(parent === undefined ? {} : { parent }), ...body }
@@ -107,6 +111,7 @@ export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
   }
 }
 
+/** Handles `state/rollback`. */
 async function rollback(
   { set, caller, ids, trace }: CheckpointsParts,
   unsent: UnsentStates,
@@ -123,7 +128,7 @@ async function rollback(
   const { rollback: handler, facts } = found
   if (handler === undefined && facts.hostState !== true)
     return failed(`"${featureSet}" has no way back: its onRollback is missing`)
-  // Whose state travels with each call has nothing to do here: the next one brings the older one along.
+  // Host-kept state needs no action by the server: the next call carries the older state.
   const known = facts.hostState !== true || (await ids.issued(featureSet, checkpoint))
   if (known && facts.hostState === true && !unsent.has(exchange, featureSet, checkpoint))
     return failed('The host sends no state with its calls, and this checkpoint is too old to be remembered for it')
@@ -139,14 +144,14 @@ async function rollback(
   throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: clip(checkpoint, 200) } })
 }
 
-// States for hosts that keep them and do not send them along, because they do not know which set a tool belongs to: a call without
-// its state would begin anew, and what earlier ones left would be lost. A host that has once sent a state, or says which set it takes
-// a tool for, means what it sends: nothing is remembered for it.
+// Some hosts keep state but cannot send it, because they do not know which set a tool belongs to. For them the server remembers recent
+// states per conversation; otherwise each call would start from nothing. Once a host sends state or names the set, nothing is
+// remembered for it.
 
 interface Kept {
-  /** The host sends states itself, or says that there is none. */
+  /** The host sends states itself. */
   sends: boolean
-  /** By their checkpoints, the oldest first. */
+  /** By checkpoint, oldest first. */
   readonly states: Map<string, { readonly value: unknown; readonly size: number }>
   current: string | undefined
 }
@@ -161,16 +166,16 @@ interface Unsent {
   readonly value: unknown
 }
 
-/** States of one set for one host: so many, and so many characters of JSON beside the newest. */
+/** Limits per set and host: number of states, and characters of JSON excluding the newest. */
 const mostStates = 16
 const mostCharacters = 1024 * 1024
 
 class UnsentStates {
   readonly #hosts = new WeakMap<Conversation, Map<string, Kept>>()
-  /** What a call was computed from: the same when its result is reported. */
+  /** The base of each running call, so that report and call agree. */
   readonly #opened = new WeakMap<Exchange, { readonly unsent: Unsent | undefined }>()
 
-  /** What stands in for the state that a call did not bring; undefined where it has to be taken at its word. */
+  /** The remembered state for a call that brought none; undefined if the call's own state applies. */
   of(exchange: Exchange, featureSet: string, given: Given): Unsent | undefined {
     const opened = this.#opened.get(exchange)
     if (opened !== undefined) return opened.unsent
@@ -180,7 +185,7 @@ class UnsentStates {
   }
 
   #look(exchange: Exchange, featureSet: string, { checkpoint, knows }: Given): Unsent | undefined {
-    // Without a session nobody knows that two calls come from one host.
+    // Without a session, two calls cannot be attributed to one host.
     if (exchange.peer.revision.era !== 'session') return undefined
     const kept = this.#of(exchange, featureSet)
     if (knows) {
@@ -189,7 +194,7 @@ class UnsentStates {
       kept.current = undefined
       return undefined
     }
-    // Hosts that leave all state to servers say only where they are.
+    // Some hosts send only the checkpoint.
     const at = checkpoint ?? kept.current
     if (at === undefined) return undefined
     const found = kept.states.get(at)
@@ -197,7 +202,7 @@ class UnsentStates {
     throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: clip(at, 200) } })
   }
 
-  /** A call has left this state. */
+  /** Remembers the state that a call has left. */
   keep(exchange: Exchange, featureSet: string, checkpoint: string, value: unknown): void {
     if (exchange.peer.revision.era !== 'session') return
     const kept = this.#of(exchange, featureSet)
@@ -211,13 +216,13 @@ class UnsentStates {
     }
   }
 
-  /** Whether the host can go back there: by what it sends, or by what is remembered for it. */
+  /** Whether a rollback to this checkpoint can work for this host. */
   has(exchange: Exchange, featureSet: string, checkpoint: string): boolean {
     const kept = this.#hosts.get(exchange.conversation)?.get(featureSet)
     return kept === undefined || kept.current === undefined || kept.states.has(checkpoint)
   }
 
-  /** The host has gone back. */
+  /** Makes the checkpoint current after a rollback. */
   move(exchange: Exchange, featureSet: string, checkpoint: string): void {
     const kept = this.#hosts.get(exchange.conversation)?.get(featureSet)
     if (kept?.states.has(checkpoint) === true) kept.current = checkpoint
@@ -236,11 +241,13 @@ const keyName = 'live/checkpoint-key'
 const tagBytes = 12
 
 interface CheckpointIds {
+  /** Creates a new signed id. */
   issue(featureSet: string): Promise<string>
+  /** Whether this server has issued the id for this set. */
   issued(featureSet: string, checkpoint: string): Promise<boolean>
 }
 
-/** Makes ids of checkpoints that can be recognized again without being remembered. */
+/** Issues checkpoint ids with an HMAC tag, so that they can be verified without being stored. */
 export function checkpointIds(store: () => Promise<Store>): CheckpointIds {
   let loading: Promise<CryptoKey> | undefined
   const key = (): Promise<CryptoKey> => {
@@ -267,10 +274,11 @@ export function checkpointIds(store: () => Promise<Store>): CheckpointIds {
   }
 }
 
-/** One per store, so that processes and their successors know each other's. */
+/** The key is kept in the store, so that all processes and later ones accept each other's ids. */
 async function load(open: () => Promise<Store>): Promise<CryptoKey> {
   const store = await open()
   const fresh = toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
+  // `ifAbsent`: if another process is faster, its key is used.
   await store.commit([put(keyName, fresh, { ifAbsent: true })])
   const bytes = fromBase64Url((await store.get(keyName))?.value ?? fresh)
   if (bytes === undefined) throw new Error('The key of checkpoints on the store is none')

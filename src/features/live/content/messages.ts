@@ -1,6 +1,6 @@
 /**
- * Content of MCP Live messages. Inside it has MCP's form; the `source` form of MCP Live 0.2 §10.3 exists only on the wire, as does a
- * plain string for one block of text.
+ * Content blocks of MCP Live. The canonical form is MCP's; the `source` form of MCP Live 0.2 §10.3 and plain strings exist only on the
+ * wire. Separate because hooks, pushes, channels and inference share it.
  */
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Shape } from '../../../jsonrpc/shape.ts'
@@ -11,7 +11,7 @@ export interface LiveText {
   readonly text: string
 }
 
-/** A block with an image, audio or other media. */
+/** A block with an image or audio. */
 export interface LiveMedia {
   readonly type: 'image' | 'audio'
   /** Base64. */
@@ -19,7 +19,7 @@ export interface LiveMedia {
   readonly mimeType: string
 }
 
-/** A block that refers to content by its address. */
+/** A block that links to content by its URI. */
 export interface LiveLink {
   readonly type: 'resource_link'
   readonly uri: string
@@ -32,14 +32,14 @@ export interface LiveLink {
 /** One block of content in MCP Live: text, media or a link. */
 export type LiveBlock = LiveText | LiveMedia | LiveLink
 
-/** Content as peers of any dialect write it. */
+/** Content as peers of any dialect send it. */
 export type WireContent = string | readonly Readonly<Record<string, unknown>>[]
 
 const expected = 'a string or an array of content blocks, each with a type'
 
 const isBlock = (value: unknown): boolean => isRecord(value) && typeof value['type'] === 'string'
 
-/** Reads every dialect: what a block holds is looked at where it becomes a canonical one. */
+/** Accepts every dialect; only the outer form is checked here. */
 export const wireContent: Shape<WireContent> = {
   optional: false,
   schema: () => ({ anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'object', required: ['type'] } }] }),
@@ -50,7 +50,7 @@ export const wireContent: Shape<WireContent> = {
 /** What an author may give as content. */
 export type LiveInput = string | LiveBlock | readonly LiveBlock[]
 
-/** Canonical blocks of what an author gave. Throws for what is none: on the wire it would be somebody else's puzzle. */
+/** Converts an author's content to canonical blocks. Throws for invalid content, so that the author sees the error and not the peer. */
 export function blocksOf(input: LiveInput, where: string): readonly LiveBlock[] {
   if (typeof input === 'string') return [{ type: 'text', text: input }]
   const blocks = Array.isArray(input) ? (input as readonly LiveBlock[]) : [input as LiveBlock]
@@ -71,8 +71,8 @@ function faultOf(block: unknown): string | undefined {
 }
 
 /**
- * Blocks as a peer reads them: hosts that say 0.2 know media by their `source` and links as `resource_link` (MCP Live 0.2 §10.3), later
- * ones MCP's form of media, and links as `resource`.
+ * Writes blocks for a peer. Hosts of 0.2 expect media under `source` and links as `resource_link` (§10.3); later ones expect MCP's
+ * media form and links as `resource`.
  */
 export function writeBlocks(blocks: readonly LiveBlock[], source: boolean): readonly Readonly<Record<string, unknown>>[] {
   return blocks.map(block => {

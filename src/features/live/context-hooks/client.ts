@@ -1,4 +1,7 @@
-/** Calling a server's hooks around an inference (MCP Live 0.2 §10), and telling it when one begins and ends. */
+/**
+ * Client side of the hooks around an inference (MCP Live 0.2 §10): calls a server's hooks, checks its answers against the selection,
+ * and reports when inferences begin and end.
+ */
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -16,20 +19,21 @@ import {
   positions,
 } from './messages.ts'
 
-/** What a server adds before an inference. */
+/** What a server injects before an inference. */
 export interface Before {
   readonly featureSet: string
   readonly injections: readonly Injection[]
 }
 
-/** What a server says after an inference. */
+/** What a server changes after an inference. */
 export interface After {
   readonly featureSet: string
+  /** Replaces the model's answer. */
   readonly modifiedResponse?: string
   readonly metadata?: Record<string, unknown>
 }
 
-/** That an inference began or ended, and nothing of what was said. */
+/** An inference has begun or ended; carries no content. */
 export interface InferenceLifecycle {
   readonly inferenceId: string
   readonly conversationId: string
@@ -39,10 +43,13 @@ export interface InferenceLifecycle {
   readonly usage?: AfterInference['usage']
 }
 
-/** What hooks need of a connection. */
+/** What hooks need from a connection. */
 export interface HookPort extends LiveGate {
+  /** The hooks that the current selection allows. */
   readonly hooks: { readonly before: boolean; readonly after: false | 'told' | 'blocking'; readonly lifecycle: boolean }
+  /** Whether the set is selected. */
   isEnabled(featureSet: string): boolean
+  /** Whether the capability is granted. */
   isGranted(path: string): boolean
   request(method: Method, params: Params, signal: AbortSignal): Promise<unknown>
   notify(method: Method<unknown, undefined>, params: Params): void
@@ -50,10 +57,10 @@ export interface HookPort extends LiveGate {
 
 const hook = 'contextHooks.beforeInference'
 const afterHook = 'contextHooks.afterInference'
-/** A server is asked before an inference where one of its sets may do any of these. */
+/** A server is asked before an inference if one of its sets may do any of these. */
 const beforeUses = [`${hook}.observe`, ...positions.map(position => `${hook}.inject.${position}` as const)] as const
 
-/** Which hooks a server has, as it announced them and as its sets were agreed to. */
+/** Which hooks to call: those the server announced and some enabled set may use. */
 export function hooksOf(gate: Pick<LiveGate, 'announced' | 'admitted'>): HookPort['hooks'] {
   const { before = false, after = false, lifecycle = false } = gate.announced ?? {}
   const some = (use: SetUse): boolean => gate.admitted(use).length > 0
@@ -64,7 +71,7 @@ export function hooksOf(gate: Pick<LiveGate, 'announced' | 'admitted'>): HookPor
   }
 }
 
-/** Calls the hooks of one server around inferences. */
+/** Calls the hooks of one server. */
 export class ContextHooks {
   readonly #port: HookPort
   #inFlight = 0
@@ -73,15 +80,16 @@ export class ContextHooks {
     this.#port = port
   }
 
-  /** Whether the server works on a hook: it may not ask for an inference meanwhile. */
+  /** Whether a hook is running; the server may not request an inference meanwhile. */
   get busy(): boolean {
     return this.#inFlight > 0
   }
 
+  /** Asks the server for injections; undefined if it has none or may not inject. */
   async before(turn: BeforeInference, signal: AbortSignal): Promise<Before | undefined> {
     const { announced, hooks } = this.#port
     if (announced === undefined || !hooks.before) return undefined
-    // A server is told what was said only where one of its sets may look on; where it asks for that by itself, it is granted, too.
+    // The user's message is sent only if a set may observe; a server that announces `observe` separately needs the grant too.
     const granted = !announced.paths.includes(`${hook}.observe`) || this.#port.isGranted(`${hook}.observe`)
     const observes = granted && this.#port.admitted(`${hook}.observe`).length > 0
     const answer = await this.#run(beforeInference, writeTurn(turn, announced, false, observes), signal)
@@ -93,6 +101,7 @@ export class ContextHooks {
     return { featureSet, injections: read.injections.filter(injection => this.#isAllowed(featureSet, injection)) }
   }
 
+  /** Asks or tells the server about the answer; undefined if nothing changes. */
   async after(turn: AfterInference, signal: AbortSignal): Promise<After | undefined> {
     const { announced, hooks } = this.#port
     if (announced === undefined || hooks.after === false) return undefined
@@ -112,6 +121,7 @@ export class ContextHooks {
     }
   }
 
+  /** Sends a lifecycle notification, without content. */
   lifecycle({ inferenceId, conversationId, turnIndex, phase, model, usage }: InferenceLifecycle): void {
     if (!this.#port.hooks.lifecycle) return
     const shown = model !== undefined && this.#port.isGranted('modelInfo')
@@ -134,7 +144,7 @@ export class ContextHooks {
     }
   }
 
-  /** A set may have been disabled while its hook ran: what counts is how things stand now. */
+  /** Checked after the hook, because the set may have been disabled meanwhile. */
   #counts(featureSet: string, uses: readonly SetUse[]): boolean {
     if (uses.some(use => this.#port.admits(featureSet, use))) return true
     const disabled = !this.#port.isEnabled(featureSet)
@@ -147,7 +157,7 @@ export class ContextHooks {
     return false
   }
 
-  /** The set agreed to this place, and servers that ask for each place by itself write only where they may. */
+  /** An injection needs the set's consent for its position and, if the server announces positions separately, the grant. */
   #isAllowed(featureSet: string, { position, namespace }: Injection): boolean {
     const path = `${hook}.inject.${position}` as const
     const refused = (code: string, because: string, fix: string): false => {

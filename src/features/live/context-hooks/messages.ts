@@ -1,4 +1,7 @@
-/** Hooks around an inference (MCP Live 0.2 §10). What follows an inference comes as a request where its answer may change the reply. */
+/**
+ * Wire messages of the hooks around an inference (MCP Live 0.2 §10). `context/afterInference` is a request if its answer may change the
+ * reply, otherwise a notification.
+ */
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import { integer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { LiveBlock, WireContent } from '../content/messages.ts'
@@ -10,7 +13,7 @@ export interface BeforeInference {
   readonly inferenceId: string
   readonly conversationId: string
   readonly turnIndex: number
-  /** Null: generation goes on without a new message. */
+  /** Null: the model continues without a new message, or the server may not see it. */
   readonly userMessage: string | null
   readonly model: ModelInfo
 }
@@ -27,13 +30,14 @@ export interface AfterInference extends BeforeInference {
   readonly usage: Usage
 }
 
-/** Where an injection may stand in the prompt. */
+/** The positions of an injection in the prompt. */
 export const positions = ['system', 'beforeUser', 'afterUser'] as const
-/** Where an injection stands. */
+/** One of `positions`. */
 export type Position = (typeof positions)[number]
 
 /** Content that a server adds to the prompt. */
 export interface Injection {
+  /** Names the source of the content, usually the feature set. */
   readonly namespace: string
   readonly position: Position
   readonly content: readonly LiveBlock[]
@@ -42,6 +46,7 @@ export interface Injection {
 
 /** An injection as it is sent. */
 export interface WireInjection {
+  /** A name that `positions` may not contain; such an injection is dropped. */
   readonly namespace: string
   readonly position: string
   readonly content: WireContent
@@ -75,7 +80,7 @@ const turn = {
   model: optional(record),
 }
 
-/** Asks a server what to add to the context of an inference. */
+/** Asks a server for injections before an inference. */
 export const beforeInference = request<BeforeResult>()({
   name: 'context/beforeInference',
   to: 'server',
@@ -91,12 +96,12 @@ const after = {
   params: object({ ...turn, assistantMessage: string, usage: optional(record) }),
 } as const
 
-/** Asks a server to look at the answer of an inference. */
+/** Asks a server whether it changes the answer of an inference. */
 export const afterInference = request<AfterResult>()({ ...after, declares: speakingLive })
-/** Tells a server of the answer of an inference, without waiting for it. */
+/** Tells a server the answer of an inference. */
 export const afterInferenceTold = notification(after)
 
-/** Hosts from 0.5 on: that an inference began or ended, and nothing of what was said. */
+/** Tells a server that an inference began or ended (0.5). */
 export const inferenceLifecycle = notification({
   name: 'inference/lifecycle',
   to: 'server',

@@ -1,6 +1,7 @@
 /**
- * Answering the hooks around an inference (MCP Live 0.2 §10). All sets of a server that are enabled take part; the answer names the
- * first that has something to say, and what others add names its set in its metadata. What a set that was disabled meanwhile had to say is dropped.
+ * Server side of the hooks around an inference (MCP Live 0.2 §10). All enabled sets with hooks take part: the answer names the first
+ * one with a contribution, and injections of others carry their set in the metadata. Contributions of sets that were disabled meanwhile
+ * are dropped.
  */
 import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -24,7 +25,7 @@ import {
 
 /** What a hook gets beside the turn. */
 interface HookContext {
-  /** Aborted when the host no longer waits. */
+  /** Aborted when the host stops waiting. */
   readonly signal: AbortSignal
 }
 
@@ -32,7 +33,7 @@ interface HookContext {
 interface InjectionInput {
   /** Default: the name of the set. */
   readonly namespace?: string
-  /** Default: `beforeUser`, which leaves the beginning of the prompt, and with it the host's prompt cache, as it is. */
+  /** Default `beforeUser`, which keeps the start of the prompt stable, so that the host's prompt cache stays valid. */
   readonly position?: Position
   readonly content: LiveInput
   readonly metadata?: Record<string, unknown>
@@ -41,7 +42,7 @@ interface InjectionInput {
 type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
 /** An author's hook before an inference. */
 export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<Injected>
-/** What a blocking hook makes of the reply; a string is the new one. Of others it is ignored. */
+/** What a blocking hook changes; a string replaces the reply. Ignored for hooks that do not block. */
 type Reworded = string | { readonly modifiedResponse?: string; readonly metadata?: Record<string, unknown> } | undefined
 /** An author's hook after an inference. */
 export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<Reworded>
@@ -50,18 +51,19 @@ export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitabl
 export interface HookedSet {
   readonly name: string
   readonly before: BeforeHook | undefined
+  /** `blocking`: the host waits for the result, which may change the reply. */
   readonly after: { readonly run: AfterHook; readonly blocking: boolean } | undefined
 }
 
 interface HooksParts {
   readonly sets: () => readonly HookedSet[]
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
-  /** Runs a hook so that it is known to be one. */
+  /** Marks the hook as running, so that it cannot request an inference. */
   readonly during: <T>(exchange: Exchange, run: () => Promise<T>) => Promise<T>
   readonly trace: Trace
 }
 
-/** The server side of hooks around inferences. */
+/** Creates the handlers of the hooks. */
 export function hooksServer(parts: HooksParts): Side {
   const hosted = (exchange: Exchange): LiveCaller => {
     const caller = parts.caller(exchange)
@@ -76,7 +78,7 @@ export function hooksServer(parts: HooksParts): Side {
     const said = await each(parts, exchange, taking, async ({ name, before: hook }) =>
       injectionsOf(name, await hook?.(turn, exchange)),
     )
-    // Disabled while it worked: what it found is nobody's business any more (§6.7).
+    // A set that was disabled while its hook ran no longer counts (§6.7).
     const counts = said.filter(({ name, value }) => caller.selected.enabled(name) && value.length > 0)
     const [first = { name: offered[0]?.name ?? '' }] = counts
     return {
@@ -98,7 +100,7 @@ export function hooksServer(parts: HooksParts): Side {
   }
 }
 
-/** One after the other, each sees what the one before it made of the reply. */
+/** Runs blocking hooks one after the other; each sees the reply as the previous one left it. */
 async function rework(parts: HooksParts, caller: LiveCaller, exchange: Exchange): Promise<AfterResult> {
   let turn = exchange.params as unknown as AfterInference
   const offered = parts.sets().filter(set => set.after !== undefined)
@@ -123,6 +125,7 @@ async function rework(parts: HooksParts, caller: LiveCaller, exchange: Exchange)
   return result
 }
 
+// The notification form: results are ignored.
 async function told(parts: HooksParts, exchange: Exchange): Promise<void> {
   const caller = parts.caller(exchange)
   if (caller === undefined) return
@@ -131,7 +134,7 @@ async function told(parts: HooksParts, exchange: Exchange): Promise<void> {
   await each(parts, exchange, taking, async ({ after }) => after?.run(turn, exchange)).catch(() => undefined)
 }
 
-/** What each gave. One that fails harms no other; where all fail, the host learns it. */
+/** Runs all hooks; a failure is traced, and thrown only if all of them fail. */
 async function each<T>(
   { during, trace }: HooksParts,
   exchange: Exchange,
@@ -151,6 +154,7 @@ async function each<T>(
 
 type Injection = Required<Pick<InjectionInput, 'namespace' | 'position' | 'content'>> & Pick<InjectionInput, 'metadata'>
 
+// Normalises what a hook returned.
 function injectionsOf(name: string, given: Injected): readonly Injection[] {
   if (given === undefined || given === '') return []
   const all = typeof given === 'string' ? [{ content: given }] : Array.isArray(given) ? given : [given as InjectionInput]

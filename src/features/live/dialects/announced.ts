@@ -1,4 +1,7 @@
-/** What a server says of itself in `experimental.mcpl`, whichever dialect it says it in. */
+/**
+ * Reads what a server announces in `experimental.mcpl`, in any dialect: capabilities, feature sets, capability paths, and the uses that
+ * the sets declare.
+ */
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Capabilities } from '../../../revisions/index.ts'
@@ -8,38 +11,39 @@ import type { ContentForm } from './messages.ts'
 /** The version of MCP Live that a peer speaks. */
 export type DialectLabel = '0.2' | '0.3' | '0.4' | '0.5'
 
-/** What a server says of itself in its hello. */
+/** What a server announced, in one form for all dialects. */
 export interface Announced extends Declarations {
   /** As the server wrote it. */
   readonly version: string
-  /** What it is taken for: a hint, never a gate. */
+  /** The dialect that the server is taken for; a hint, never a condition. */
   readonly label: DialectLabel
   readonly pushEvents: boolean
   readonly before: boolean
+  /** `told`: notified only. `blocking`: asked, and may change the reply. */
   readonly after: false | 'told' | 'blocking'
   readonly inference: boolean
   readonly channels: boolean
   readonly lifecycle: boolean
-  /** Capabilities by path, `tools` among them. */
+  /** Announced capabilities as paths, including `tools`. */
   readonly paths: readonly string[]
-  /** How content is written to it. */
+  /** The form of media that the server reads. */
   readonly form: ContentForm
-  /** Its types know no `null` for what the user said, where the turn is over. */
+  /** The server's schema does not allow null as the user message after a turn. */
   readonly nullless: boolean
 }
 
-/** Undefined: the server is not live. */
+/** Reads the capabilities of a handshake; undefined if the server is not live. */
 export function readAnnounced(capabilities: Capabilities): Announced | undefined {
   const mcpl = liveIn(capabilities)
   return mcpl === undefined ? undefined : announcedBy(mcpl, hasTools(capabilities))
 }
 
-/** Whatever it says of them, whoever has the capability has tools. */
+/** Whether the server has the tools capability of MCP. */
 export function hasTools({ tools }: Capabilities): boolean {
   return tools === true || isRecord(tools)
 }
 
-/** The same of a manifest that was read anew. */
+/** Reads an `mcpl` object, from the handshake or from a manifest. */
 export function announcedBy(mcpl: Readonly<Record<string, unknown>>, tools: boolean): Announced {
   const version = typeof mcpl['version'] === 'string' ? clip(mcpl['version']) : ''
   const label = labelOf(version, Array.isArray(mcpl['featureSets']))
@@ -60,7 +64,7 @@ export function announcedBy(mcpl: Readonly<Record<string, unknown>>, tools: bool
   }
 }
 
-/** Wires with a handshake have it among the experiments, others among the extensions. */
+/** Session wires announce it under `experimental`, stateless ones under `extensions`. */
 function liveIn(capabilities: Capabilities): Readonly<Record<string, unknown>> | undefined {
   const { experimental, extensions } = capabilities
   const told = isRecord(experimental) ? experimental[mcplName] : undefined
@@ -70,14 +74,14 @@ function liveIn(capabilities: Capabilities): Readonly<Record<string, unknown>> |
   return told === true ? {} : undefined
 }
 
-/** `true` is the form that waits for no answer. */
+/** `true` means the form without an answer. */
 function afterOf(hooks: unknown): Announced['after'] {
   const after = isRecord(hooks) ? hooks['afterInference'] : hooks
   if (isRecord(after)) return after['blocking'] === true ? 'blocking' : 'told'
   return after === true ? 'told' : false
 }
 
-/** Who does not say is told by the shape of what it does say: cores before 0.5 write their sets as an array. */
+/** Servers without a version are recognised by their sets: cores before 0.5 write them as an array. */
 function labelOf(version: string, arrayed: boolean): DialectLabel {
   const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? []
   if (major === undefined) return arrayed ? '0.4' : '0.2'
@@ -85,22 +89,22 @@ function labelOf(version: string, arrayed: boolean): DialectLabel {
   return minor === '3' ? '0.3' : minor === '4' ? '0.4' : '0.2'
 }
 
-// Feature sets as servers declare them: an object by name, an array of entries with a name, or merely `true`.
+// Feature sets as servers declare them: an object by name, an array of entries with names, or just `true`.
 
 interface Declarations {
   readonly sets: ReadonlyMap<string, FeatureSetFacts>
-  /** Declared, but never enabled: by name, what is wrong. */
+  /** Sets that are never enabled because their declaration is invalid: name → fault. */
   readonly faulty: ReadonlyMap<string, string>
 }
 
-/** A server with more than this does not mean people to choose among them. */
+/** Limit of declared sets; further ones are ignored. */
 export const mostSets = 1_000
 const mostUses = 64
 const longestName = 256
-/** As a part of a key of stores. */
+/** The encoded name is part of a store key, which is limited. */
 const longestKey = 512
 
-/** Reads the feature sets that a server declares, in any dialect. */
+/** Reads declared feature sets in any dialect. */
 export function readDeclarations(wire: unknown): Declarations {
   const sets = new Map<string, FeatureSetFacts>()
   const faulty = new Map<string, string>()
@@ -119,7 +123,7 @@ function entries(wire: unknown): readonly (readonly [name: string, value: unknow
   return isRecord(wire) ? Object.entries(wire) : []
 }
 
-/** A star in a name would be a pattern to whoever reads the selection. */
+/** A `*` in a name is refused because selections would read it as a pattern. */
 function faultOf(name: string, value: unknown): string | undefined {
   if (name === '' || name.length > longestName) return `its name must have 1 to ${longestName} characters`
   if (!name.isWellFormed() || encodeURIComponent(name).length > longestKey) return 'its name has too many unusual characters'
@@ -140,10 +144,10 @@ function factsOf(value: Readonly<Record<string, unknown>>): FeatureSetFacts {
   }
 }
 
-// Capabilities as paths: what a server announced, leaf by leaf. `true` at any level stands for all that is known to lie below it, so
-// that a grant names leaves to those who want leaves, and the node itself to those who know no finer ones. Never a pattern.
+// Announced capabilities as paths. `true` at any level expands to all known paths below it, so that a grant can name leaves or the node
+// itself. Paths are never patterns.
 
-/** What `true` stands for (0.5 §5.1, §6.2). */
+/** What `true` expands to (0.5 §5.1, §6.2). */
 const below: ReadonlyMap<string, readonly string[]> = new Map([
   ['contextHooks', ['beforeInference', 'afterInference']],
   ['contextHooks.beforeInference', ['observe', 'inject']],
@@ -153,17 +157,18 @@ const below: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 const hook = 'contextHooks.beforeInference'
-/** Nodes that are something by themselves, beside what lies below. */
+/** Nodes that are capabilities themselves, beside what is below them. */
 const whole: ReadonlySet<string> = new Set([hook, 'contextHooks.afterInference', 'inferenceRequest'])
-/** What qualifies its node, and grants nothing. */
+/** Members that only qualify their node and are not capabilities. */
 const qualifiers: ReadonlySet<string> = new Set(['contextHooks.afterInference.blocking'])
+/** Members of `mcpl` that are not capabilities. */
 const aside: ReadonlySet<string> = new Set(['version', 'featureSets', 'revision', 'scopes', 'rollback'])
 
 const mostPaths = 256
 const deepest = 6
 const segment = /^[A-Za-z0-9_:-]{1,64}$/
 
-/** The paths that `mcpl` announces, each once, in the order in which they were found. */
+/** The announced capability paths, each once, in the order found. */
 export function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonly string[] {
   const found = new Set<string>()
   for (const [name, node] of Object.entries(mcpl)) {
@@ -187,7 +192,7 @@ function expand(path: string, found: Set<string>): void {
   for (const leaf of leaves ?? []) expand(`${path}.${leaf}`, found)
 }
 
-/** Whether a node means yes: `true`, an object with something true in it, or one that says nothing at all. */
+/** Whether a node means yes: `true`, an object with a true member, or an empty object. */
 export function isOffered(node: unknown): boolean {
   if (node === true) return true
   if (!isRecord(node)) return false
@@ -197,7 +202,7 @@ export function isOffered(node: unknown): boolean {
 
 const before = 'contextHooks.beforeInference'
 
-/** Everything that a feature set may do. */
+/** Every use that a feature set can declare and a host can allow. */
 export const setUses = [
   'tools',
   'pushEvents',
@@ -217,10 +222,10 @@ export const setUses = [
   'scopes',
   'modelInfo',
 ] as const
-/** One thing that a feature set may do. */
+/** One of `setUses`. */
 export type SetUse = (typeof setUses)[number]
 
-/** Paths that stand for uses of other names, the one they are about first. Whoever hears from channels names them, too. */
+/** Paths that imply uses with other names; the first is the main one. */
 const others: ReadonlyMap<string, readonly SetUse[]> = new Map<string, readonly SetUse[]>([
   ['contextHooks.afterInference.blocking', ['contextHooks.afterInference']],
   ['inferenceRequest.streaming', ['inferenceRequest']],
@@ -236,15 +241,18 @@ const others: ReadonlyMap<string, readonly SetUse[]> = new Map<string, readonly 
   ['stateUpdate', ['state']],
 ])
 
-/** Only who names it has it: cores that know channels as a whole cannot say that they take no streams, and some post them a second time. */
+/**
+ * Uses that must be named explicitly: servers that declare `channels` as a whole may not handle streams, and some would post them
+ * twice.
+ */
 const byName: ReadonlySet<SetUse> = new Set<SetUse>(['channels.streaming'])
 
-/** What a path stands for: itself, and all that lies below it. Nothing, where it is not known here. */
+/** The uses that a path covers: itself and everything below; empty if unknown. */
 export function usesUnder(path: string): readonly SetUse[] {
   return others.get(path) ?? setUses.filter(use => use === path || (use.startsWith(`${path}.`) && !byName.has(use)))
 }
 
-/** Whether a path may be used, where these are agreed to: it is one of them, or something below it is. */
+/** Whether a path may be used under these uses: it, or something below it, is among them. */
 export function isConsented(path: string, uses: ReadonlySet<SetUse>): boolean {
   const [first] = others.get(path) ?? []
   if (first !== undefined) return uses.has(first)
@@ -252,7 +260,7 @@ export function isConsented(path: string, uses: ReadonlySet<SetUse>): boolean {
   return below.length === 0 || below.some(use => uses.has(use))
 }
 
-/** The uses that a set declares: by its paths, and by its flags. */
+/** The uses that a set declares by its paths and its flags. */
 export function declaredUses({ uses, scoped, rollback, hostState }: FeatureSetFacts): ReadonlySet<SetUse> {
   const found = new Set(uses.flatMap(usesUnder))
   if (scoped === true) found.add('scopes')
@@ -262,8 +270,8 @@ export function declaredUses({ uses, scoped, rollback, hostState }: FeatureSetFa
 }
 
 /**
- * State that rides on calls of tools: from 0.4 on nothing declares it, the results of a set's tools say it. Such a set keeps state
- * with its own calls, and not outside of them.
+ * Whether state travels with the set's tool calls. From 0.4 on it is not declared; results of tools simply contain it. This does not
+ * cover state outside of calls.
  */
 export function carriesState(uses: ReadonlySet<SetUse>, label: string): boolean {
   return uses.has('state') || (uses.has('tools') && (label === '0.4' || label === '0.5'))

@@ -1,4 +1,7 @@
-/** The dialects of MCP Live, 0.2 to 0.5: codecs between what peers write and the canonical model, pure, and known to all its features. */
+/**
+ * Codecs between what peers of MCP Live 0.2 to 0.5 write and the canonical model. Pure functions, shared by all live features; the only
+ * place that knows about differences between dialects.
+ */
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -41,16 +44,16 @@ export {
   writeSelection,
 } from './selection.ts'
 
-/** Media under `source` (0.2), or MCP's flat form. */
+/** How media is written: under `source` (0.2) or in MCP's flat form. */
 export type ContentForm = 'source' | 'flat'
 
 interface ReadContent {
   readonly blocks: readonly LiveBlock[]
-  /** What was left out, a few words each. */
+  /** What was left out, in a few words each. */
   readonly dropped: readonly string[]
 }
 
-/** What was left out, for those who are told of each: of many the first ones, and how many more. */
+/** Shortens a list of dropped items to the first ones and a count. */
 function fewOf(dropped: readonly string[]): readonly string[] {
   return dropped.length <= mostTold ? dropped : [...dropped.slice(0, mostTold - 1), `${dropped.length - mostTold + 1} more`]
 }
@@ -71,12 +74,12 @@ export function readContent(wire: unknown): ReadContent {
   return { blocks, dropped: fewOf(dropped) }
 }
 
-/** The block, or why it is none. */
+/** The block, or a description of what is wrong with it. */
 function readBlock(wire: unknown): LiveBlock | string {
   if (typeof wire === 'string') return { type: 'text', text: wire }
   if (!isRecord(wire)) return 'a block that is no object'
   const { type } = wire
-  // Blocks of text without any are seen in the wild: they say nothing, and harm nobody.
+  // Some servers send text blocks without text; they are harmless.
   if (type === 'text') return { type, text: typeof wire['text'] === 'string' ? wire['text'] : '' }
   if (type === 'image' || type === 'audio') return readMedia(wire, type)
   if (type === 'resource_link') return readLink(wire)
@@ -103,7 +106,7 @@ function readLink(wire: Readonly<Record<string, unknown>>): LiveLink | string {
   return { type: 'resource_link', uri: wire['uri'], ...Object.fromEntries(said) }
 }
 
-/** An embedded resource: its text where it has any, else what it is. */
+/** An embedded resource becomes text, media or a link. */
 function readResource(resource: Readonly<Record<string, unknown>>): LiveBlock | string {
   const { text, blob, mimeType } = resource
   if (typeof text === 'string') return { type: 'text', text }
@@ -125,7 +128,9 @@ interface ReadPush {
 
 const known: ReadonlySet<string> = new Set(['featureSet', 'eventId', 'timestamp', 'origin', 'payload', 'tags'])
 
-/** Undefined: it is about nothing. A server that means that says so: `origin.silent` is the mark of one that merely shows signs of life. */
+/**
+ * Reads a pushed event; undefined if it has no content. `origin.silent` marks a deliberate event without content, such as a heartbeat.
+ */
 export function readPush(wire: WirePush): ReadPush | undefined {
   const { content, ...payload } = wire.payload
   const { blocks, dropped } = readContent(content)
@@ -156,7 +161,7 @@ const knownOfMessages: ReadonlySet<string> = new Set([
   'tags',
 ])
 
-/** A message of a channel; undefined where it does not say which one, or of which channel. */
+/** Reads a channel message as an event; undefined without `channelId` or `messageId`. */
 export function readIncoming(wire: Params, featureSet: string, now: number): ReadPush | undefined {
   const { channelId, messageId, threadId, author, timestamp, tags } = wire
   if (typeof channelId !== 'string' || typeof messageId !== 'string') return undefined
@@ -182,13 +187,14 @@ export function readIncoming(wire: Params, featureSet: string, now: number): Rea
   }
 }
 
-/** What follows from a tag, whoever sent it (0.5 §16.3). Tags sort events; they allow nothing. */
+/** Tags that follow from other tags (0.5 §16.3). Tags only classify; they grant nothing. */
 const implied: ReadonlyMap<string, readonly string[]> = new Map([
   ['chat:mention', ['chat:addressed']],
   ['chat:reply', ['chat:addressed']],
   ['chat:dm', ['chat:addressed', 'chat:private']],
 ])
 
+/** Adds implied tags; an addressed message is not ambient. */
 export function expandTags(tags: readonly string[]): readonly string[] {
   const all = new Set(tags.flatMap(tag => [tag, ...(implied.get(tag) ?? [])]))
   if (all.has('chat:addressed')) all.delete('chat:ambient')
@@ -205,7 +211,7 @@ interface ReadBefore {
   readonly dropped: readonly string[]
 }
 
-/** Undefined: it is no answer to a hook. Of the injections each stands for itself. */
+/** Reads the answer of a before-hook; undefined if it is not one. Invalid injections are dropped one by one. */
 export function readBefore(wire: unknown): ReadBefore | undefined {
   if (!isRecord(wire) || typeof wire['featureSet'] !== 'string') return undefined
   const listed: readonly unknown[] = Array.isArray(wire['contextInjections']) ? wire['contextInjections'] : []
@@ -234,13 +240,16 @@ function isPosition(value: unknown): value is Position {
   return (positions as readonly unknown[]).includes(value)
 }
 
-/** What a hook is told. Some types know no null once a turn is over; who may not look on is not told what was said. */
+/**
+ * Adapts a turn to the server: hides the user message from sets that may not observe, and writes '' instead of null where the schema
+ * requires it.
+ */
 export function writeTurn<T extends BeforeInference>(turn: T, { nullless }: Announced, over: boolean, observes: boolean): T {
   if (!observes && turn.userMessage !== null) return { ...turn, userMessage: null }
   return over && nullless && turn.userMessage === null ? { ...turn, userMessage: '' } : turn
 }
 
-/** Params that were checked, as a request of the canonical model; what it lacks has its default. */
+/** Converts checked params to the canonical request, with defaults. */
 export function readInference(wire: Params): InferenceRequest {
   const { featureSet, conversationId, stream, messages, preferences } = wire
   return {
@@ -255,7 +264,7 @@ export function readInference(wire: Params): InferenceRequest {
   }
 }
 
-/** Only the reasons that the protocol has are said; another one is kept where nobody stumbles over it. */
+/** Writes a result. A finish reason outside the protocol moves to `_meta`. */
 export function writeInference({ content, model, finishReason, usage }: InferenceResult): Params {
   const { inputTokens, outputTokens } = usage
   const common = { content, model, finishReason, usage: { inputTokens, outputTokens } }
@@ -263,7 +272,7 @@ export function writeInference({ content, model, finishReason, usage }: Inferenc
   return { ...common, finishReason: 'end_turn' satisfies FinishReason, _meta: { finishReason } }
 }
 
-/** The state in a result: its own member first, then the copy that libraries leave alone. */
+/** The state in a result: from its own member, else from the copy in `_meta`. */
 export function readLiveState(result: Params): StateReport | undefined {
   const said = isRecord(result['_meta']) ? result['_meta'][liveExtension] : undefined
   const meta = isRecord(said) ? said : {}
@@ -274,7 +283,7 @@ export function readLiveState(result: Params): StateReport | undefined {
     : { ...state, featureSet }
 }
 
-/** A report without a checkpoint is none. Where both are there, the whole state beats the change. */
+/** Reads a state report; undefined without a checkpoint. */
 export function stateOf(wire: unknown): StateReport | undefined {
   if (!isRecord(wire) || typeof wire['checkpoint'] !== 'string') return undefined
   const { checkpoint, parent, data, patch, featureSet } = wire
@@ -287,13 +296,13 @@ export function stateOf(wire: unknown): StateReport | undefined {
   }
 }
 
-/** Members for a call's params, and their copy for `_meta`. Host state and a checkpoint never go together: the state says it all. */
+/** The members for a call. State and checkpoint are exclusive: state includes what the checkpoint would say. */
 export function writeCallState({ state, checkpoint, scope }: WireCallState): WireCallState {
   const at = state !== undefined ? { state } : checkpoint !== undefined ? { checkpoint } : {}
   return scope === undefined ? at : { ...at, scope }
 }
 
-/** The set a tool belongs to: as it says itself, else the only one that keeps state. Among several nobody guesses. */
+/** The set of a tool: as its definition says, else the only set that keeps state. Undefined if ambiguous. */
 export function toolSetOf(tool: Params | undefined, sets: ReadonlyMap<string, FeatureSetFacts>): string | undefined {
   const meta = isRecord(tool?.['_meta']) ? tool['_meta'] : {}
   const own = meta[liveExtension]
@@ -304,19 +313,19 @@ export function toolSetOf(tool: Params | undefined, sets: ReadonlyMap<string, Fe
   return stateful.length === 1 ? stateful[0]?.[0] : undefined
 }
 
-/** What became of a rollback that the host asked for. */
+/** The outcome of a rollback that the host requested. */
 export interface ServerRollback {
   readonly success: boolean
-  /** Where the server now stands: the target, or a new checkpoint that equals it. */
+  /** The target, or a new checkpoint with the same state. */
   readonly checkpoint: string
   readonly reason?: string
   /** The server no longer has the checkpoint. */
   readonly missing?: boolean
-  /** The server knows no rollback: where its state travels with the calls, the host can go back by itself. */
+  /** The server does not implement rollback; a host that keeps the state can roll back itself. */
   readonly unsupported?: boolean
 }
 
-/** Reads a server's answer to a rollback. */
+/** Reads the answer to `state/rollback`. */
 export function readRollback(wire: unknown, target: string): ServerRollback {
   const { success, checkpoint, reason } = isRecord(wire) ? wire : {}
   const at = typeof checkpoint === 'string' ? checkpoint : target
@@ -325,11 +334,12 @@ export function readRollback(wire: unknown, target: string): ServerRollback {
   return { success: false, checkpoint: at, reason: why, ...(notFound.test(why) ? { missing: true } : {}) }
 }
 
+// Servers report a missing checkpoint in words, not by a code.
 const notFound = /checkpoint.*(not found|unknown|pruned)|(not found|unknown|pruned).*checkpoint/i
 
 const missingCodes: ReadonlySet<number | undefined> = new Set(Object.values(liveErrors['checkpoint-unknown']))
 
-/** A refusal that says where the server stands; undefined: the failure is nothing of the kind. */
+/** Reads an error response as a refusal; undefined if it is another failure. */
 export function refusedRollback(error: unknown, target: string): ServerRollback | undefined {
   if (!(error instanceof McpError) || error.kind !== 'remote') return undefined
   const { code, message, data } = error

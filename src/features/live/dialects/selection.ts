@@ -1,6 +1,7 @@
 /**
- * A host's choice among declared sets, as every dialect reads it alike: each declared set in exactly one of two lists, by its own name,
- * never by a pattern. To some `featureSets/update` is a difference, to others the whole; so both are true of it.
+ * Writes a host's selection for a server, and reads the server's receipt. Each declared set appears by name in exactly one of two
+ * lists, never as a pattern: some servers read `featureSets/update` as a difference, others as the whole selection, and so both
+ * readings agree.
  */
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { FeatureSetFacts, Receipt, WireSelection } from '../feature-sets/messages.ts'
@@ -9,48 +10,50 @@ import { type Announced, declaredUses, isConsented, type SetUse } from './announ
 
 /** What a host decides about the sets of one server. */
 export interface HostSelection {
-  /** Names, or `memory.*` for all whose names begin so. What is in neither list is not enabled. */
+  /** Names, or `memory.*` for every name with that prefix. Sets in neither list are not enabled. */
   readonly enabled: readonly string[]
-  /** Beats `enabled`. */
+  /** Takes precedence over `enabled`. */
   readonly disabled: readonly string[]
-  /** Whether a user could enable it. */
+  /** Whether a user could enable the set; reported to the server with a refusal. */
   canEnable(name: string): boolean
-  /** What sets may do beyond what they declare, by their names. Without it a set may do what it declares, and nothing else. */
+  /** Uses that a set is allowed beyond its declaration, by name. */
   readonly uses?: Readonly<Record<string, readonly SetUse[]>>
+  /** Allow and deny lists for scopes, by set. */
   readonly scopes?: Readonly<Record<string, ScopeLists>>
   /**
-   * Whether a capability may be used, by its path. Default: whatever the server announced, but for text in the system's place from
-   * servers of 0.5 and later, which is the dialect's own default.
+   * Whether a capability path may be used. Default: everything announced, except injections into the system prompt by servers of 0.5
+   * and later, which that dialect denies by default.
    */
   grants?(path: string): boolean
 }
 
-/** A set that is enabled: what it may do, and the declaration that this was decided about. */
+/** An enabled set: its allowed uses, and the declaration that the decision was made about. */
 export interface EnabledSet {
   readonly facts: FeatureSetFacts
   readonly uses: ReadonlySet<SetUse>
 }
 
-/** A selection as it is sent. */
+/** A selection in its wire forms, with what it enables. */
 export interface ToldSelection {
   readonly enabled: ReadonlyMap<string, EnabledSet>
+  /** The granted capability paths. */
   readonly granted: ReadonlySet<string>
-  /** For a request, which some servers insist on. */
+  /** The request form, which some servers require. */
   readonly byRequest: WireSelection
-  /** For a notification. */
+  /** The notification form. */
   readonly byNotice: WireSelection
 }
 
 const systemPath = 'contextHooks.beforeInference.inject.system'
 
-/** Writes a selection as the server's dialect has it. */
+/** Writes a selection for a server, and computes which sets and capabilities it enables. */
 export function writeSelection(announced: Announced, selection: HostSelection): ToldSelection {
   const on = new Map<string, EnabledSet>()
   for (const [name, facts] of announced.sets) {
     if (isEnabled(name, selection)) on.set(name, { facts, uses: usesOf(name, facts, selection) })
   }
   const enabled = [...on.keys()]
-  // A name with a star in it would be a pattern there.
+  // A name with `*` is left out, because the server would read it as a pattern.
   const disabled = [...announced.sets.keys(), ...announced.faulty.keys()].filter(name => !on.has(name) && !name.includes('*'))
   const consented = new Set([...on.values()].flatMap(({ uses }) => [...uses]))
   const granted = announced.paths.filter(path => isGranted(path, announced, selection, on.size > 0, consented))
@@ -67,14 +70,14 @@ function isEnabled(name: string, { enabled, disabled }: HostSelection): boolean 
   return enabled.some(pattern => covers(pattern, name)) && !disabled.some(pattern => covers(pattern, name))
 }
 
-/** `memory.*` covers all below `memory.`, and `*` everything. */
+/** `memory.*` matches everything below `memory.`; `*` matches everything. */
 function covers(pattern: string, name: string): boolean {
   return pattern.endsWith('*') && (pattern === '*' || pattern.endsWith('.*'))
     ? name.startsWith(pattern.slice(0, -1))
     : pattern === name
 }
 
-/** Tools are plain MCP, and which model runs is no secret; all else is there for the sets that say they use it. */
+/** `tools` is plain MCP, and the model is no secret; other paths are granted only if an enabled set uses them. */
 function isGranted(
   path: string,
   { label }: Announced,
@@ -87,16 +90,16 @@ function isGranted(
   return selection.grants?.(path) ?? !(path === systemPath && label === '0.5')
 }
 
-/** What a server answered to a selection. */
+/** A server's answer to a selection. */
 export interface ReadReceipt {
   readonly accepted: boolean
-  /** What the server falls back to when it does not accept. */
+  /** What the server does if it does not accept. */
   readonly fallback: 'mcp-only' | 'close'
-  /** Sets that it says will not work, with what they lack. */
+  /** Sets that the server reports as not working, with the capabilities they miss. */
   readonly unavailable: readonly { readonly featureSet: string; readonly missing: readonly string[] }[]
 }
 
-/** What came of a selection that was sent as a request; whatever is no refusal is a yes. */
+/** Reads the receipt of a selection; everything but an explicit refusal counts as accepted. */
 export function readReceipt(wire: unknown): ReadReceipt {
   const receipt: Partial<Receipt> = isRecord(wire) ? wire : {}
   const listed: readonly unknown[] = Array.isArray(receipt.unavailableFeatures) ? receipt.unavailableFeatures : []

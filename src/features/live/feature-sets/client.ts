@@ -1,6 +1,6 @@
 /**
- * The sets of one server as its host knows them: declared, selected, told. What is taken away holds at once; what is given holds when
- * the server was told of it.
+ * The feature sets of one server from the host's point of view: declared, selected, and told to the server; and the decision whether a
+ * set may do something. A withdrawal applies at once; a permission applies only after the server was told.
  */
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -27,29 +27,31 @@ import { type FeatureSetFacts, liveErrorTexts, manifestChanged, setsChanged, typ
 
 /** Feature sets by name, as a server declares them. */
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
-/** A declared set, and whether it may be used. */
+/** A declared set, and whether it is enabled. */
 export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
 
 interface SetBookOptions {
+  /** Asks the host for a selection. */
   select(declared: DeclaredSets): HostSelection
   diagnose(what: Why): void
-  /** An enabled set wants to do what it did not declare; it was refused. Told once for each. */
+  /** Called once per set and use when an enabled set was refused an undeclared use. */
   undeclared?(featureSet: string, use: SetUse): void
 }
 
-/** Refusals of uses that are told once; sets may come and go without end. */
+/** Limit of remembered refusals, because a server can declare new sets without end. */
 const mostTold = 1_000
 
-/** The feature sets of one server, and which of them are selected. */
+/** Tracks the feature sets of one server and decides what they may do. */
 export class SetBook {
   readonly #options: SetBookOptions
   readonly #told = new Set<string>()
   #announced: Announced
   #selection: HostSelection | undefined = undefined
+  // Whether the server was told a selection.
   #knows = false
-  /** What was looked at for hooks that are never called. */
+  /** The announcement for which undeclared hooks were already reported. */
   #looked: Announced | undefined = undefined
-  /** Each with the declaration that was selected: another one under the same name is not enabled. */
+  /** With the declaration that was selected; a changed declaration under the same name is not enabled. */
   #enabled: ReadonlyMap<string, EnabledSet> = new Map()
   #granted: ReadonlySet<string> = new Set()
   #view: ReadonlyMap<string, KnownSet> | undefined = undefined
@@ -64,6 +66,7 @@ export class SetBook {
     return this.#announced
   }
 
+  /** All declared sets, with `enabled`. */
   get view(): ReadonlyMap<string, KnownSet> {
     this.#view ??= new Map(
       [...this.#announced.sets].map(([name, facts]) => [name, { ...facts, enabled: this.#enabled.has(name) }]),
@@ -71,16 +74,17 @@ export class SetBook {
     return this.#view
   }
 
-  /** Whether the server has been told a selection. */
+  /** Whether the server was told a selection. */
   get selected(): boolean {
     return this.#knows
   }
 
+  /** Whether the capability path is granted. */
   isGranted(path: string): boolean {
     return this.#granted.has(path)
   }
 
-  /** Refuses what nobody agreed to, and says whether a user could (MCP Live 0.2 §6.6). */
+  /** Throws unless the use is allowed; the error says whether a user could enable it (MCP Live 0.2 §6.6). */
   admit(featureSet: string, use: SetUse): void {
     const refused = admission(this.#standing(), featureSet, use)
     if (refused === undefined) return
@@ -94,21 +98,22 @@ export class SetBook {
     throw setRefusalError(refused)
   }
 
-  /** The same as a question. */
+  /** Like `admit`, but returns a boolean. */
   admits(featureSet: string, use: SetUse): boolean {
     return admission(this.#standing(), featureSet, use) === undefined
   }
 
-  /** Sets for which a message may be sent or taken that names none. */
+  /** The sets that are allowed this use, for messages that name no set. */
   admitted(use: SetUse): readonly string[] {
     return admittedSets(this.#standing(), use)
   }
 
+  /** Whether the set is enabled, with its current declaration. */
   isEnabled(featureSet: string): boolean {
     return this.#enabled.has(featureSet)
   }
 
-  /** Whether state may go along with calls of the set's tools. */
+  /** Whether state travels with calls of the set's tools. */
   carriesState(featureSet: string): boolean {
     const set = this.#enabled.get(featureSet)
     return set !== undefined && carriesState(set.uses, this.#announced.label)
@@ -123,13 +128,13 @@ export class SetBook {
     }
   }
 
-  /** Everything that the server declares is new. */
+  /** Replaces all declarations. */
   adopt(announced: Announced): void {
     this.#take(announced)
     this.#report()
   }
 
-  /** Some sets are new, some are gone. */
+  /** Applies `featureSets/changed`. */
   change({ added, removed }: Params): void {
     const news = readDeclarations(added)
     const gone = new Set(Array.isArray(removed) ? removed : [])
@@ -148,7 +153,7 @@ export class SetBook {
     this.#narrow(this.#enabled, new Set(announced.paths))
   }
 
-  /** Asks for a selection. What it takes away is gone from here on. */
+  /** Asks the host for a selection. What it withdraws is withdrawn at once. */
   choose(): ToldSelection {
     const selection = this.#options.select(this.#announced.sets)
     const told = writeSelection(this.#announced, selection)
@@ -157,7 +162,7 @@ export class SetBook {
     return told
   }
 
-  /** The server knows. What was declared anew meanwhile has its own selection to wait for. */
+  /** The server knows the selection. Sets that were redeclared meanwhile wait for the next one. */
   told({ enabled, granted }: ToldSelection): void {
     const { sets, paths } = this.#announced
     this.#knows = true
@@ -167,7 +172,7 @@ export class SetBook {
     this.#reportUncalled()
   }
 
-  /** Hooks that are offered, and that no set declares: nobody could tell why they are never called. */
+  /** Reports hooks that the server offers but no set declares; otherwise nobody could tell why they are never called. */
   #reportUncalled(): void {
     if (this.#looked === this.#announced || this.#enabled.size === 0) return
     this.#looked = this.#announced
@@ -179,7 +184,7 @@ export class SetBook {
     for (const hook of offered) if (!isConsented(hook, uses)) this.#options.diagnose(uncalled(hook, [...sets.keys()][0] ?? ''))
   }
 
-  /** What is no longer selected, granted or declared in the same words is gone at once. */
+  /** Withdraws what is no longer selected, granted, or declared identically. */
   #narrow(selected: ReadonlyMap<string, EnabledSet>, paths: ReadonlySet<string>): void {
     const kept = new Map<string, EnabledSet>()
     for (const [name, { facts, uses }] of this.#enabled) {
@@ -192,6 +197,7 @@ export class SetBook {
     this.#view = undefined
   }
 
+  // Reports invalid declarations and unknown uses.
   #report(isNew: (name: string) => boolean = () => true): void {
     for (const [name, fault] of this.#announced.faulty) {
       if (!isNew(name)) continue
@@ -215,7 +221,7 @@ export class SetBook {
   }
 }
 
-/** Whether a set is declared in the same words: whoever agreed to it agreed to these. */
+/** Whether two declarations are identical; consent applies to one exact declaration. */
 function isSame(a: FeatureSetFacts, b: FeatureSetFacts | undefined): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
 }
@@ -225,23 +231,24 @@ function tooMany(count: number): Why {
   return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer')
 }
 
-/** How a selection reaches a server. */
+/** How a selection is sent to a server. */
 export interface PolicyCarrier {
-  /** Sends it as a request. Rejects with what the server answers, or when it stays silent for so long. */
+  /** Sends the request form; rejects with the server's error, or after the timeout. */
   request(selection: WireSelection, silenceMs: number): Promise<unknown>
+  /** Sends the notification form. */
   notify(selection: WireSelection): Promise<void>
-  /** Whether the failure is that of the line, so that nothing else would reach the server either. */
+  /** Whether the connection itself failed, so that the notification would not arrive either. */
   isLost(error: unknown): boolean
 }
 
-/** How long a server may keep silent on a selection that came as a request: where that is all it got, and where it was told before. */
+/** How long to wait for a receipt: if the request is all the server got, and if it was notified before. */
 const silenceMs = 15_000
 const toldMs = 2_000
 
 /**
- * Tells a selection: as a request, which some servers insist on, and where that is not understood or not answered as the notification
- * that others know. Servers of 0.2 get the notification first: to the letter of it they answer no such request, and would be waited
- * for in vain. Gives the receipt, or undefined where there is none.
+ * Tells a server the selection. The request form comes first, and the notification if the request is not understood or not answered.
+ * Servers of 0.2 get the notification first, because that version has no such request. Returns the receipt, or undefined if there is
+ * none.
  */
 export async function tellSelection(
   carrier: PolicyCarrier,
@@ -260,12 +267,13 @@ export async function tellSelection(
 }
 
 interface SetsHearer {
+  /** The server's sets have changed. */
   changed(params: Params): void
-  /** The manifest is another one now. */
+  /** The server's manifest has changed. */
   stale(): void
 }
 
-/** Answers a server that says its sets have changed. */
+/** Answers notifications about changed sets. */
 export function setAnswerers({ changed, stale }: SetsHearer): readonly Answerer[] {
   return [
     { method: setsChanged, waits: false, answer: changed },
@@ -273,14 +281,14 @@ export function setAnswerers({ changed, stale }: SetsHearer): readonly Answerer[
   ]
 }
 
-// The one decision about messages of MCP Live: may this feature set of this server do this, now? Everything that a server sends, and
-// everything that it is sent, is put to it. What counts is what the set declared when somebody agreed to it, and what its user or
-// operator allows beyond that; a capability that the server announced is a second condition and opens nothing by itself.
+// The single decision about messages of MCP Live: may this feature set do this now? It applies to everything a server sends and
+// receives. What counts is the declaration that was consented to, and what the configuration allows beyond it; an announced capability
+// alone allows nothing.
 
-/** How the sets of one server stand. */
+/** The state that the decision depends on. */
 interface FeatureSetStanding {
   readonly declared: ReadonlyMap<string, FeatureSetFacts>
-  /** Declared in a form that nobody can agree to. */
+  /** Declared in an invalid form; cannot be enabled. */
   readonly faulty: ReadonlyMap<string, unknown>
   readonly enabled: ReadonlyMap<string, EnabledSet>
   /** Whether a user could enable it. */
@@ -288,17 +296,17 @@ interface FeatureSetStanding {
 }
 
 interface Refused {
-  /** `use`: the set is enabled, but nobody agreed to this. */
+  /** `use`: the set is enabled, but this use is not allowed. */
   readonly because: 'unknown' | 'disabled' | 'use'
   readonly featureSet: string
   readonly use: SetUse
   readonly canEnable: boolean
 }
 
-/** Each of these is asked about by itself, whenever it comes; so it needs no consent in advance, only a set that is enabled. */
+/** Uses that are decided case by case; they need an enabled set but no consent in advance. */
 const askedEachTime: ReadonlySet<SetUse> = new Set<SetUse>(['scopes'])
 
-/** Undefined: it is admitted. */
+/** Undefined if the use is allowed. */
 function admission(standing: FeatureSetStanding, featureSet: string, use: SetUse): Refused | undefined {
   const set = standing.enabled.get(featureSet)
   if (set !== undefined && (set.uses.has(use) || askedEachTime.has(use))) return undefined
@@ -308,12 +316,12 @@ function admission(standing: FeatureSetStanding, featureSet: string, use: SetUse
   return { because, featureSet, use, canEnable: declared && standing.canEnable(featureSet) }
 }
 
-/** The sets that are admitted for it: messages that name no set go to a server that has one. */
+/** The enabled sets that are allowed this use. */
 function admittedSets(standing: FeatureSetStanding, use: SetUse): readonly string[] {
   return [...standing.enabled.keys()].filter(name => admission(standing, name, use) === undefined)
 }
 
-/** As the server is told (MCP Live 0.2 §6.6): the number and the data of the protocol, and the reason in words. */
+/** The error for the server, with the code and data of MCP Live 0.2 §6.6. */
 function setRefusalError(refused: Refused): McpError {
   const { because, featureSet, use, canEnable } = refused
   if (because === 'unknown') {
@@ -327,18 +335,19 @@ function setRefusalError(refused: Refused): McpError {
   })
 }
 
-/** As whoever runs the host is told, with what would change it. */
+/** The diagnostic for the operator of the host, with a fix. */
 function undeclaredUse({ featureSet, use }: Refused): Why {
   const message = `The feature set ${quoted(featureSet)} does not declare that it uses ${use}, so this was refused`
   return why('USE_UNDECLARED', 'uses', message, widening(featureSet, use))
 }
 
-/** The same of a hook that a server offers and none of its sets declares. */
+/** The diagnostic for a hook that no set declares. */
 function uncalled(hook: string, featureSet: string): Why {
   const message = `The server offers ${hook}, but none of its feature sets declares that it uses it, so it is not called`
   return why('HOOK_UNDECLARED', 'uses', message, widening(featureSet, hook))
 }
 
+// The config entry that would allow the use.
 function widening(featureSet: string, use: string): string {
   const entry = JSON.stringify({ live: { uses: { [featureSet]: [use] } } })
   return `Add ${entry} to the server's entry in the config to allow it, or ask the author of the server to declare it`

@@ -1,7 +1,6 @@
 /**
- * Feature sets on the wire (MCP Live 0.2 §5, §6): what a server declares, what a host selects, how both change, and the numbers of
- * refusals. `featureSets/update` is a notification that names differences; later hosts send it as a request that grants capabilities,
- * and get a receipt.
+ * Feature sets on the wire (MCP Live 0.2 §5, §6): declarations, selections, changes, and error codes. `featureSets/update` is a
+ * notification with differences; later hosts send it as a request that also grants capabilities, and get a receipt.
  */
 
 import { type Problem, problem } from '../../../core/problem.ts'
@@ -11,26 +10,30 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { anything, array, dictionary, object, optional, string } from '../../../jsonrpc/shape.ts'
 import { type ScopeLists, scopeListsShape } from '../scopes/messages.ts'
 
-/** The name under `experimental` on wires with a handshake. */
+/** The name under `experimental` on session wires. */
 export const mcplName = 'mcpl'
-/** The extension on wires without one, and the key in `_meta` of what belongs to MCP Live. */
+/** The extension name on stateless wires, and the key in `_meta`. */
 export const liveExtension = `${NS}/live`
-/** The version of MCP Live that this side announces. */
+/** The version of MCP Live that Vivarium announces. */
 export const liveVersion = '0.2'
 
-/** What a host declares with each request that belongs to MCP Live, on wires where requests do that. */
+/** What a host declares with each live request on stateless wires. */
 export const speakingLive = { extensions: { [liveExtension]: { version: liveVersion } } }
 
-/** A feature set as it is declared. */
+/** A feature set as declared on the wire. */
 export interface FeatureSetFacts {
   readonly description: string
+  /** Capability paths that the set uses. */
   readonly uses: readonly string[]
+  /** Its tools ask for scopes. */
   readonly scoped?: boolean
+  /** It can be rolled back to checkpoints. */
   readonly rollback?: boolean
+  /** The host keeps its state. */
   readonly hostState?: boolean
 }
 
-/** The values of `uses` that a capability stands behind; others are kept and mean nothing. */
+/** The known values of `uses`; others are kept but have no effect. */
 export const liveUses = [
   'pushEvents',
   'contextHooks.beforeInference',
@@ -45,10 +48,10 @@ export const liveUses = [
   'channels.acknowledge',
   'tools',
 ] as const
-/** Something that a declared set may do. */
+/** One of `liveUses`. */
 export type LiveUse = (typeof liveUses)[number]
 
-/** What a server says of itself under `experimental.mcpl`. */
+/** What a server announces under `experimental.mcpl`. */
 export interface WireServerLive {
   readonly version: string
   readonly pushEvents?: boolean
@@ -56,34 +59,36 @@ export interface WireServerLive {
   readonly inferenceRequest?: { readonly streaming: boolean }
   readonly modelInfo?: boolean
   readonly channels?: boolean
-  /** By name; older cores have an array of declarations with a `name`. */
+  /** By name; older cores use an array of declarations with a `name`. */
   readonly featureSets: Readonly<Record<string, FeatureSetFacts>> | readonly (FeatureSetFacts & { readonly name: string })[]
 }
 
-/** What a host selects: in its `experimental.mcpl`, by `featureSets/update`, or as the policy of a stateless request. */
+/** A selection: in the host's `experimental.mcpl`, in `featureSets/update`, or as the policy of a stateless request. */
 export interface WireSelection {
   readonly enabled?: readonly string[] | undefined
   readonly disabled?: readonly string[] | undefined
   readonly scopes?: Readonly<Record<string, ScopeLists>> | undefined
-  /** Hosts from 0.5 on: the paths that are granted. Present: `enabled` is all there is, not a difference. */
+  /** Hosts of 0.5 and later: the granted paths. If present, `enabled` is the whole selection, not a difference. */
   readonly effectiveCapabilities?: readonly string[] | undefined
   readonly deniedCapabilities?: readonly string[] | undefined
 }
 
-/** What a server of ours answers to a selection that came as a request. */
+/** The answer to a selection that was sent as a request. */
 export interface Receipt {
   readonly accepted: boolean
   readonly mode?: string
+  /** Selected sets that do not work, and what they miss. */
   readonly unavailableFeatures?: readonly {
     readonly featureSet: string
     readonly missingCapabilities: readonly string[]
     readonly effect: string
   }[]
   readonly notes?: readonly string[]
+  /** What the server does if it does not accept. */
   readonly fallback?: string
 }
 
-/** A selection, as it comes on the wire. */
+/** The shape of a selection. */
 export const selectionShape = object({
   enabled: optional(array(string)),
   disabled: optional(array(string)),
@@ -94,21 +99,21 @@ export const selectionShape = object({
 
 const update = { name: 'featureSets/update', to: 'server', in: officialIds, params: selectionShape } as const
 
-/** Tells a server which feature sets are selected. */
+/** Tells a server the selection. */
 export const updateSets = notification(update)
-/** The same as a request, which the server answers. */
+/** The request form, which the server answers with a receipt. */
 export const updateSetsByRequest = request<Receipt>()({ ...update, declares: speakingLive })
 
-/** The feature sets of a server have changed. */
+/** A server's feature sets have changed. */
 export const setsChanged = notification({
   name: 'featureSets/changed',
   to: 'client',
   in: sessionIds,
-  // An object by name, or an array: whoever reads it knows both.
+  // An object by name or an array; both are read.
   params: object({ added: optional(anything), removed: optional(array(string)) }),
 })
 
-/** Hosts from 0.5 on read declarations anew by a request. */
+/** Reads a server's declarations again (0.5). */
 export const readLiveManifest = request<Readonly<Record<string, unknown>>>()({
   name: 'mcpl/manifest',
   to: 'server',
@@ -117,7 +122,7 @@ export const readLiveManifest = request<Readonly<Record<string, unknown>>>()({
   declares: speakingLive,
 })
 
-/** The declarations of a server have changed; the host reads them anew. */
+/** A server's declarations have changed (0.5). */
 export const manifestChanged = notification({
   name: 'mcpl/manifestChanged',
   to: 'client',
@@ -125,7 +130,7 @@ export const manifestChanged = notification({
   params: object({ revision: optional(string) }),
 })
 
-/** The numbers of MCP Live. Stateless wires keep that range for others: there they stand beside it. */
+/** Error codes of MCP Live. Stateless revisions reserve that range, so other numbers are used there. */
 export const liveErrors = {
   'feature-set-disabled': { default: -32001, '2026-07-28': -31001, 'draft-2026-v1': -31001 },
   'policy-pending': { default: -32002, '2026-07-28': -31002, 'draft-2026-v1': -31002 },
@@ -135,7 +140,7 @@ export const liveErrors = {
 } as const
 type LiveErrorKind = keyof typeof liveErrors
 
-/** What each of these says, in the words of MCP Live, appendix A (of channels: 0.4). */
+/** The message of each error, as in MCP Live appendix A (channels: 0.4). */
 export const liveErrorTexts = {
   'feature-set-disabled': 'Feature set not enabled',
   'policy-pending': 'No selection of feature sets has arrived yet',
@@ -144,7 +149,7 @@ export const liveErrorTexts = {
   'channel-refused': 'Channel open failed',
 } as const satisfies Record<LiveErrorKind, string>
 
-/** A refusal of a host, told by what it says beside the number: other libraries use the same ones for something else. */
+/** Recognises a host's refusal by its data too, because other libraries use the same numbers for other errors. */
 export function liveRefusalOf(error: unknown): LiveErrorKind | undefined {
   if (!(error instanceof McpError) || !isRecord(error.data)) return undefined
   if (typeof error.data['featureSet'] !== 'string') return undefined
@@ -152,7 +157,7 @@ export function liveRefusalOf(error: unknown): LiveErrorKind | undefined {
   return error.code === liveErrors['feature-set-unknown'].default ? 'feature-set-unknown' : undefined
 }
 
-/** What an author is told when a host, or nobody, takes what a set wants to do. */
+/** The error that an author gets when a host has not enabled the set. */
 export function notEnabled(featureSet: string, canEnable?: unknown): Problem {
   const fix =
     canEnable === false

@@ -1,4 +1,4 @@
-/** Offering feature sets: declared in the handshake, selected by hosts, announced when they change. */
+/** Server side of feature sets: declares them in the handshake in the host's dialect, applies selections, and announces changes. */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { digest } from '../../../core/digest.ts'
@@ -30,23 +30,25 @@ import {
 interface FeatureSetsParts {
   readonly clock: Clock
   readonly hosts: () => Iterable<LiveHost>
-  /** The dialect of whoever shakes hands, undefined for a plain host. */
+  /** The dialect of a peer; undefined for a plain client. */
   readonly dialectOf: (peer: Peer) => HostDialect | undefined
-  /** Where the selection of a request's sender is kept; undefined for a plain host. */
+  /** The stored selection of the sender; undefined for a plain client. */
   readonly kept: (exchange: Exchange) => { readonly dialect: HostDialect; readonly selection: SelectedSets } | undefined
-  /** Sets are no longer offered: what hosts had selected of them is void. */
+  /** Called when sets were removed; selections of them become void. */
   readonly gone: (names: readonly string[]) => void
-  /** A host has selected. */
+  /** Called after a host has selected. */
   readonly selected: (exchange: Exchange) => void
 }
 
 interface FeatureSets {
   readonly side: Side
+  /** The offered sets. */
   readonly catalog: Catalog<OfferedSet>
+  /** The names of the offered sets. */
   readonly names: () => readonly string[]
 }
 
-/** The server side of feature sets. */
+/** Creates the catalog of sets and its handlers. */
 export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
   const catalog = createCatalog<OfferedSet>({ noun: 'feature set', key: ({ name }) => name })
   const names = (): readonly string[] => catalog.snapshot.entries.map(({ name }) => name)
@@ -83,6 +85,7 @@ export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
   }
 }
 
+// The declaration, at its place for the revision.
 function shown(sets: readonly OfferedSet[], revision: Revision, dialect: HostDialect | undefined): Record<string, unknown> {
   if (revision.extensionsIn === undefined) return {}
   const said = declare(sets, dialect)
@@ -90,13 +93,16 @@ function shown(sets: readonly OfferedSet[], revision: Revision, dialect: HostDia
   return revision.era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: said } }
 }
 
-/** A request that grants capabilities says all there is; else what is named changes. Later hosts only take back by a notification. */
+/**
+ * A request with granted capabilities is the whole selection; otherwise it is a difference. Hosts of 0.5 use notifications only to
+ * withdraw.
+ */
 function readingOf({ id }: Exchange, { label }: HostDialect, { effectiveCapabilities }: WireSelection): SelectionReading {
   if (id === undefined) return label === '0.5' ? 'narrow' : 'delta'
   return effectiveCapabilities === undefined ? 'delta' : 'whole'
 }
 
-/** Sets that were selected but lack what they use are off, and the host learns why. */
+/** Applies a selection. Selected sets that lack a capability are disabled, and the receipt says why. */
 export function select(
   selection: SelectedSets,
   said: WireSelection,
@@ -119,7 +125,7 @@ export function select(
   return { accepted: true, mode: 'mcpl', unavailableFeatures, notes: [] }
 }
 
-/** MCP Live 0.2 §5.2 shows `experimental` beside `capabilities`; hosts are read that follow it to the letter. */
+/** MCP Live 0.2 §5.2 shows `experimental` beside `capabilities`; this accepts hosts that send it there. */
 function readOutside(exchange: Exchange, next: () => unknown): unknown {
   const { capabilities, experimental } = exchange.params
   const outside = isRecord(experimental) ? experimental[mcplName] : undefined
@@ -134,7 +140,7 @@ function readOutside(exchange: Exchange, next: () => unknown): unknown {
   return next()
 }
 
-/** What changes in one turn of the loop is told once. */
+/** Announces changes, at most once per turn of the event loop. */
 function announcer({ clock, hosts, gone }: FeatureSetsParts, catalog: Catalog<OfferedSet>): () => void {
   let before: ReadonlyMap<string, FeatureSetFacts> | undefined
   let planned = false
@@ -153,7 +159,7 @@ function announcer({ clock, hosts, gone }: FeatureSetsParts, catalog: Catalog<Of
   }
   let known = now()
   return () => {
-    // Whoever comes later reads what is there then; while a server is being set up there is nobody to tell.
+    // Hosts that connect later read the current state; during setup there is nobody to tell.
     if ([...hosts()].length > 0) before ??= known
     known = now()
     if (before === undefined) return
@@ -168,30 +174,31 @@ function announce(
   removed: readonly string[],
   catalog: Catalog<OfferedSet>,
 ): void {
-  // By name to all: hosts that read a list of sets in the hello read this one as MCP Live 0.2 §6.7 has it.
+  // By name for all hosts: this form is the one of MCP Live 0.2 §6.7.
   host.notify(setsChanged, { added: Object.fromEntries(changed), removed })
-  // Later hosts know no `changed`: they read the manifest anew.
+  // Hosts of 0.5 do not know `featureSets/changed`; they read the manifest again.
   if (host.dialect.label === '0.5') {
     const sets = catalog.snapshot.entries
     void digest(declare(sets, host.dialect)).then(revision => host.notify(manifestChanged, { revision }))
   }
 }
 
-// What a server says of its feature sets, in the form that a host reads.
+// Declarations in the form that a host reads.
 
-/** A set as it is offered now. */
+/** A set as it is currently offered. */
 export interface OfferedSet {
   readonly name: string
   readonly facts: FeatureSetFacts
+  /** Whether it has a before-hook. */
   readonly before: boolean
   readonly after: false | 'told' | 'blocking'
-  /** Where its injections go; hosts from 0.5 on grant each. */
+  /** The positions of its injections; hosts of 0.5 grant each separately. */
   readonly positions: readonly string[]
 }
 
 const uses = (sets: readonly OfferedSet[], use: string): boolean => sets.some(({ facts }) => facts.uses.includes(use))
 
-/** What lies below `channels` that some set uses. */
+/** The members of `channels` that some set uses. */
 function channelUses(sets: readonly OfferedSet[]): readonly string[] {
   const prefix = 'channels.'
   return sets.flatMap(({ facts }) => facts.uses.filter(use => use.startsWith(prefix)).map(use => use.slice(prefix.length)))
@@ -201,7 +208,7 @@ function declare(sets: readonly OfferedSet[], dialect: HostDialect | undefined):
   return dialect?.label === '0.5' ? declareByPaths(sets) : { ...declarePlain(sets, dialect?.arrays === true) }
 }
 
-/** MCP Live 0.2 §5.1, §6.1. */
+/** The form of MCP Live 0.2 §5.1, §6.1. */
 function declarePlain(sets: readonly OfferedSet[], arrays: boolean): WireServerLive {
   const before = sets.some(set => set.before)
   const after = sets.some(set => set.after !== false)
@@ -222,7 +229,7 @@ function declarePlain(sets: readonly OfferedSet[], arrays: boolean): WireServerL
   }
 }
 
-/** Hosts from 0.5 on switch a set off whose `uses` holds one path that they do not know. */
+/** The form of 0.5: capabilities as paths. Such hosts disable a set if one of its paths is unknown to them. */
 function declareByPaths(sets: readonly OfferedSet[]): Readonly<Record<string, unknown>> {
   const before = sets.filter(set => set.before)
   const inject = Object.fromEntries(before.flatMap(set => set.positions).map(position => [position, true]))
@@ -238,7 +245,7 @@ function declareByPaths(sets: readonly OfferedSet[]): Readonly<Record<string, un
   }
 }
 
-/** The paths of 0.5 that a set needs. */
+/** The 0.5 paths that a set needs. */
 function pathsOf({ facts, positions }: OfferedSet): readonly string[] {
   return facts.uses.flatMap(use => {
     if (use === 'contextHooks.afterInference') return ['inferenceLifecycle']
@@ -247,7 +254,7 @@ function pathsOf({ facts, positions }: OfferedSet): readonly string[] {
   })
 }
 
-/** What a host tells a set of channels beside their messages: without it the set hears less, and works all the same. */
+/** Optional channel capabilities: a set works without them. */
 const merelyTold: ReadonlySet<string> = new Set([
   'channels.lifecycle',
   'channels.streaming',
@@ -255,7 +262,7 @@ const merelyTold: ReadonlySet<string> = new Set([
   'channels.acknowledge',
 ])
 
-/** Those of its uses that are not among what a host grants: a path stands for all below it, and one below it for enough. */
+/** The uses that a host does not grant. A granted parent covers its children, and a granted child suffices for its parent. */
 function missingFrom(granted: readonly string[], { facts }: OfferedSet): readonly string[] {
   const related = (use: string, path: string): boolean => path === use || use.startsWith(`${path}.`) || path.startsWith(`${use}.`)
   const heard = (use: string): boolean =>
@@ -264,21 +271,23 @@ function missingFrom(granted: readonly string[], { facts }: OfferedSet): readonl
   return facts.uses.filter(use => !heard(use) && !merelyTold.has(use))
 }
 
-// What one host has selected. A set that it never named is off: nothing is sent that nobody wanted.
+// What one host has selected. A set that was never named is disabled.
 
-/** `delta`: what is named changes. `whole`: what is not named is off. `narrow`: nothing is switched on. */
+/** `delta`: only named sets change. `whole`: sets that are not named are disabled. `narrow`: sets can only be disabled. */
 type SelectionReading = 'delta' | 'whole' | 'narrow'
 
-/** Which feature sets a host has selected. */
+/** The selection of one host. */
 export class SelectedSets implements KeptSelected {
   readonly #said = new Map<string, boolean>()
   #scopes = new Map<string, ScopeLists>()
+  /** Whether the host has named any set. */
   said = false
 
   enabled(name: string): boolean {
     return this.#said.get(name) === true
   }
 
+  /** Whether the host has disabled the set explicitly. */
   disabled(name: string): boolean {
     return this.#said.get(name) === false
   }
@@ -287,7 +296,7 @@ export class SelectedSets implements KeptSelected {
     return this.#scopes.get(name)
   }
 
-  /** A set named in both lists ends disabled (MCP Live 0.2 §6.7). */
+  /** Applies a selection. A set in both lists is disabled (MCP Live 0.2 §6.7). */
   apply(update: WireSelection, declared: readonly string[], reading: SelectionReading): void {
     const { enabled, disabled = [], scopes } = update
     const unnamed = enabled === undefined && update.disabled === undefined
@@ -305,11 +314,12 @@ export class SelectedSets implements KeptSelected {
     this.#said.set(name, false)
   }
 
+  /** Removes what was said about a set that no longer exists. */
   forget(name: string): void {
     this.#said.delete(name)
   }
 
-  /** As another process finds it. */
+  /** Serialises the selection for other processes. */
   save(): unknown {
     return { said: this.said, sets: [...this.#said], scopes: [...this.#scopes] }
   }
@@ -322,17 +332,17 @@ export class SelectedSets implements KeptSelected {
   }
 }
 
-/** Exact names always work; `memory.*` covers every name below `memory`. */
+/** Matches exact names, `*`, and `memory.*` for names below `memory`. */
 function names(patterns: readonly string[], name: string): boolean {
   return patterns.some(one => one === name || one === '*' || (one.endsWith('.*') && name.startsWith(one.slice(0, -1))))
 }
 
-/** The selection in a handshake or in `_meta`: what is none says nothing. */
+/** Reads a selection; undefined if the value is not one. */
 export function selectionIn(value: unknown): WireSelection | undefined {
   return isRecord(value) && selectionShape.check(value) === undefined ? (value as WireSelection) : undefined
 }
 
-/** What a host has selected with what it declared in its handshake (MCP Live 0.2 §5.2, §7.2). */
+/** The selection that a host declares in its handshake (MCP Live 0.2 §5.2, §7.2). */
 export function selectedWith(declared: Readonly<Record<string, unknown>>, names: readonly string[]): SelectedSets {
   const selection = new SelectedSets()
   const first = selectionIn(declared['featureSets'])
@@ -341,7 +351,7 @@ export function selectedWith(declared: Readonly<Record<string, unknown>>, names:
   return selection
 }
 
-/** No path can be granted and denied at once. */
+/** Throws if a path is both granted and denied. */
 function checkCapabilityPaths({ effectiveCapabilities = [], deniedCapabilities = [] }: WireSelection): void {
   const both = effectiveCapabilities.find(path => deniedCapabilities.includes(path))
   if (both === undefined) return

@@ -1,61 +1,68 @@
-/** What the features of a live server know of a host: how to reach it, what it has selected, and how it wants to be spoken to. */
+/**
+ * What live server features know of a host: how to reach it, what it has selected, and its dialect. Separate, because every feature
+ * needs it and none may import another's code.
+ */
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
 
-/** How a host wants to be spoken to. */
+/** How messages to a host must be written. */
 export interface HostDialect {
-  /** As it says itself. */
+  /** As the host declared it. */
   readonly version: string
   readonly label: '0.2' | '0.3' | '0.4' | '0.5'
-  /** It reads feature sets as an array. */
+  /** It expects feature sets as an array. */
   readonly arrays: boolean
-  /** It reads media by their `source`. */
+  /** It expects media under `source`. */
   readonly source: boolean
 }
 
-/** What a host lets a server do. */
+/** What a host allows a server to do. */
 export interface Selected {
-  /** It has said something at all. */
+  /** Whether it has selected anything at all. */
   readonly said: boolean
   enabled(featureSet: string): boolean
-  /** It has said no, in so many words. */
+  /** Whether it has disabled the set explicitly. */
   disabled(featureSet: string): boolean
+  /** Its allow and deny lists for scopes. */
   scopes(featureSet: string): ScopeLists | undefined
 }
 
-/** The same as another process finds it. */
+/** A selection that can be handed to another process. */
 export interface KeptSelected extends Selected {
   save(): unknown
   restore(saved: unknown): void
 }
 
-/** What a request to a host may be given. */
+/** Options of a request to a host. */
 export interface HostCall {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number | undefined
-  /** The call on whose way back it is asked, where there is one. */
+  /** The call during which the host is asked; over HTTP the request uses its stream. */
   readonly exchange?: Exchange | undefined
+  /** Receives pieces of a streamed answer. */
   readonly onChunk?: ((index: number, delta: string) => void) | undefined
 }
 
-/** A host of MCP Live, as the features of a server see it. */
+/** A live host, as server features use it. */
 export interface LiveHost {
   readonly dialect: HostDialect
   readonly selected: Selected
-  /** The id of its principal, where one is known. */
+  /** The id of its principal, if known. */
   readonly principal: string | undefined
-  /** Something said now will be heard. */
+  /** Whether a message sent now would arrive. */
   readonly reachable: boolean
+  /** Whether it has disconnected for good. */
   readonly gone: boolean
   request<P, R>(method: Method<P, R>, params: P, options?: HostCall): Promise<R>
+  /** Sends a notification; false if it cannot arrive. */
   notify<P>(method: Method<P, undefined>, params: P): boolean
 }
 
-/** Whoever makes a request, as far as MCP Live goes. */
+/** The sender of a request, if it speaks MCP Live. */
 export interface LiveCaller {
   readonly dialect: HostDialect
   readonly selected: Selected
-  /** The way to it; undefined where it holds no stream open. */
+  /** The connection to it; undefined if it holds no stream open. */
   readonly host: LiveHost | undefined
 }

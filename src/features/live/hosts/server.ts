@@ -1,4 +1,4 @@
-/** The hosts that a server has: those with a session, and those that listen. */
+/** The hosts of a server: those with a session, and those that listen. Also detects the dialect of a host from its declarations. */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -11,10 +11,11 @@ import type { HostCall, HostDialect, KeptSelected, LiveHost, Selected } from './
 
 interface HostsParts<S extends KeptSelected> {
   readonly engine: () => Engine
+  /** How sets are declared, if the author has fixed it. */
   readonly form: SetsForm | undefined
-  /** What a host has selected with what it declared. */
+  /** The selection that follows from a handshake. */
   readonly selected: (declared: Capabilities) => S
-  /** Those that listen, on wires without sessions. */
+  /** Hosts that listen, on stateless wires. */
   readonly listening: () => Iterable<LiveHost>
 }
 
@@ -24,17 +25,18 @@ interface Seat<S> {
 }
 
 interface Hosts<S> {
+  /** Makes selections part of what a session remembers. */
   readonly memory: Memory<unknown>
   dialectOf(peer: Peer): HostDialect | undefined
-  /** All that live, whether they can be reached now or not. */
+  /** All connected hosts, reachable or not. */
   all(): Iterable<LiveHost>
-  /** The host of a session; undefined for a plain one. */
+  /** The host of a session; undefined for a plain client. */
   seat(conversation: Conversation): Seat<S> | undefined
-  /** Makes known to other processes what a host has selected. */
+  /** Stores the selection of a host for other processes. */
   keep(exchange: Exchange): void
 }
 
-/** Keeps the hosts that are connected to a server. */
+/** Creates the registry of hosts. */
 export function createHosts<S extends KeptSelected>(parts: HostsParts<S>): Hosts<S> {
   const dialect = ({ revision, capabilities, info }: Peer): HostDialect | undefined => {
     const said = liveIn({ revision, capabilities })
@@ -75,11 +77,11 @@ export function createHosts<S extends KeptSelected>(parts: HostsParts<S>): Hosts
   }
 }
 
-// How a host speaks MCP Live, told from what it declares. The version is a hint: real hosts say one and do another.
+// The dialect of a host, from its declarations. The version is only a hint, because hosts announce one version and implement another.
 
 type SetsForm = 'object' | 'array' | 'auto'
 
-/** What a host declared of MCP Live; undefined for a plain one. */
+/** What a host declared about MCP Live; undefined for a plain client. */
 export function liveIn(peer: Pick<Peer, 'capabilities' | 'revision'>): Readonly<Record<string, unknown>> | undefined {
   if (peer.revision.era === 'request') return declared(peer, liveExtension)
   const { experimental } = peer.capabilities
@@ -87,7 +89,7 @@ export function liveIn(peer: Pick<Peer, 'capabilities' | 'revision'>): Readonly<
   return isRecord(said) ? said : said === true ? {} : undefined
 }
 
-/** Reads a host's dialect from its capabilities and its name. */
+/** Detects a host's dialect from its declarations and name. */
 export function hostDialectOf(said: Capabilities, info: Implementation | undefined, form: SetsForm = 'auto'): HostDialect {
   const version = typeof said['version'] === 'string' ? said['version'] : '0.2'
   const label = labelOf(version)
@@ -105,13 +107,13 @@ function labelOf(version: string): HostDialect['label'] {
   return minor === 4 ? '0.4' : minor === 3 ? '0.3' : '0.2'
 }
 
-/** Hosts built on the first cores have words of their own, or are known by name. */
+/** Hosts built on the first cores are recognised by capabilities of their own, or by name. */
 function readsArrays(said: Capabilities, info: Implementation | undefined, label: HostDialect['label']): boolean {
   if ('scopedAccess' in said || 'streamObserver' in said) return true
   return said['channels'] === true && label !== '0.5' && info?.name.startsWith('mcpl-harness') === true
 }
 
-// A host that opened a session: asked by requests on its connection, or on the stream that it holds open.
+// A host with a session: reached by requests on its connection or on its open stream.
 
 class SessionHost implements LiveHost {
   readonly dialect: HostDialect
@@ -143,7 +145,7 @@ class SessionHost implements LiveHost {
   async request<P, R>(method: Method<P, R>, params: P, options: HostCall = {}): Promise<R> {
     const { signal, timeoutMs, exchange, onChunk } = options
     const lane = this.#conversation.connection === undefined ? exchange?.aside : undefined
-    // What is asked inside a call belongs to its stream, which may break and be taken up again.
+    // A request made during a call belongs to the call's stream, which can be resumed.
     if (lane !== undefined && exchange !== undefined) this.#engine.streaming(exchange)
     let id: Id | undefined
     try {
@@ -165,7 +167,7 @@ class SessionHost implements LiveHost {
     return this.reachable && this.#engine.notify(this.#conversation, method, params)
   }
 
-  /** A part of an answer that is still to come. After the answer nobody waits for it. */
+  /** Hands a piece of an answer to its request, if that is still pending. */
   chunk(id: Id, index: number, delta: string): void {
     if (this.#conversation.calls?.has(id) === true) this.#chunks.get(id)?.(index, delta)
   }

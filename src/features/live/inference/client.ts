@@ -1,17 +1,20 @@
-/** Thinking for a server (MCP Live 0.2 §11): its request, the parts of the answer while they form, and the answer. */
+/**
+ * Host side of inference for servers (MCP Live 0.2 §11): answers `inference/request` with a stream of pieces and the final result, and
+ * `model/info`.
+ */
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type AnswerContext, type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readInference, writeInference } from '../dialects/messages.ts'
 import { type ModelInfo, modelInfo } from '../model-info/messages.ts'
 import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
 
-/** Runs an inference that a server asks for. */
+/** Runs an inference for a server. */
 export type OnInfer = (
   request: InferenceRequest,
   context: { readonly signal: AbortSignal; chunk(delta: string): void },
 ) => Promise<InferenceResult>
 
-/** `hooked`: whether the server has a hook in flight, whose answer must not wait for this (§10.7). */
+/** Answers inference requests. `hooked`: whether a hook of the server is running; it must not wait for an inference (§10.7). */
 export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () => boolean): readonly Answerer[] {
   return [
     {
@@ -33,9 +36,9 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
             if (request.stream && gate.admits(featureSet, 'inferenceRequest')) parts.add(delta)
           },
         })
-        // Consent may have been withdrawn while the answer formed.
+        // Checked again, because consent may have been withdrawn meanwhile.
         gate.admit(featureSet, 'inferenceRequest')
-        // The answer carries the whole, and comes after all its parts.
+        // The final answer must follow all its pieces.
         await parts.sent()
         return writeInference(result)
       },
@@ -43,13 +46,13 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
   ]
 }
 
-/** One part at a time; what forms while one is under way goes with the next, so that a slow server gets fewer. */
+/** Sends one piece at a time; text that arrives meanwhile is joined into the next, so a slow server gets fewer pieces. */
 class Parts {
   readonly #asked: AnswerContext
   #waiting = ''
   #index = 0
   #pumping: Promise<void> | undefined = undefined
-  /** One did not arrive: another after it would leave a gap. */
+  /** A piece was lost; later ones would leave a gap. */
   #broken = false
 
   constructor(asked: AnswerContext) {
@@ -62,6 +65,7 @@ class Parts {
     this.#pumping ??= this.#pump()
   }
 
+  /** Resolves when all pieces are sent. */
   async sent(): Promise<void> {
     await this.#pumping
   }
@@ -74,14 +78,14 @@ class Parts {
         await this.#asked.chunk(this.#index++, delta)
       }
     } catch {
-      // The answer still carries all of it.
+      // The final answer contains the whole text anyway.
       this.#broken = true
     }
     this.#pumping = undefined
   }
 }
 
-/** Answers which model runs. */
+/** Answers `model/info`. */
 export function modelAnswerers(current: () => ModelInfo): readonly Answerer[] {
   return [
     {

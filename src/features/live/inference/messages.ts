@@ -1,12 +1,12 @@
-/** Inference that a server asks for (MCP Live 0.2 §11). */
+/** Wire messages of inference that a server requests (MCP Live 0.2 §11). */
 import { notification, request, sessionIds } from '../../../engine/method.ts'
 import { array, boolean, integer, number, object, oneOf, optional, string, token } from '../../../jsonrpc/shape.ts'
 import { type LiveBlock, wireContent } from '../content/messages.ts'
 import type { Usage } from '../context-hooks/messages.ts'
 
-/** Who said a message. Others have no place in a request to a model. */
+/** The roles allowed in a request to the model. */
 export const inferenceRoles = ['system', 'user', 'assistant'] as const
-/** Who speaks in a message of an inference. */
+/** One of `inferenceRoles`. */
 export type InferenceRole = (typeof inferenceRoles)[number]
 
 interface InferenceMessage {
@@ -14,33 +14,35 @@ interface InferenceMessage {
   readonly content: readonly LiveBlock[]
 }
 
-/** An inference that a server asks its host for. */
+/** An inference that a server requests from its host. */
 export interface InferenceRequest {
+  /** The set that requests it. */
   readonly featureSet: string
   readonly conversationId?: string
+  /** Whether pieces are sent before the result. */
   readonly stream: boolean
   readonly messages: readonly InferenceMessage[]
   readonly preferences: { readonly maxTokens?: number; readonly temperature?: number }
 }
 
-/** Why an inference may end. */
+/** The finish reasons of the protocol. */
 export const finishReasons = ['end_turn', 'max_tokens', 'stop_sequence'] as const
-/** Why an inference ended. */
+/** One of `finishReasons`. */
 export type FinishReason = (typeof finishReasons)[number]
 
-/** What the model answered to an inference that a server asked for. */
+/** The model's answer. */
 export interface InferenceResult {
   readonly content: string
-  /** The one that really ran. */
+  /** The model that actually ran. */
   readonly model: string
   readonly finishReason: FinishReason
   readonly usage: Usage
 }
 
-/** Why an inference is refused that a hook of the same server may be waiting for: it may be asked for again. */
+/** The reason in a refusal while a hook of the same server runs; the request can be repeated. */
 export const hookInProgress = 'hook_in_progress'
 
-/** Peers are seen with other reasons and with blocks for content; both are read. */
+/** The result as peers send it; unknown reasons and content blocks occur and are read too. */
 export interface WireInferenceResult {
   readonly content: unknown
   readonly model?: unknown
@@ -58,7 +60,7 @@ const messages: typeof listed = {
       : listed.check(value),
 }
 
-/** Asks the host for an inference. */
+/** A server requests an inference from its host. */
 export const requestInference = request<WireInferenceResult>()({
   name: 'inference/request',
   to: 'client',
@@ -72,7 +74,7 @@ export const requestInference = request<WireInferenceResult>()({
   }),
 })
 
-/** Where calls have ids. In the listen binding chunks come with `live/answer`. */
+/** A piece of the answer on session wires; in the listen binding pieces come with `live/answer`. */
 export const inferenceChunk = notification({
   name: 'inference/chunk',
   to: 'server',

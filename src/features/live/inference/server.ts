@@ -1,4 +1,4 @@
-/** Asking a host to think (MCP Live 0.2 §11): awaited, the answer; iterated, its parts as they come. */
+/** Server side of inference (MCP Live 0.2 §11): `infer` returns a promise of the answer that can also be iterated for its pieces. */
 import type { Clock } from '../../../core/clock.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -21,37 +21,37 @@ import {
   type WireInferenceResult,
 } from './messages.ts'
 
-/** What an author asks a model. */
+/** What an author asks the model. */
 export interface InferenceInput {
-  /** A string is what the user says. */
+  /** A string is one user message. */
   readonly messages: string | readonly { readonly role: InferenceRole; readonly content: LiveInput }[]
   readonly maxTokens?: number
   readonly temperature?: number
-  /** The conversation that it belongs to, as hooks name it. */
+  /** The conversation it belongs to, as hooks name it. */
   readonly conversationId?: string
-  /** Whether parts are sent as they come. Default: if the answer is iterated. */
+  /** Whether to stream. Default: if the answer is iterated. */
   readonly stream?: boolean
   readonly signal?: AbortSignal
 }
 
-/** Awaitable, and iterable for its parts. */
+/** The answer as a promise; iterate it for the pieces. */
 export interface Inference extends Promise<InferenceResult>, AsyncIterable<string> {}
 
 interface InferenceParts {
   readonly clock: Clock
-  /** The host of a session, for parts that come in. */
+  /** Delivers a piece to the pending request of the session's host. */
   readonly chunked: (exchange: Exchange, id: Id, index: number, delta: string) => void
-  /** How long an inference may take. */
+  /** The timeout of an inference. */
   readonly timeoutMs: number
 }
 
 interface InferenceServer {
   readonly side: Side
-  /** `host` gives whom to ask, once that may be asked anything. */
+  /** Starts an inference; `host` resolves to the host once no hook is running. */
   infer(featureSet: string, input: InferenceInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
 }
 
-/** The server side of inferences that an author asks for. */
+/** Creates `infer` and the handler for pieces. */
 export function inferenceServer(parts: InferenceParts): InferenceServer {
   return {
     side: {
@@ -71,6 +71,7 @@ export function inferenceServer(parts: InferenceParts): InferenceServer {
       const result = (async () => {
         const ask = async (): Promise<WireInferenceResult> => {
           const found = await host()
+          // Decided late, so that iterating the result right after the call enables streaming.
           const stream = input.stream ?? deltas.wanted
           const { maxTokens, temperature, conversationId, signal } = input
           const params = {
@@ -96,7 +97,7 @@ export function inferenceServer(parts: InferenceParts): InferenceServer {
   }
 }
 
-/** A host may refuse while one of its hooks is under way: that passes. Whether the set is still on is asked each time. */
+/** Retries while the host refuses because of a running hook. */
 async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -109,13 +110,14 @@ async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
   }
 }
 
+// Turns a host's refusal into a problem with a fix.
 function explained(featureSet: string, error: unknown): unknown {
   const refusal = liveRefusalOf(error)
   if (refusal === undefined) return error
   return notEnabled(featureSet, (error as McpError & { data: Record<string, unknown> }).data['canEnable'])
 }
 
-/** Most hosts read words only; what is more than that is blocks to all. */
+/** A single text block is written as a string, because most hosts read only that. */
 function written(content: readonly LiveBlock[], { source }: HostDialect): WireContent {
   const [only, ...more] = content
   return only?.type === 'text' && more.length === 0 ? only.text : writeBlocks(content, source)
@@ -134,7 +136,7 @@ function messagesOf(featureSet: string, given: InferenceInput['messages']) {
   })
 }
 
-/** Reasons and contents that other hosts give are read as what they come to. */
+/** Tolerates finish reasons and content forms of other hosts. */
 function resultOf({ content, model, finishReason, usage }: WireInferenceResult): InferenceResult {
   const blocks = Array.isArray(content)
     ? content.map(block => (isRecord(block) ? textOf(block['text']) : '')).join('')
@@ -151,7 +153,7 @@ function resultOf({ content, model, finishReason, usage }: WireInferenceResult):
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 const countOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? value : 0)
 
-/** Parts that come before the answer, in their order. */
+/** The pieces of an answer, in order; pieces that arrive early wait for their predecessors. */
 class Deltas {
   wanted = false
   readonly #parts: string[] = []
@@ -171,7 +173,7 @@ class Deltas {
     this.#wake?.()
   }
 
-  /** A host that sends no parts gives all at once. */
+  /** If the host sent no pieces, the whole text is the only one. */
   end(content: string): void {
     if (this.#next === 0) this.#parts.push(content)
     this.#ended = true
@@ -184,7 +186,7 @@ class Deltas {
     this.#wake?.()
   }
 
-  /** Wanted from the call on, not from the first part that is asked for. */
+  /** Sets `wanted` when iteration is set up, not at the first `next()`. */
   iterate(): AsyncGenerator<string, void, void> {
     this.wanted = true
     return this.#each()

@@ -1,10 +1,10 @@
 /**
- * Deliveries of the listen binding as their host keeps track of them: each is worked on once, however often it comes, its answer is
- * given again where the first one was lost, and the cursor passes only what needs no more care.
+ * Tracks deliveries of the listen binding on the host's side: each is processed once however often it arrives, a lost answer is
+ * repeated, and the cursor advances only past completed deliveries.
  */
 import type { WireAnswer, WireDelivery } from './messages.ts'
 
-/** `work`: it is new. `wait`: it is being worked on. Else the answer that it had. */
+/** `work`: new. `wait`: being processed. Otherwise the known answer. */
 type Taken = 'work' | 'wait' | WireAnswer
 
 interface Open {
@@ -12,32 +12,34 @@ interface Open {
   done: boolean
 }
 
-/** Answers that are kept in case their delivery comes again. */
+/** Limit of answers kept for repeated deliveries. */
 const mostKept = 1_024
 
-/** Messages that a server delivers on a listen request. */
+/** The deliveries of one server. */
 export class Deliveries {
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly #open = new Map<string, Open>()
+  // Undefined as value: the delivery needs no answer.
   readonly #answers = new Map<string, WireAnswer | undefined>()
   readonly #most: number
   #cursor: string | undefined = undefined
 
-  /** `most`: how many may be worked on at once; those beyond come again later. */
+  /** `most`: how many may be processed at once; further ones are ignored and come again. */
   constructor(most = 1_000) {
     this.#most = most
   }
 
-  /** All up to here was answered or, if it wants no answer, heard. */
+  /** Everything up to here is completed. */
   get cursor(): string | undefined {
     return this.#cursor
   }
 
-  /** A stream has begun here. Where nothing comes again, nothing before it needs care. */
+  /** A stream starts here. If nothing is redelivered, everything before is completed. */
   begin(cursor: string, redelivers: number): void {
     if (redelivers === 0 && this.#open.size === 0) this.#cursor ??= cursor
   }
 
+  /** Decides what to do with a delivery. */
   take({ deliveryId, cursor, answer }: WireDelivery): Taken {
     const known = this.#answers.get(deliveryId)
     if (known !== undefined) return known
@@ -48,12 +50,12 @@ export class Deliveries {
     return 'work'
   }
 
-  /** It has its answer, which the server may not have yet. */
+  /** Stores the answer, which the server may not have received yet. */
   answered(answer: WireAnswer): void {
     this.#keep(answer.deliveryId, answer)
   }
 
-  /** Nothing more is to be done about it. */
+  /** Completes a delivery; the cursor moves past all completed ones at the front. */
   done(deliveryId: string): void {
     const one = this.#open.get(deliveryId)
     if (one === undefined) return

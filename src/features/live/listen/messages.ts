@@ -1,34 +1,35 @@
 /**
- * MCP Live on wires where a server sends no requests: the host holds one long request open, on which the server delivers what it has to
- * say, and answers by requests of its own. Described in `docs/live-binding.md`.
+ * Wire messages of the listen binding: on stateless wires a host keeps one long request open, on which the server delivers its
+ * messages, and answers by separate requests. See `docs/live-binding.md`.
  */
 import { notification, request, requestIds } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { anything, array, boolean, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import { liveExtension, selectionShape, speakingLive, type WireSelection } from '../feature-sets/messages.ts'
 
-/** What a host says when it begins to listen. */
+/** The params of `live/listen`. */
 export interface WireListen {
-  /** Chosen by the host, hard to guess, the same for as long as it lives: requests that carry it in `_meta` belong to this stream. */
+  /** Chosen by the host, unguessable and stable; requests with it in `_meta` belong to this stream. */
   readonly hostId?: string | undefined
-  /** The cursor of the last delivery that was answered or, if it wants no answer, heard: what follows it is delivered again. */
+  /** The cursor of the last completed delivery; later ones are delivered again. */
   readonly after?: string | undefined
+  /** The current selection. */
   readonly policy?: WireSelection | undefined
-  /** What a host says of itself in `experimental.mcpl` elsewhere: version and capabilities. */
+  /** What the host declares: version and capabilities. */
   readonly host?: Params | undefined
 }
 
-/** Why the stream ended; the host may listen anew. */
+/** Why the stream ended; the host may listen again. */
 export interface Listened {
   readonly reason: 'closing' | 'replaced' | 'overload'
 }
 
-/** A message that the server would have sent by itself. */
+/** A message of the server on the stream. */
 export interface WireDelivery {
-  /** Stands for the id of a request: answers name it, and it is the same when it comes again. */
+  /** Acts as a request id; the same when the message is delivered again. */
   readonly deliveryId: string
   readonly cursor: string
-  /** Whether it is a request: false for what nobody answers. */
+  /** Whether an answer is expected. */
   readonly answer: boolean
   readonly method: string
   readonly params: Params
@@ -39,7 +40,7 @@ interface WireChunk {
   readonly delta: string
 }
 
-/** One of: the result, the error, or chunks of an inference whose result is still to come. */
+/** The result, the error, or pieces of an inference that is still running. */
 export interface WireAnswer {
   readonly deliveryId: string
   readonly result?: Params | undefined
@@ -49,7 +50,7 @@ export interface WireAnswer {
 
 const toServer = { to: 'server', in: requestIds, extension: liveExtension, declares: speakingLive } as const
 
-/** Opens the stream on which a stateless server sends its messages. */
+/** Opens the stream for the server's messages. */
 export const listenLive = request<Listened>()({
   ...toServer,
   name: 'live/listen',
@@ -62,7 +63,7 @@ export const listenLive = request<Listened>()({
   }),
 })
 
-/** The first message on the stream: what was left unanswered follows. */
+/** The first message on the stream; unanswered deliveries follow. */
 export const listeningLive = notification({
   to: 'client',
   in: requestIds,
@@ -70,7 +71,7 @@ export const listeningLive = notification({
   params: object({ cursor: string, redelivers: integer }),
 })
 
-/** Brings one message of the server on a listen request. */
+/** Carries one message of the server. */
 export const deliverLive = notification({
   to: 'client',
   in: requestIds,
@@ -78,7 +79,7 @@ export const deliverLive = notification({
   params: object({ deliveryId: string, cursor: string, answer: boolean, method: string, params: record }),
 })
 
-/** `known: false`: nobody waits for it any more; there is nothing to be done about it. */
+/** Answers a delivery. `known: false`: nobody waits for it any more. */
 export const answerLive = request<{ readonly known: boolean }>()({
   ...toServer,
   name: 'live/answer',

@@ -1,4 +1,7 @@
-/** MCP Live where a server sends no requests: hosts listen, and answer by requests (`docs/live-binding.md`). */
+/**
+ * Server side of the listen binding (`docs/live-binding.md`): keeps listening hosts, delivers messages on their streams, and matches
+ * answers to them.
+ */
 import type { Clock } from '../../../core/clock.ts'
 import { callerAccount, isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
@@ -23,37 +26,38 @@ import {
   type WireListen,
 } from './messages.ts'
 
-/** What is kept of a host that listens. */
+/** What is stored per listening host. */
 interface Seat {
   readonly host: ListenHost
-  /** In whose share it is counted. */
+  /** The account whose share of listeners it uses. */
   readonly account: string
+  /** Applies a selection. */
   readonly select: (selection: WireSelection) => void
 }
 
 interface ListenParts {
   readonly clock: Clock
   readonly limits: () => { readonly listeners: number; readonly listenersPerCaller: number; readonly callTimeoutMs: number }
-  /** How a host that listens wants to be spoken to, and where what it selects is kept. */
+  /** Determines the dialect of a listening host and creates its selection. */
   readonly seat: (
     exchange: Exchange,
     said: Readonly<Record<string, unknown>>,
   ) => { readonly dialect: HostDialect; readonly selected: Selected; readonly select: (selection: WireSelection) => void }
-  /** A host has come, or come back. */
+  /** Called when a host starts to listen. */
   readonly heard: () => void
-  /** How long a host whose stream has ended is waited for. */
+  /** How long a host whose stream ended is kept. */
   readonly lingerMs: number
 }
 
 interface ListenServer {
   readonly side: Side
-  /** The host that sent a request, if it listens. */
+  /** The listening host that sent a request. */
   find(exchange: Exchange): Seat | undefined
   hosts(): Iterable<LiveHost>
   close(): void
 }
 
-/** Serves listen requests of hosts on stateless wires. */
+/** Creates the handlers of `live/listen` and `live/answer`. */
 export function listenServer(parts: ListenParts): ListenServer {
   const seats = new Map<string, Seat>()
   let closed = false
@@ -67,6 +71,7 @@ export function listenServer(parts: ListenParts): ListenServer {
     }
     return [...seats.values()].find(({ host }) => host.speaksIn(conversation))
   }
+  // Finds the host or registers a new one, within the limits.
   const take = (exchange: Exchange): Seat => {
     const found = find(exchange)
     if (found !== undefined) return found
@@ -110,7 +115,7 @@ export function listenServer(parts: ListenParts): ListenServer {
           (exchange: Exchange) => {
             const answer = exchange.params as unknown as WireAnswer
             const mine = find(exchange)
-            // Whoever is nobody in particular may have lost its name; the id of a delivery is as hard to guess.
+            // An anonymous host may have lost its id; delivery ids are just as hard to guess.
             const all = mine === undefined ? [...seats.values()] : [mine]
             const known = all.some(({ host }) => host.principal === exchange.caller.principal?.id && host.answer(answer))
             return { known }
@@ -135,14 +140,14 @@ async function listen(
   const { signal } = exchange
   const ended = await new Promise<Listened | undefined>(resolve => {
     const end = (result: Listened): void => {
-      // At once, not when the handler has settled: by then the connection may be closed.
+      // Answered at once, not after the handler settles: the connection may be closed by then.
       exchange.engine.succeed(exchange, result)
       resolve(result)
     }
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     if (signal.aborted) return resolve(undefined)
     seat.host.attach(exchange, after, end)
-    // Not before the handler is known to be at work: what is told first would be lost with it.
+    // Deferred, because messages sent before the handler has started would be lost.
     queueMicrotask(heard)
   })
   if (seat.host.detach(exchange)) {
@@ -152,10 +157,10 @@ async function listen(
   return ended
 }
 
-/** As long as ids of hosts get. */
+/** The longest host id. */
 const longestName = 200
 
-/** Whoever knows the name of a host that did not sign in hears and answers in its place: so nobody else may be able to guess it. */
+/** Without authorization the host id is the only credential, so it must be hard to guess. */
 function checkName(account: string, name: string): void {
   const least = isAnonymous(account) ? secretLength : 1
   if (name.length < least || name.length > longestName)
@@ -179,7 +184,7 @@ function busy(why: string): McpError {
   return new McpError('busy', `${why}; try again later`, { data: { retryAfterMs: 10_000 } })
 }
 
-// A host that listens: what is asked of it is delivered on its stream, and kept until it was answered or its time is over.
+// A listening host: requests are delivered on its stream and kept until answered or timed out.
 
 interface Delivery {
   readonly wire: WireDelivery
@@ -198,7 +203,7 @@ interface ListenHostOptions {
   readonly timeoutMs: number
 }
 
-/** Deliveries that may wait for one host, and notices that are kept for one that comes back. */
+/** Limits per host: pending deliveries, and notifications kept for a host that comes back. */
 const most = 1_000
 const kept = 100
 
@@ -231,7 +236,7 @@ class ListenHost implements LiveHost {
     return conversation.connection !== undefined && this.#stream?.exchange.conversation === conversation
   }
 
-  /** Takes up a stream, perhaps again: what is unanswered comes anew, and what was only told after the cursor. */
+  /** Attaches a stream, and repeats unanswered requests and notifications after the cursor. */
   attach(exchange: Exchange, after: string | undefined, end: (result: Listened) => void): void {
     this.#stream?.end({ reason: 'replaced' })
     this.#stream = { exchange, end }
@@ -244,14 +249,14 @@ class ListenHost implements LiveHost {
     for (const { wire } of again) exchange.notify(deliverLive, wire)
   }
 
-  /** True when it was its stream. */
+  /** True if the exchange was its current stream. */
   detach(exchange: Exchange): boolean {
     if (this.#stream?.exchange !== exchange) return false
     this.#stream = undefined
     return true
   }
 
-  /** It does not come back. */
+  /** The host will not come back; all pending requests fail. */
   end(reason?: Listened): void {
     this.gone = true
     if (reason !== undefined) this.#stream?.end(reason)
@@ -296,7 +301,7 @@ class ListenHost implements LiveHost {
     return this.#stream?.exchange.notify(deliverLive, notice.wire) ?? false
   }
 
-  /** False where nobody waits for it. */
+  /** Settles a pending request; false if nobody waits for it. */
   answer({ deliveryId, result, error, chunks = [] }: WireAnswer): boolean {
     const delivery = this.#pending.get(deliveryId)
     if (delivery === undefined) return false
@@ -309,6 +314,7 @@ class ListenHost implements LiveHost {
     return true
   }
 
+  // Assigns a sequence number, which is also the cursor.
   #made<P>(method: Method<P, unknown>, params: P, answer: boolean): { readonly seq: number; readonly wire: WireDelivery } {
     const seq = ++this.#seq
     const deliveryId = crypto.randomUUID()

@@ -1,4 +1,7 @@
-/** Taking in pushed events (MCP Live 0.2 §9): whatever is no event of an enabled set is refused before the host sees it. */
+/**
+ * Host side of pushed events (MCP Live 0.2 §9): refuses everything that is not an event of an enabled set before the host's handler
+ * sees it.
+ */
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
@@ -6,19 +9,19 @@ import { type Answerer, type LiveGate, unannounced } from '../answers/messages.t
 import { readPush } from '../dialects/messages.ts'
 import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush, type WirePushAnswer } from './messages.ts'
 
-/** Takes an event that a server pushes. */
+/** Decides about an event that a server pushes. */
 export type OnPush = (event: PushEvent) => Promise<PushAnswer>
 
 const mostTold = 1_000
 
-/** Answers events that a server pushes. */
+/** Answers `push/event`, as a request and as a notification. */
 export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer[] {
   const told = new Set<string>()
-  /** What is odd about a set is said once. */
+  /** Reports something unusual once per set. */
   const once = (what: Why, { featureSet }: WirePush): void => {
     const key = `${what.code} ${featureSet}`
     if (told.has(key) || gate.announced?.sets.has(featureSet) !== true) return
-    // Sets may come and go without end.
+    // Bounded, because a server can declare new sets without end.
     if (told.size >= mostTold) told.clear()
     told.add(key)
     gate.diagnose(what)
@@ -49,7 +52,7 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
   ]
 }
 
-/** What the protocol has a member for; a reason only with a refusal. */
+/** Writes only members of the protocol. */
 function writePushAnswer(answer: PushAnswer): WirePushAnswer {
   if (answer.accepted) {
     return answer.inferenceId === undefined ? { accepted: true } : { accepted: true, inferenceId: answer.inferenceId }

@@ -1,4 +1,4 @@
-/** Events that a server pushes (MCP Live 0.2 §9). */
+/** Wire messages of pushed events (MCP Live 0.2 §9). */
 import type { Why } from '../../../core/suggestion.ts'
 import { notification, request, sessionIds } from '../../../engine/method.ts'
 import { array, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
@@ -7,25 +7,26 @@ import { type LiveBlock, type WireContent, wireContent } from '../content/messag
 /** An event that a server pushes to its host. */
 export interface PushEvent {
   readonly featureSet: string
-  /** One per occurrence; the same whenever it is sent again. */
+  /** Identifies the event; the same if it is sent again. */
   readonly eventId: string
   /** When it happened, ISO 8601. */
   readonly timestamp: string
+  /** Where it comes from; events of one origin stay in order. */
   readonly origin?: Record<string, unknown>
   readonly content: readonly LiveBlock[]
   readonly tags?: readonly string[]
-  /** Of a message that came by a channel: where it can be answered. */
+  /** For channel messages: where to answer. */
   readonly channel?: { readonly channelId: string; readonly messageId: string; readonly threadId?: string }
-  /** Members of the message that are not known here. */
+  /** Unknown members of the message. */
   readonly extra?: Record<string, unknown>
 }
 
-/** What a host answers to a pushed event: accepted, or why not. */
+/** A host's verdict; `retryAfterMs` asks the server to send the event again later. */
 export type PushAnswer =
   | { readonly accepted: true; readonly inferenceId?: string }
   | { readonly accepted: false; readonly reason: string; readonly retryAfterMs?: number; readonly data?: Why }
 
-/** An event as it is sent. */
+/** An event on the wire. */
 export interface WirePush {
   readonly featureSet: string
   readonly eventId: string
@@ -35,7 +36,7 @@ export interface WirePush {
   readonly tags?: readonly string[] | undefined
 }
 
-/** A host's answer to an event, as it is sent. */
+/** A host's verdict on the wire. */
 export interface WirePushAnswer {
   readonly accepted: boolean
   readonly inferenceId?: string
@@ -46,7 +47,7 @@ export interface WirePushAnswer {
 
 const iso = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/
 
-/** Whether a value is a point in time as text. */
+/** Whether a value is an ISO 8601 timestamp. */
 export const isTimestamp = (value: unknown): boolean =>
   typeof value === 'string' && iso.test(value) && !Number.isNaN(Date.parse(value.replace(',', '.')))
 
@@ -56,7 +57,7 @@ const timestamp: Shape<string> = {
   check: value => (isTimestamp(value) ? undefined : { path: '', expected: 'a time in ISO 8601, such as 2026-01-23T10:30:00Z' }),
 }
 
-/** An event that has no name cannot be told from another one. */
+/** Must not be empty, because hosts deduplicate by it. */
 const eventId: Shape<string> = {
   optional: false,
   schema: () => ({ type: 'string', minLength: 1 }),
@@ -64,7 +65,7 @@ const eventId: Shape<string> = {
     typeof value === 'string' && value !== '' ? undefined : { path: '', expected: 'a string that is not empty, one per event' },
 }
 
-/** An event, as it comes on the wire. */
+/** The shape of an event. */
 export const pushShape = object({
   featureSet: string,
   eventId,
@@ -78,5 +79,5 @@ const push = { name: 'push/event', to: 'client', in: sessionIds, params: pushSha
 
 /** Pushes an event to a host. */
 export const pushEvent = request<WirePushAnswer>()(push)
-/** Some servers push without an id: it is taken, though nobody learns what came of it. */
+/** The notification form, which some servers use; the server does not learn the verdict. */
 export const pushNotice = notification(push)

@@ -1,6 +1,6 @@
 /**
- * Sends what waits: to every host that has the set enabled, in order per origin, again and again until it was answered. Stable ids
- * make that once (§9.4). What belongs to a set that is off stays where it is.
+ * The outbox: delivers events to every host that has their set enabled, in order per origin, and retries until answered. Stable ids
+ * make repetition harmless (§9.4). Events of disabled sets stay in the store.
  */
 import type { Clock } from '../../../core/clock.ts'
 import { digest, digestText } from '../../../core/digest.ts'
@@ -11,33 +11,37 @@ import type { LiveHost } from '../hosts/messages.ts'
 import type { PushAnswer } from './messages.ts'
 import { attempt, type OutgoingPush, type Pushed } from './server.ts'
 
-/** Limits of an outbox. */
+/** What an outbox needs. */
 export interface OutboxOptions {
   readonly eventStore: EventStore
   readonly clock: Clock
   readonly trace: Trace
   readonly hosts: () => Iterable<LiveHost>
+  /** Whether the set still exists. */
   readonly offered: (featureSet: string) => boolean
-  /** Whether a host knows the channel of a message: before, it would not know what to do with it. */
+  /** Whether a host knows the channel of a message; before that the message is held back. */
   readonly isKnown?: ((host: LiveHost, channelId: string) => boolean) | undefined
-  /** How long an event waits for a host at most. */
+  /** How long an event is kept for a host. */
   readonly keepMs: number
+  /** How long one attempt may take. */
   readonly timeoutMs: number
-  /** The list of what waits is another one. */
+  /** Called when the list of pending events has changed. */
   readonly changed: () => void
-  /** A number from 0 to 1, for the spread of retries. */
+  /** A number from 0 to 1, for jitter. */
   readonly random?: () => number
 }
 
-/** In flight per host. */
+/** Limit of attempts in flight per host. */
 const window = 32
+// Backoff of retries: from the first delay to the longest.
 const firstMs = 1_000
 const longestMs = 60_000
 
 class Waiting {
   readonly entry: StoredEvent
-  /** What comes from one origin stays in order. */
+  /** Events of one lane stay in order. */
   readonly lane: string
+  // Hosts with an attempt in flight, and the verdicts so far.
   readonly flying = new Set<LiveHost>()
   readonly done = new Map<LiveHost, PushAnswer>()
   readonly answered: Promise<PushAnswer>
@@ -55,12 +59,12 @@ class Waiting {
       this.settle = resolve
       this.fail = reject
     })
-    // Most authors never look.
+    // Authors rarely await this promise; without a handler a rejection would be reported as unhandled.
     this.answered.catch(() => undefined)
   }
 }
 
-/** Brings events to hosts, and again where that failed. */
+/** Delivers events to hosts, with retries. */
 export class Outbox {
   readonly #options: OutboxOptions
   readonly #waiting = new Map<string, Waiting>()
@@ -73,12 +77,13 @@ export class Outbox {
     this.#options = options
   }
 
-  /** Takes up what an earlier process, or another one, has left. */
+  /** Loads pending events from the store, including those of other processes. */
   async open(): Promise<void> {
     await this.#load()
     void this.#follow()
   }
 
+  /** Stores an event and starts its delivery. */
   async push(event: OutgoingPush): Promise<Pushed> {
     const { entry, added } = await this.#options.eventStore.put(event)
     const waiting = this.#waiting.get(entry.key) ?? new Waiting(entry)
@@ -90,12 +95,12 @@ export class Outbox {
     return { eventId, timestamp, answered: waiting.answered }
   }
 
-  /** What waits, oldest first. */
+  /** Pending events, oldest first. */
   get pending(): readonly OutgoingPush[] {
     return [...this.#waiting.values()].filter(({ over }) => !over).map(({ entry }) => entry.event)
   }
 
-  /** A host has come, can be heard again, or has selected something else. */
+  /** Retries at once: a host has connected, or has changed its selection. */
   kick(): void {
     for (const waiting of this.#waiting.values()) waiting.notBefore = Math.min(waiting.notBefore, this.#options.clock.now())
     this.pump()
@@ -107,7 +112,7 @@ export class Outbox {
     await this.#dropping
   }
 
-  /** Once for all that happens in one turn of the loop. */
+  /** Schedules one pass for everything that happens in this turn of the event loop. */
   pump(): void {
     if (this.#pumping) return
     this.#pumping = true
@@ -122,7 +127,7 @@ export class Outbox {
     this.#timer?.()
     this.#timer = undefined
     this.#expire()
-    // One moment for all: what becomes due between two looks at the clock would be neither sent nor waited for.
+    // One timestamp for the whole pass; otherwise an event that becomes due in between would be neither sent nor scheduled.
     const now = clock.now()
     for (const host of hosts()) if (host.reachable) this.#serve(host, now)
     let next = Number.POSITIVE_INFINITY
@@ -141,11 +146,12 @@ export class Outbox {
         flying++
         void this.#send(host, waiting)
       }
-      // Behind what waits for an answer or another try, nothing of the same origin passes.
+      // Later events of the same lane wait behind one that is unanswered.
       if (this.#wants(host, waiting)) busy.add(waiting.lane)
     }
   }
 
+  // Whether this event is to be sent to this host.
   #wants(host: LiveHost, { entry: { event }, done, over }: Waiting): boolean {
     if (over || done.has(host) || host.gone || !this.#options.offered(event.featureSet)) return false
     if (event.channel !== undefined && this.#options.isKnown?.(host, event.channel.channelId) !== true) return false
@@ -160,6 +166,7 @@ export class Outbox {
     if (outcome.is === 'answered') {
       waiting.done.set(host, outcome.answer)
       this.#conclude(waiting)
+      // Disabled at the host: wait until its selection changes, at most a minute.
     } else if (outcome.is === 'off') {
       trace('push-refused', { featureSet: waiting.entry.event.featureSet, hint: 'The host has this feature set disabled' })
       waiting.notBefore = clock.now() + longestMs
@@ -171,7 +178,7 @@ export class Outbox {
     this.pump()
   }
 
-  /** Over when one has answered, and nobody who is here has still to. */
+  /** Finishes an event when a host has answered and no connected host still has to. */
   #conclude(waiting: Waiting): void {
     const open = [...this.#options.hosts()].some(host => this.#wants(host, waiting))
     if (waiting.over || open || waiting.flying.size > 0) return
@@ -210,7 +217,7 @@ export class Outbox {
     const there = new Set(found.map(({ key }) => key))
     for (const entry of found) if (!this.#waiting.has(entry.key)) this.#waiting.set(entry.key, new Waiting(entry))
     for (const [key, waiting] of before) {
-      // Answered to another process.
+      // Another process has delivered it.
       if (there.has(key) || waiting.over || waiting.flying.size > 0) continue
       this.#waiting.delete(key)
       waiting.settle({ accepted: true })
@@ -219,6 +226,7 @@ export class Outbox {
     this.pump()
   }
 
+  // Reloads when another process has added events.
   async #follow(): Promise<void> {
     try {
       for await (const _ of this.#options.eventStore.elsewhere(this.#stop.signal)) await this.#load()
@@ -241,7 +249,7 @@ const hints = 'live/outbox/hint/'
 interface StoredEvent {
   readonly key: string
   readonly event: OutgoingPush
-  /** Milliseconds since the epoch, and what tells those of one millisecond apart. */
+  /** When it was stored, in milliseconds, and its order within one millisecond. */
   readonly at: number
   readonly order: number
 }
@@ -252,7 +260,7 @@ interface EventStoreOptions {
   readonly most: number
 }
 
-/** Keeps events on the store until hosts have answered. */
+/** Stores events until hosts have answered. */
 export class EventStore {
   readonly #options: EventStoreOptions
   readonly #self = crypto.randomUUID()
@@ -263,7 +271,7 @@ export class EventStore {
     this.#options = options
   }
 
-  /** Resolves when it is as lasting as the store. The same event is put down once; another one under its id is refused. */
+  /** Stores an event. The same event again is ignored; a different one with the same id is refused. */
   async put(event: OutgoingPush): Promise<{ readonly entry: StoredEvent; readonly added: boolean }> {
     const { store, clock, most } = this.#options
     const key = prefix + (await digestText(event.eventId))
@@ -275,22 +283,23 @@ export class EventStore {
     if (done.index === 1) throw full(most)
     const there = await store.get(key)
     const kept = there === undefined ? undefined : read(key, there.value)
-    // Answered in this very moment: it has arrived, as far as anybody can tell.
+    // Removed in this moment, so it has been answered.
     if (kept === undefined) return { entry, added: false }
     if ((await digest(kept.event)) !== (await digest({ ...event, timestamp: kept.event.timestamp }))) throw taken(event)
     return { entry: kept, added: false }
   }
 
+  /** Removes answered events. */
   async drop(entries: readonly StoredEvent[]): Promise<void> {
     const { store } = this.#options
     for (const { key } of entries) {
       const there = await store.get(key)
-      // Whoever deletes it counts it: several processes may have heard an answer.
+      // Conditional on the version: several processes may try, and only one may decrement the counter.
       if (there !== undefined) await store.commit([remove(key, there.version), add(counter, -1, { min: 0 })])
     }
   }
 
-  /** All that wait, oldest first. */
+  /** All stored events, oldest first. */
   async all(): Promise<readonly StoredEvent[]> {
     const found: StoredEvent[] = []
     for (let after = ''; ; ) {
@@ -306,7 +315,7 @@ export class EventStore {
     return found.sort((one, other) => one.at - other.at || one.order - other.order)
   }
 
-  /** Settles each time when another process may have put something down, until the signal. */
+  /** Yields whenever another process may have stored an event. */
   async *elsewhere(signal: AbortSignal): AsyncGenerator<void, void, void> {
     const { store } = this.#options
     for await (const _ of store.watch([hints], signal)) {

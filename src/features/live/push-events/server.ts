@@ -1,4 +1,7 @@
-/** Pushing events (MCP Live 0.2 §9): what an author gives, what hosts are sent, and what their answers mean. */
+/**
+ * Server side of pushed events (MCP Live 0.2 §9): builds an event from an author's input, sends it to one host, and interprets the
+ * answer.
+ */
 import { type Problem, problem } from '../../../core/problem.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -8,29 +11,29 @@ import { liveRefusalOf } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
 import { isTimestamp, type PushAnswer, pushEvent, type WirePush } from './messages.ts'
 
-/** What an author says of an event. */
+/** An event as the author describes it. */
 export interface PushInput {
   readonly content: LiveInput
-  /** Where it comes from; hosts keep what has one origin in order. */
+  /** Where it comes from; events of one origin stay in order. */
   readonly origin?: Record<string, unknown>
-  /** One per occurrence. Give your own to push it again after a crash without its happening twice. Default: a new one. */
+  /** Identifies the event. Give your own to push it again after a crash without duplicates. Default: a new one. */
   readonly eventId?: string
   /** When it happened, ISO 8601. Default: now. */
   readonly timestamp?: string
   readonly tags?: readonly string[]
-  /** Only for hosts of this principal, by its id. Default: for all. */
+  /** Only for hosts of this principal id. Default: for all. */
   readonly to?: string
 }
 
-/** What has been pushed: it lasts as long as the server's store. */
+/** A pushed event; it survives restarts if the server's store does. */
 export interface Pushed {
   readonly eventId: string
   readonly timestamp: string
-  /** What the host made of it. Waits until one has answered, however long that takes. */
+  /** Settles when a host has answered, however long that takes. */
   readonly answered: Promise<PushAnswer>
 }
 
-/** Where a message was written, of those that came by a channel. */
+/** Where a channel message was written. */
 interface ChannelOrigin {
   readonly channelId: string
   readonly messageId: string
@@ -38,7 +41,7 @@ interface ChannelOrigin {
   readonly author?: { readonly id?: string; readonly name?: string }
 }
 
-/** An event, or a message of a channel, as it lies in the outbox. */
+/** An event or a channel message in the outbox. */
 export interface OutgoingPush {
   readonly featureSet: string
   readonly eventId: string
@@ -47,13 +50,14 @@ export interface OutgoingPush {
   readonly content: readonly LiveBlock[]
   readonly tags?: readonly string[]
   readonly to?: string
-  /** It goes out as a message of this channel. */
+  /** Sent as a message of this channel. */
   readonly channel?: ChannelOrigin
 }
 
+/** The largest event, in characters of JSON. */
 const most = 1024 * 1024
 
-/** Makes an event of what an author pushes. */
+/** Builds an event; throws if the input is invalid or too large. */
 export function outgoing(featureSet: string, input: PushInput & { readonly channel?: ChannelOrigin }, now: number): OutgoingPush {
   const { eventId = crypto.randomUUID(), timestamp = new Date(now).toISOString(), content, origin, tags, to, channel } = input
   if (typeof eventId !== 'string' || eventId === '') throw new TypeError('push: eventId must be a string that is not empty')
@@ -93,16 +97,16 @@ function writeIncoming(
   return { ...channel, timestamp, content: writeBlocks(content, source), ...(tags === undefined ? {} : { tags }) }
 }
 
-/** What one attempt came to. `later`: worth another; `off`: when the host's selection has changed. */
+/** The result of one attempt. `later`: retry. `off`: wait until the host's selection changes. */
 type Attempt =
   | { readonly is: 'answered'; readonly answer: PushAnswer }
   | { readonly is: 'later'; readonly afterMs?: number | undefined; readonly error?: unknown }
   | { readonly is: 'off' }
 
-/** Numbers that say that the event itself is not understood: sent again, it would not be either. */
+/** Error codes that reject the event itself; a retry would not help. */
 const final = new Set([-32600, -32601, -32602])
 
-/** Pushes one event to one host once. */
+/** Sends an event to a host once. */
 export async function attempt(host: LiveHost, event: OutgoingPush, timeoutMs: number): Promise<Attempt> {
   const { channel } = event
   try {
@@ -117,14 +121,14 @@ export async function attempt(host: LiveHost, event: OutgoingPush, timeoutMs: nu
   }
 }
 
-/** Hosts answer for each message of a channel; one that merely answers has taken it. */
+/** Reads the verdict on a channel message; an answer without a verdict counts as accepted. */
 function readFirst(answer: unknown): Attempt {
   const results: unknown = isRecord(answer) ? answer['results'] : undefined
   const [said] = Array.isArray(results) ? (results as readonly unknown[]) : []
   return isRecord(said) && said['accepted'] === false ? read(said) : { is: 'answered', answer: { accepted: true } }
 }
 
-/** Hosts that have it already say so in one of two ways; both mean that it arrived. */
+/** A duplicate counts as accepted, because it has arrived. */
 function read(answer: unknown): Attempt {
   if (!isRecord(answer) || typeof answer['accepted'] !== 'boolean')
     return { is: 'later', error: new Error('no answer to a push') }

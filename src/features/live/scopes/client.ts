@@ -1,9 +1,9 @@
-/** Deciding on scopes that a server asks for (MCP Live 0.2 §7). */
+/** Host side of scopes (MCP Live 0.2 §7): answers `scope/elevate`. */
 import type { Why } from '../../../core/suggestion.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
 import { type Elevation, elevateScope, type Scope } from './messages.ts'
 
-/** Decides whether a server gets a wider scope. */
+/** Decides whether a set may act in a scope. */
 export type OnElevate = (
   request: { readonly featureSet: string; readonly scope: Scope },
   context: { readonly signal: AbortSignal },
@@ -12,7 +12,7 @@ export type OnElevate = (
   | { readonly approved: false; readonly reason: string; readonly data?: Why }
 >
 
-/** Answers servers that ask for a wider scope. */
+/** Answers `scope/elevate`. */
 export function scopeAnswerers(gate: LiveGate, onElevate: OnElevate): readonly Answerer[] {
   return [
     {

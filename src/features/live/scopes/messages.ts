@@ -1,38 +1,39 @@
-/** Scopes inside a feature set (MCP Live 0.2 §7): what a server wants to act on, and whether the host lets it. */
+/** Wire messages of scopes (MCP Live 0.2 §7): what a server wants to act on, and whether the host allows it. */
 import { request, sessionIds } from '../../../engine/method.ts'
 import { array, boolean, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
-/** What a server asks its host to allow: a label, and what it is about. */
+/** What a set wants to act on. */
 export interface Scope {
+  /** What the user reads, and what lists are matched against. */
   readonly label: string
   readonly payload?: Record<string, unknown>
 }
 
-/** Which labels need no question, and which are refused without one. Patterns are the host's; by default globs. */
+/** Labels that are allowed or refused without asking. The pattern language is the host's choice; globs by default. */
 export interface ScopeLists {
   readonly whitelist?: readonly string[]
   readonly blacklist?: readonly string[]
 }
 
-/** The host's answer to a wider scope. */
+/** The host's answer. */
 export interface Elevation {
   readonly approved: boolean
-  /** On approval: what the request gave along. */
+  /** If approved: the payload, possibly changed by the host. */
   readonly payload?: Readonly<Record<string, unknown>>
-  /** On denial. */
+  /** If denied: why. */
   readonly reason?: string
-  /** On denial: code, rule and way out, for hosts that say why. */
+  /** If denied: code, rule and fix. */
   readonly data?: unknown
 }
 
-/** A scope, as it comes on the wire. */
+/** The shape of a scope. */
 export const scopeShape = object({ label: string, payload: optional(record) })
-/** Allow and deny lists, as they come on the wire. */
+/** The shape of allow and deny lists. */
 export const scopeListsShape = object({ whitelist: optional(array(string)), blacklist: optional(array(string)) })
-/** The host's answer, as it comes on the wire. */
+/** The shape of the host's answer. */
 export const elevationShape = object({ approved: boolean, payload: optional(record), reason: optional(string) })
 
-/** Asks the host for a wider scope. */
+/** Asks the host to allow a scope. */
 export const elevateScope = request<Elevation>()({
   name: 'scope/elevate',
   to: 'client',

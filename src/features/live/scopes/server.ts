@@ -1,6 +1,6 @@
 /**
- * Leave to act in a scope (MCP Live 0.2 §7): what the host sent along or has whitelisted needs no question; for all else it is asked.
- * Hosts without MCP Live are asked through their user, where they have one to ask.
+ * Server side of scopes (MCP Live 0.2 §7): a scope that the host sent with the call or has whitelisted is allowed; otherwise the host
+ * is asked. Plain clients are asked by elicitation if they support it.
  */
 import { digest } from '../../../core/digest.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
@@ -12,23 +12,23 @@ import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
 import { type Elevation, elevateScope, elevationShape, type Scope, type ScopeLists, scopeShape } from './messages.ts'
 
 interface ScopesParts {
-  /** Asks the user of a plain host; undefined where nobody can be asked. */
+  /** Asks the user of a plain client; undefined if that is impossible. */
   readonly ask: (exchange: Exchange, message: string, key: string) => Promise<boolean> | undefined
-  /** How long a host, and the user behind it, may take. */
+  /** How long host and user may take. */
   readonly askMs: number
 }
 
 type Payload = Record<string, unknown> | undefined
 
-/** What the runtime uses of scopes. */
+/** Scopes as the rest of the live server uses them. */
 export interface LiveScopes {
-  /** Resolves to the payload when it is approved; throws a Problem with the reason otherwise. */
+  /** Asks during a call. Resolves to the payload; throws a Problem if denied. */
   within(exchange: Exchange, caller: LiveCaller | undefined, featureSet: string, scope: Scope): Promise<Payload>
-  /** The same outside of calls, of one host. */
+  /** Asks one host outside of a call. */
   elevate(host: LiveHost, featureSet: string, scope: Scope, exchange?: Exchange): Promise<Payload>
 }
 
-/** The server side of scopes. */
+/** Creates the server side of scopes. */
 export function scopesServer({ ask, askMs }: ScopesParts): LiveScopes {
   const elevate: LiveScopes['elevate'] = async (host, featureSet, scope, exchange) => {
     if (passes(scope.label, host.selected.scopes(featureSet) ?? {})) return scope.payload
@@ -51,11 +51,11 @@ export function scopesServer({ ask, askMs }: ScopesParts): LiveScopes {
   }
 }
 
-/** Hosts that put a scope on the call have judged it before they sent it (§7.7). */
+/** A scope that the host put on the call is already approved (§7.7). */
 async function sentAlong({ params, meta }: Exchange, scope: Scope): Promise<boolean> {
   const live = meta?.[liveExtension]
   const [beside, within] = [params['scope'], isRecord(live) ? live['scope'] : undefined]
-  // Judged by the one, it would be let through by the other.
+  // If params and `_meta` differ, neither is trusted: a filter may have checked only one of them.
   if (beside !== undefined && within !== undefined && (await digest(beside)) !== (await digest(within))) return false
   const said = beside ?? within
   if (scopeShape.check(said) !== undefined) return false
@@ -86,21 +86,20 @@ function denied({ label }: Scope, reason: string | undefined, suggestion: string
   })
 }
 
-// Whether a host's whitelist lets a label pass without a question. Which language its patterns are of is the host's to say; globs are
-// the default. Here only plain labels pass: whatever could be read in two ways is asked about.
+// Decides whether a whitelist allows a label without asking. Patterns are read as globs here; anything ambiguous is left to the host.
 
-/** `..`, `.`, empty segments, escapes, backslashes and what cannot be seen: spellings of something else. */
+/** Path tricks: `..`, `.`, empty segments, escapes, backslashes and invisible characters. */
 const devious = /(^|\/)\.{1,2}(\/|$)|\/\/|[\\%~]|\p{C}|[^\S ]/u
 
 const most = 1_024
 
-/** True only where no question is needed. */
+/** True only if no question is needed. */
 export function passes(label: string, { whitelist = [], blacklist = [] }: ScopeLists): boolean {
   if (label.length > most || devious.test(label) || label !== label.normalize('NFKC') || label.trim() !== label) return false
   return !blacklist.some(pattern => barred(pattern, label)) && whitelist.some(pattern => globbed(pattern, label))
 }
 
-/** What is barred is barred in whatever case, and in the folders where `**` stands for none. */
+/** The deny list ignores case, and `**` also matches no folder at all. */
 function barred(pattern: string, label: string): boolean {
   const [glob, text] = [pattern.toLowerCase(), label.toLowerCase()]
   return [glob, glob.replace(/^\*\*\//, ''), glob.replaceAll('/**/', '/'), glob.replace(/\/\*\*$/, '')].some(one =>
@@ -108,7 +107,10 @@ function barred(pattern: string, label: string): boolean {
   )
 }
 
-/** `*` and `?` stay within a segment, `**` does not; all else stands for itself. Takes at most length × length steps. */
+/**
+ * `*` and `?` match within a segment, `**` across segments; everything else is literal. Runs in at most length × length steps, so
+ * patterns cannot cause excessive backtracking.
+ */
 export function globbed(pattern: string, text: string): boolean {
   let at = 0
   let here = 0
@@ -128,7 +130,7 @@ export function globbed(pattern: string, text: string): boolean {
       if (near !== undefined && (near.here >= text.length || text[near.here] === '/')) near = undefined
       const again: Retry | undefined = near ?? far
       if (again === undefined || again.here >= text.length) return false
-      // One more character belongs to the star; what stood behind it is tried from there.
+      // Let the star consume one more character, and retry the rest of the pattern from there.
       again.here++
       if (again === far) near = undefined
       at = again.at

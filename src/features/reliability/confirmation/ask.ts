@@ -1,4 +1,7 @@
-/** One call that needs a yes: what is asked, and what the yes is bound to. */
+/**
+ * Asking the user about one call, by a form or by a page of the server. Also binds the answer to the exact call, and counts its use
+ * across retries.
+ */
 import { binding } from '../../../core/digest.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
@@ -10,26 +13,28 @@ import { type ElicitResult, elicit, isYesNo, takesElicitation, yesNoForm } from 
 import { confirmationExtension, confirmationText, type Risk } from './messages.ts'
 import { type ConfirmationParts, type ConfirmFacts, confirmMessage, riskOf } from './server.ts'
 
-/** The longest that an answer, a token or an approval by page is good for. */
+/** How long an answer, a token or an approval by page is valid. */
 export const approvalMs = 300_000
 
-/** The obligation that a confirmation meets. */
+/** The name of the obligation in grants. */
 export const obligation = 'confirm'
 
-/** A call that needs a yes. */
+/** A call that needs confirmation, with everything the answer is bound to. */
 export interface ObligedCall {
+  /** Who calls. */
   readonly owner: string
   readonly tool: string
   readonly args: Params
+  /** The question that the user reads. */
   readonly text: string
   readonly risk: Risk
-  /** The digest of the tool as it is offered now. */
+  /** The digest of the tool's current definition. */
   readonly definition: string
   /** The digest of tool, arguments and definition. */
   readonly binding: string
 }
 
-/** Reads the call that needs a yes, with all that the yes is bound to. */
+/** Reads the call from an exchange, and computes what the answer is bound to. */
 export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts): Promise<ObligedCall> {
   const tool = exchange.params['name'] as string
   const args = (exchange.params['arguments'] ?? {}) as Params
@@ -45,14 +50,14 @@ export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts
   }
 }
 
-/** The refusal of a call that the user did not agree to. */
+/** The problem for a call that the user declined. */
 export function declined({ tool }: ObligedCall): Problem {
   return problem('CONFIRMATION_DECLINED', `The user did not agree to this call of ${clip(tool)}`, {
     suggestion: 'Do not call it again unless the user asks for it',
   })
 }
 
-/** The refusal of a call that still needs a yes. */
+/** The problem for a call that still needs confirmation. */
 export function required({ tool, risk }: ObligedCall, why: string, suggestion: string, more?: Params): Problem {
   return problem('CONFIRMATION_REQUIRED', `${clip(tool)} runs only when the user has agreed: ${why}`, {
     suggestion,
@@ -61,10 +66,10 @@ export function required({ tool, risk }: ObligedCall, why: string, suggestion: s
   })
 }
 
-/** What names a request for approval: sealed, so that a page can be given it and nobody can make one up. */
+/** The kind of the sealed id of an approval request; it cannot be forged. */
 export const pageKind = 'confirmation-page'
 
-/** Returns once it is approved; throws where it is not, or not yet. */
+/** Asks by a page of the server. Returns if approved; throws if not, or not yet. */
 export async function byPage(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -80,7 +85,7 @@ export async function byPage(
     const params = { mode: 'url' as const, message: call.text, url, elicitationId }
     const answer = await ask(parts, exchange, call, params, { elicitation: { url: {} } }, isElicitAnswer)
     if (answer !== undefined && answer.action !== 'accept') throw declined(call)
-    // Consent to see the page is not what the page asks for.
+    // Accepting the URL only means that the user opened the page; the approval itself is checked separately.
     if (answer !== undefined && (await approved())) return
   }
   throw required(call, 'it was not approved yet', `Approve it at ${url}, then call it again`, { approval_url: url })
@@ -101,9 +106,9 @@ function isSafeAddress(url: string): boolean {
   return parsed?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(parsed.hostname)
 }
 
-// Asking the user within the call: a form with one box, pushed or inside the result, whichever the wire has.
+// Asking within the call by a form with one checkbox, as a request or inside the result, depending on the revision.
 
-/** True: agreed. False: there is no way to ask. Throws where the user did not agree, or the answer is none. */
+/** True: confirmed. False: the client cannot be asked. Throws if the user declines, or the answer is unreadable. */
 export async function askForm(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
   if (!takesElicitation(exchange.peer, 'form')) return false
   const params = { mode: 'form' as const, message: call.text, requestedSchema: yesNoForm }
@@ -113,7 +118,7 @@ export async function askForm(parts: ConfirmationParts, exchange: Exchange, call
   return true
 }
 
-/** The answer to a question about this call, which counts once; undefined where there is no way to ask. */
+/** Asks about this call; the answer counts once. Undefined if the client cannot be asked. */
 async function ask(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -130,14 +135,14 @@ async function ask(
     answer = await exchange.ask(elicit, params, options)
   } catch (error) {
     if (!(error instanceof McpError)) throw error
-    // There is no stream on which the client could be asked.
+    // There is no stream on which to ask the client.
     if (error.kind === 'capability-missing') return undefined
     if (!unanswered.has(error.kind)) throw error
     throw required(call, 'no answer came that can be read', 'Ask the user, and call it again')
   }
   if ((await parts.definition(call.tool)) !== call.definition)
     throw required(call, 'the tool has changed since it was asked about', 'Call it again: the user is asked anew')
-  // A pushed question is answered once by nature; what travels in a state can be sent again.
+  // A pushed question is answered once; an answer that travels in `requestState` can be replayed and must be counted.
   if (exchange.peer.revision.asks === 'result') await useRound(parts, exchange, call, round)
   return answer
 }
@@ -148,23 +153,23 @@ function isElicitAnswer(value: unknown): value is ElicitResult {
   return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
 }
 
-// Where questions travel inside results, a call is made again with the answers, and what is known of its confirmation goes
-// along in the sealed state. Each such state is good for one more try: whoever sends it twice is not let in twice.
+// On wires where questions travel in results, the call is repeated with the answer, and the state of its confirmation travels sealed.
+// Each such state is good for one attempt, so it cannot be replayed.
 
-/** JSON. */
+/** Serialised as JSON. */
 interface Round {
-  /** Names the question. Nobody can know it who was not asked. */
+  /** Names the question; unguessable. */
   readonly id: string
-  /** How often the call was made with it. */
+  /** How many attempts were made with it. */
   readonly count: number
-  /** The answer counts until then. */
+  /** The answer is valid until then. */
   readonly expires: number
-  /** The tool as it was when it was asked about. */
+  /** The tool's definition when the question was asked. */
   readonly definition: string
   readonly approved: boolean
 }
 
-/** The round that this call continues, unless the tool is another one now or the time is over: then it is asked anew. */
+/** The round that this call continues. If the tool has changed or the time is over, a new one starts and the user is asked again. */
 function roundOf(exchange: Exchange, call: ObligedCall, now: number): Round {
   const text = exchange.get(carried)?.[confirmationExtension]
   const kept: unknown = text === undefined ? undefined : JSON.parse(text)
@@ -179,22 +184,22 @@ function keep(exchange: Exchange, round: Round): void {
   carry(exchange, confirmationExtension, JSON.stringify(round))
 }
 
-/** The user has agreed to this call, by whatever way: it is not asked about again for as long as it goes on. */
+/** Remembers that this call is confirmed, so that further rounds of it do not ask again. */
 export function keepApproved(exchange: Exchange, call: ObligedCall): void {
   keep(exchange, { ...fresh(call), approved: true })
 }
 
-/** Whether the call goes on that was agreed to before. */
+/** Whether this call continues one that was confirmed before. */
 export async function approvedRound(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
   const now = parts.clock.now()
   const round = roundOf(exchange, call, now)
   if (!round.approved) return false
-  // Its state may wait that long for the answers to other questions.
+  // The state may have to wait that long for answers to other questions.
   await useRound(parts, exchange, call, { ...round, expires: now + parts.askMs })
   return true
 }
 
-/** Counts one try, and keeps the next one. */
+/** Uses up one attempt, and keeps the state for the next. */
 async function useRound(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall, round: Round): Promise<void> {
   const handle = { id: `confirmation/${round.id}/${round.count}`, expiresAt: round.expires, data: undefined }
   if (!(await (await parts.spending()).spend(handle)))

@@ -1,6 +1,6 @@
 /**
- * A client that asks its user before it calls. What the user said yes to is not asked a second time when the server asks in its
- * turn, as long as it asks the very same.
+ * The client side of confirmation: asks the user before a call is sent. If the server then asks exactly the same question, the user's
+ * answer is reused.
  */
 import { problem } from '../../../core/problem.ts'
 import { type ClientKit, defineClientFeature, extend } from '../../../engine/client-feature.ts'
@@ -22,7 +22,7 @@ import { confirmationExtension, confirmationOf, confirmationText, type Risk, req
 
 /** What the user is asked. */
 export interface ConfirmQuestion {
-  /** The full text: server, tool, and what the tool says of this call. */
+  /** The full text: server, tool, and the tool's message for this call. */
   readonly message: string
   readonly risk: Risk
   readonly tool: string
@@ -32,45 +32,45 @@ export interface ConfirmQuestion {
 /** Asks the user; true means yes. */
 export type OnConfirm = (question: ConfirmQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
 
-/** One call, as this side needs to know it. */
+/** One call, as the confirmation needs it. */
 interface ConfirmedCall<R> {
   readonly server: string
   readonly tool: string
   readonly arguments: Params
-  /** The `_meta` of the tool, as it was listed. */
+  /** The `_meta` of the listed tool. */
   readonly about: unknown
   readonly signal: AbortSignal | undefined
-  /** The user has agreed to this call before: one question about it is answered by that. */
+  /** The user has already agreed to this call; the first question is skipped. */
   readonly agreed: boolean
-  /** Makes the call, with this beside what it carries anyway. */
+  /** Sends the call, with additional `_meta`. */
   readonly send: (meta: Params | undefined) => Promise<R>
 }
 
 interface Confirmation {
-  /** Whether a server has such tools: then each must be known before it is called. */
+  /** Whether the server uses confirmations; then a tool's definition must be known before it is called. */
   asks(server: Pick<Peer, 'revision' | 'capabilities'>): boolean
-  /** Asks where the tool wants that, then calls. Refuses where nobody can be asked. */
+  /** Asks if the tool requires it, then calls. Throws if nobody can be asked. */
   call<R extends { readonly isError: boolean; readonly meta: Params | undefined }>(call: ConfirmedCall<R>): Promise<R>
-  /** The answer to a question that the user has answered already; undefined where it is another one. */
+  /** Answers a question that the user has already answered; undefined for any other question. */
   answered(question: AskedForm): ElicitResult | undefined
 }
 
-/** What a call may say of its user's consent. */
+/** Options of a call. */
 export interface ConfirmationCallOptions {
-  /** The user has agreed to this very call: the first question about it to `onConfirm` is not asked. */
+  /** The user has agreed to this exact call: the first question to `onConfirm` is skipped. */
   readonly confirmed?: boolean
 }
 
-/** Who agrees to calls. */
+/** Options of `connect` for confirmation. */
 export interface ConfirmationOptions {
   /**
-   * Asked before a tool is called that needs the user's yes; such a call is not sent before. Without it the server asks, where
-   * there is `onElicit`; without both the call is refused.
+   * Asked before a tool is called that needs confirmation; the call is sent only after a yes. Without it the server asks through
+   * `onElicit`; without both the call is refused.
    */
   readonly onConfirm?: OnConfirm
 }
 
-/** Asks the user before tools are called that want that. */
+/** The client feature: asks the user before tools that require it. */
 export const confirmationClient = defineClientFeature<
   ConfirmationOptions,
   unknown,
@@ -83,7 +83,7 @@ export const confirmationClient = defineClientFeature<
     const confirmation = confirmationOn({ onConfirm, elicits: onElicit !== undefined })
     const around: ToolCallExtension['around'] = next => (name, args, options, manner) => {
       const tools = kit.port(clientToolsPort)
-      // Such a tool must be known before it is called.
+      // The definition is needed before the call.
       const mayAsk = tools.known(name)?._meta?.[confirmationExtension] !== undefined || confirmation.asks(kit.session.opened)
       if (manner?.resumed === true || !mayAsk) return next(name, args, options, manner)
       return ask(kit, confirmation, next, [name, args ?? {}, options, manner])
@@ -119,13 +119,13 @@ async function ask(
 
 interface ConsentSources {
   readonly onConfirm: OnConfirm | undefined
-  /** Whether the server can have the user asked. */
+  /** Whether the server can ask the user by elicitation. */
   readonly elicits: boolean
 }
 
-/** Whoever can be asked for consent, on one connection. */
+/** The confirmation logic of one connection. */
 function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
-  /** What the user said yes to and the server may still ask. */
+  /** Confirmed questions that the server may still ask. */
   const agreed = new Set<{ readonly message: string }>()
   return {
     asks: server => declared(server, confirmationExtension) !== undefined,
@@ -134,6 +134,7 @@ function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
       if (about === undefined && onConfirm === undefined) return call.send(undefined)
       if (about !== undefined && onConfirm === undefined && !elicits) throw unconfirmed(call.tool)
       const known = { tool: call.tool, arguments: call.arguments }
+      // Covers one question only.
       let isAgreed = call.agreed
       const confirm = async (question: Pick<ConfirmQuestion, 'message' | 'risk'>): Promise<void> => {
         if (onConfirm === undefined) throw unconfirmed(call.tool)
@@ -153,7 +154,7 @@ function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
         if (offer === undefined) return first
         const { confirmation_message: text, confirmation_token: token, risk_level: risk } = offer
         const names = confirmationText(call.server, call.tool, '', {})
-        // Whatever the server wants to be asked, the user learns whose tool it is about.
+        // The user always sees which server and tool the question is about.
         const asked = text.startsWith(names) ? text : `${names}${text}`
         if (asked !== yes?.message) await confirm({ message: asked, risk })
         const confirmed: WireConfirmed = { confirmation_token: token, user_confirmed: true }
@@ -165,14 +166,14 @@ function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
     answered: ({ mode, message, schema }) => {
       const yes = [...agreed].find(one => one.message === message)
       if (yes === undefined || mode !== 'form' || !isConfirmForm(schema)) return undefined
-      // Good for one question. Of two calls that are alike it does not matter whose it was.
+      // Good for one question. If two identical calls are pending, either may use it.
       agreed.delete(yes)
       return { action: 'accept', content: { confirm: true } }
     },
   }
 }
 
-/** A form that asks for more than a yes was not answered by one. */
+/** A form with more than the one field is not covered by the user's yes. */
 function isConfirmForm(schema: Params | undefined): boolean {
   const properties = schema?.['properties']
   return isRecord(properties) && Object.keys(properties).join() === 'confirm'

@@ -1,4 +1,7 @@
-/** Confirmation on the wire: what a tool says of itself, what a refusal offers, and what a repeated call brings. */
+/**
+ * Confirmation on the wire: what a tool declares, what a refusal offers, and what a repeated call carries. Shared by both sides, so
+ * that client and server build the same question text.
+ */
 import type { Duration } from '../../../core/clock.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
@@ -6,45 +9,46 @@ import { port } from '../../../engine/ports.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 
-/** The calls that one approval covers: these, each once, or any, so often. */
+/** The calls that one approval covers: listed calls, each once, or a number of arbitrary calls. */
 export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly uses: number }) & {
-  /** Default 5 minutes; at most a day. */
+  /** How long it is valid. Default 5 minutes; at most a day. */
   readonly ttl?: Duration
 }
 
-/** What the context of a call uses of confirmation. */
+/** What other features may do with confirmations. */
 interface ConfirmationPort {
-  /** The user behind a call has agreed to calls of a tool. */
+  /** Records that the user behind a call has approved calls of a tool. */
   allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
 }
 
-/** What the context of a call uses of confirmation. */
+/** The port of this feature. */
 export const confirmationPort = port<ConfirmationPort>('confirmation')
 
-/** The name of the extension. */
+/** The extension name. */
 export const confirmationExtension = `${NS}/confirmation`
 
-/** In rising order. */
+/** Risk levels, in ascending order. */
 export const risks = ['safe', 'reversible', 'destructive'] as const
-/** What can come of a call at worst. */
+/** The worst effect that a call can have. */
 export type Risk = (typeof risks)[number]
 
-/** In a tool's `_meta`. */
+/** What a tool declares in its `_meta`. */
 export interface WireConfirmation {
   readonly requires_confirmation: boolean
   readonly confirmation_message: string
   readonly risk_level: Risk
 }
 
-/** In the `_meta` of a result that refuses, for peers that ask their user themselves. */
+/** What a refusal offers in its `_meta`, for clients that ask their user themselves. */
 export interface WireRequired {
   readonly status: 'confirmation_required'
   readonly confirmation_message: string
   readonly risk_level: Risk
+  /** Sent back with the repeated call. */
   readonly confirmation_token: string
 }
 
-/** In the `_meta` of the call that is made again. Never among its arguments: those are the model's to write. */
+/** What the repeated call carries in `_meta`; never in its arguments, because the model writes those. */
 export interface WireConfirmed {
   readonly confirmation_token: string
   readonly user_confirmed: boolean
@@ -56,8 +60,8 @@ export function isRisk(value: unknown): value is Risk {
 }
 
 /**
- * What the user gets to read: always which server and which tool, then the tool's message with its placeholders filled. Both
- * sides make the same text of the same call.
+ * The question for the user: always names server and tool, then the tool's message with placeholders filled from the arguments. Client
+ * and server produce the same text, so that answers can be matched.
  */
 export function confirmationText(server: string, tool: string, message: string, args: Params): string {
   const filled = message.replace(/\{([^{}\s]{1,80})\}/g, (placeholder, name: string) =>
@@ -66,7 +70,7 @@ export function confirmationText(server: string, tool: string, message: string, 
   return `${asData(server)}: ${asData(tool)}. ${filled}`
 }
 
-/** What would open a link, a picture or a tag, hide or turn what stands behind it, is shown as something else. */
+/** Characters that could form links, images or tags are replaced; invisible ones that could hide or reorder text become U+FFFD. */
 const disguises: ReadonlyMap<string, string> = new Map([
   ['<', '‹'],
   ['>', '›'],
@@ -80,7 +84,7 @@ function asData(value: unknown): string {
   return clip(text.replace(/[<>[\]`]|\p{Cf}/gu, char => disguises.get(char) ?? '\ufffd'))
 }
 
-/** What a tool's `_meta` says of it; undefined where it needs no confirmation. */
+/** Reads a tool's `_meta`; undefined if the tool needs no confirmation. */
 export function confirmationOf(meta: unknown): WireConfirmation | undefined {
   const said = isRecord(meta) ? meta[confirmationExtension] : undefined
   if (!isRecord(said) || said['requires_confirmation'] !== true) return undefined
@@ -88,12 +92,12 @@ export function confirmationOf(meta: unknown): WireConfirmation | undefined {
   return {
     requires_confirmation: true,
     confirmation_message: typeof message === 'string' ? clip(message, 1000) : '',
-    // Whoever does not say how bad it can get is taken for the worst.
+    // A missing or unknown risk counts as the highest.
     risk_level: isRisk(risk) ? risk : 'destructive',
   }
 }
 
-/** What a refusal offers; undefined where it is none, or offers nothing. */
+/** Reads the offer in a refusal; undefined if there is none. */
 export function requiredIn(meta: unknown): WireRequired | undefined {
   const said = isRecord(meta) ? meta[confirmationExtension] : undefined
   if (!isRecord(said) || said['status'] !== 'confirmation_required') return undefined

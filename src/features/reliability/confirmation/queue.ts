@@ -1,6 +1,6 @@
 /**
- * Approval by whoever runs the server: a call that needs it stands in line on the store until somebody answers, on any process.
- * An answer is good for exactly this call of this caller, once. What stands in line is one entry a call, however often it is made.
+ * Approval by the operator of the server: a call waits in the store until somebody answers, in any process. The answer is valid once,
+ * for exactly this call of this caller. Repeating the call does not add another entry.
  */
 import type { Audit } from '../../../core/audit/audit.ts'
 import { type Clock, toMilliseconds } from '../../../core/clock.ts'
@@ -17,61 +17,65 @@ import { approvalMs, declined, type ObligedCall, required } from './ask.ts'
 import { confirmationExtension, type Risk } from './messages.ts'
 import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
-/** A call that waits for a yes or a no. */
+/** A call that waits for approval. */
 export interface WaitingCall {
-  /** Answers are given to it. */
+  /** Names the entry in `approve` and `refuse`. */
   readonly id: string
   readonly tool: string
-  /** What the user of the client would read. */
+  /** The question, as a user would read it. */
   readonly message: string
   readonly risk: Risk
-  /** As they came; absent where they are too long to be kept: what nobody can look at can only be refused. */
+  /** The arguments; absent if they are too long to be shown, and then the call can only be refused. */
   readonly arguments?: Params
-  /** How many characters they have as JSON. */
+  /** Their length as JSON. */
   readonly length: number
-  /** Who calls, where that is known. */
+  /** Who calls, if known. */
   readonly principal?: string
-  /** What its tool says beside it. */
+  /** Further facts from the tool, shown to the operator. */
   readonly about?: Readonly<Record<string, string>>
-  /** Milliseconds since the epoch. */
+  /** When the call was made, in milliseconds since the epoch. */
   readonly askedAt: number
   readonly expires: number
 }
 
 interface Kept extends Omit<WaitingCall, 'id'> {
   readonly status: 'waiting' | 'approved' | 'refused'
-  /** Whose share of the line it takes. */
+  /** The account whose share of the queue it uses. */
   readonly account?: string
-  /** The call that it is for, where the key does not say so. */
+  /** The digest of the call, if the key does not contain it. */
   readonly binding?: string
-  /** Who has answered, as that one is called, and when. */
+  /** Who answered. */
   readonly by?: string
   readonly answeredAt?: number
 }
 
-/** Who answers. */
+/** Who answers, and how it is recorded. */
 interface Answerer {
   readonly clock: Clock
-  /** As whoever reads the audit log knows him. */
+  /** The name written to the audit log. */
   readonly by?: string | undefined
   readonly audit?: Audit | undefined
 }
 
-/** What came of standing in line. */
+/** The answer that the call got. */
 export interface Answered {
   readonly by: string | undefined
   /** Milliseconds since the epoch. */
   readonly at: number | undefined
 }
 
-/** How long a call stands in line, and a no is remembered. */
+/** How long a call waits, and a refusal is remembered. */
 const queueMs = 900_000
-/** Characters of arguments that are kept, to be shown whole to whoever is asked. */
+/** Limit of arguments that are stored to be shown to the operator. */
 const mostArguments = 16 * 1024
+/** How often the store is checked, in case a change notification was lost. */
 const lookEveryMs = 250
 const prefix = 'approval/'
 
-/** Returns once it is approved; throws where it is not, or not yet. `told` gives what is written with the use of a yes, or for a no. */
+/**
+ * Waits for an answer. Returns if approved; throws if refused or not answered in time. `told` returns the audit entries that are
+ * committed with the answer.
+ */
 export async function byQueue(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -95,6 +99,7 @@ export async function byQueue(
     if (record.status === 'approved') {
       const also = told({ by: record.by, at: record.answeredAt })
       if ((await store.commit([remove(key, entry.version), ...also])).ok) return 'queue'
+      // Someone else used the approval in between; look again.
       continue
     }
     if (!exchange.cancelled && (await answered(parts.clock, store, key, entry.version, until, exchange))) continue
@@ -103,10 +108,7 @@ export async function byQueue(
   }
 }
 
-/**
- * Where the call stands in line. Of somebody who is not known a name that nobody can guess says which call it is: one that was
- * given with an earlier refusal, or a new one.
- */
+/** The store key of the call. For anonymous callers the name must be unguessable: the one from an earlier refusal, or a new one. */
 async function keyOf({ meta }: Exchange, { owner, binding }: ObligedCall): Promise<string> {
   if (!isNobody(owner)) return `${prefix}${owner}/${(await digestText(binding)).slice(0, 22)}`
   const said = meta?.[confirmationExtension]
@@ -117,7 +119,7 @@ async function keyOf({ meta }: Exchange, { owner, binding }: ObligedCall): Promi
 
 const secret = /^[\w-]{36}$/
 
-/** All that wait, the oldest first. */
+/** All waiting calls, oldest first. */
 export async function waiting(store: Store): Promise<readonly WaitingCall[]> {
   const found: WaitingCall[] = []
   for (let after: string | undefined; ; ) {
@@ -134,7 +136,7 @@ export async function waiting(store: Store): Promise<readonly WaitingCall[]> {
   return found.sort((a, b) => a.askedAt - b.askedAt)
 }
 
-/** False where nothing of that name waits: it is over, or was answered before. Throws where it cannot be approved. */
+/** Answers a waiting call; false if nothing waits under this id. Throws if the call cannot be approved. */
 export async function answer(store: Store, id: string, yes: boolean, { clock, by, audit }: Answerer): Promise<boolean> {
   const at = id.lastIndexOf('.')
   const entry = at <= 0 || id.length > 200 ? undefined : await store.get(`${prefix}${id.slice(0, at)}/${id.slice(at + 1)}`)
@@ -150,7 +152,7 @@ export async function answer(store: Store, id: string, yes: boolean, { clock, by
   return (await store.commit(line === undefined ? [answering] : [answering, line])).ok
 }
 
-/** A yes to what nobody could look at would be a yes to anything. */
+/** Arguments that nobody could read cannot be approved. */
 function unseen({ tool, length }: Kept): Error {
   return problem(
     'PAYLOAD_TOO_LARGE',
@@ -184,18 +186,18 @@ async function enqueue(
     ...(length <= mostArguments && { arguments: call.args }),
     length,
     ...(subject !== undefined && { principal: subject }),
-    // What is undefined is left out as it is written.
+    // JSON.stringify omits undefined members.
     ...(about !== undefined && { about: about as Readonly<Record<string, string>> }),
     askedAt: now,
     expires: now + queueMs,
   }
-  // Where somebody else was faster, it is the same call.
+  // If another process was faster, the entry is for the same call.
   const { ok } = await store.commit([put(key, JSON.stringify(record), { ifAbsent: true, ttl: queueMs })])
   const { status: _, account: __, binding: ___, ...shown } = record
   if (ok) onWait?.({ ...shown, id: idOf(key) })
 }
 
-/** Who stands in line. */
+/** The waiting calls, by account and client. */
 async function standing(store: Store): Promise<readonly QueuedCall[]> {
   const found: QueuedCall[] = []
   for (const entry of await store.scan(prefix, { limit: 1_000 })) {
@@ -206,7 +208,7 @@ async function standing(store: Store): Promise<readonly QueuedCall[]> {
   return found
 }
 
-/** Whether the entry is another one now, before the time is over or the caller has gone. */
+/** Waits until the entry changes; false if the time is over or the caller has gone. */
 async function answered(
   clock: Clock,
   store: Store,
@@ -239,7 +241,7 @@ async function answered(
   }
 }
 
-/** A hint may be lost: it is looked again after a while. */
+/** Waits for a change, or for the next check, because notifications can get lost. */
 async function sooner(clock: Clock, change: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const end = (): void => resolve()
@@ -262,23 +264,23 @@ function idOf(key: string): string {
   return key.slice(prefix.length).replace('/', '.')
 }
 
-// How many calls may stand in line for an approval: of one caller, of one client of a gateway, and in all, so that nobody crowds out others or whoever answers.
+// Limits of the queue: per caller, per client of a gateway, and in total, so that nobody can crowd out others or the operator.
 
-/** A call that waits, by whose it is. */
+/** A waiting call, for counting. */
 interface QueuedCall {
   readonly account: string
-  /** The name by which a gateway knows those who call so. */
+  /** The client name that a gateway assigns. */
   readonly client: string | undefined
   /** Milliseconds since the epoch. */
   readonly expires: number
 }
 
-/** Of one caller. */
+/** Limit per caller. */
 const mostOfCaller = 100
-/** Of all callers together; an account, and a client of a gateway, has its share of them. */
+/** Total limit; each account, and each client of a gateway, gets a share of it. */
 const mostInAll = 1_000
 
-/** Why one more may not; undefined where it may. */
+/** Why one more call may not wait; undefined if it may. */
 export function queueRefusal(
   all: readonly QueuedCall[],
   account: string,

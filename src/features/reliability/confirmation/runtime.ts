@@ -1,6 +1,6 @@
 /**
- * Getting the yes: from an approval that was given before, from the token of an earlier refusal, or by asking now. Whatever it
- * comes from, it is good for this very call alone, and once.
+ * Obtains a confirmation: from an earlier approval, from the token of an earlier refusal, or by asking now. Each is valid once, for
+ * exactly this call. Loaded with the first call that needs it.
  */
 import { toMilliseconds } from '../../../core/clock.ts'
 import { binding } from '../../../core/digest.ts'
@@ -31,11 +31,11 @@ import { type ApprovedCalls, confirmationExtension, type Risk, type WireRequired
 import { type Answered, answer, byQueue, type WaitingCall, waiting } from './queue.ts'
 import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
-/** What the audit log is told of a yes or a no. */
+/** Audit entries for the confirmation of one call. */
 interface ObligedAudit {
-  /** Written with the use of what the yes came from; `answered`: who gave it, and when. */
+  /** Entries committed together with the use of an approval; `answered`: who gave it, and when. */
   given(by: string, answered?: Answered): readonly Op[]
-  /** Written where nothing else is. */
+  /** Writes an entry on its own. */
   agreed(by: string): Promise<void>
   refused(problem: Problem): Promise<void>
 }
@@ -63,7 +63,7 @@ async function auditOf(
   }
 }
 
-/** Runs a call once there is a yes to it; refuses or asks where there is none. */
+/** Runs the call if it is confirmed; otherwise asks, or refuses. */
 export async function obtainConfirmation(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -81,11 +81,11 @@ export async function obtainConfirmation(
     if (error instanceof Problem) await audit.refused(error)
     throw error
   }
-  // A handler that asks something itself is entered again for its answers: the yes that it had goes with them.
+  // If the handler asks questions itself, the call is repeated with the answers, and the confirmation travels with it.
   return next()
 }
 
-/** Where the yes came from; undefined: there is none yet, but the caller can get one by a token. Throws where there will be none. */
+/** Where the confirmation came from; undefined if the client can get one by a token. Throws if there is none. */
 async function agreed(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -111,7 +111,7 @@ async function agreed(
   throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
 }
 
-/** By a grant: a list of calls that were approved together, or a number of them. Each use is counted. */
+/** Uses a grant: calls that were approved together, or a number of calls. Each use is counted. */
 async function approvedBefore(
   parts: ConfirmationParts,
   { owner, tool, binding }: ObligedCall,
@@ -123,11 +123,12 @@ async function approvedBefore(
     const decision = await grants.decide(question)
     if (decision.kind === 'deny') throw denialProblem(decision)
     if (decision.kind === 'ask') return false
-    // Otherwise somebody else took what was left of it: the next look finds less, in the end nothing.
+    // Another call used the grant in between; decide again with what is left.
     if (await grants.use(decision.uses, also)) return true
   }
 }
 
+// Checks the token that came with a repeated call.
 async function approvedByToken(
   parts: ConfirmationParts,
   exchange: Exchange,
@@ -141,7 +142,7 @@ async function approvedByToken(
   if (opened === undefined) return false
   const spending = await parts.spending()
   if (said['user_confirmed'] === false) {
-    // A no is an answer too: nobody makes a yes of it later.
+    // A "no" uses up the token, so that it cannot become a "yes" later.
     await spending.spend(opened)
     throw declined(call)
   }
@@ -152,7 +153,7 @@ function purposeOf({ owner, binding }: ObligedCall) {
   return { kind: 'confirmation', principal: owner, bound: binding }
 }
 
-/** The refusal that a peer which knows confirmations can do something about. */
+/** The refusal that offers a token to clients that support confirmation. */
 async function offerToken(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<FailedResult> {
   const expiresAt = parts.clock.now() + approvalMs
   const offer: WireRequired = {
@@ -170,27 +171,26 @@ async function offerToken(parts: ConfirmationParts, exchange: Exchange, call: Ob
   }
 }
 
-/** What a page has to show. */
+/** What an approval page shows. */
 export interface PendingApproval {
   readonly tool: string
   readonly message: string
   readonly risk: Risk
 }
 
-/** Approvals by a page, by the operator, or for many calls at once. */
+/** Approvals from outside of the call: by a page, by the operator, or for many calls at once. */
 export interface Approvals {
-  /** Undefined where there is no such request, or it is over. */
+  /** The request behind a page; undefined if it is unknown or expired. */
   find(id: string): Promise<PendingApproval | undefined>
   /**
-   * The person at the page, or whoever looks at what stands in line, has agreed. False where there is no such request, it is over,
-   * or was answered before. `by`: who, for the audit log.
+   * Approves a request by page or a waiting call. False if it is unknown, expired or already answered. `by`: who, for the audit log.
    */
   approve(id: string, by?: string): Promise<boolean>
-  /** Calls that stand in line for an approval, on all processes of the store. */
+  /** Calls that wait for approval, of all processes on this store. */
   waiting(): Promise<readonly WaitingCall[]>
-  /** One that stands in line shall not be made. False where there is none such. */
+  /** Refuses a waiting call; false if there is none. */
   refuse(id: string, by?: string): Promise<boolean>
-  /** The user has agreed to these calls of a tool. */
+  /** Records that the user has approved these calls of a tool. */
   allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void>
 }
 
@@ -199,7 +199,7 @@ interface Page extends PendingApproval {
   readonly binding: string
 }
 
-/** Approvals that come from outside of the call. */
+/** Creates the API for approvals. */
 export function createApprovals(parts: ConfirmationParts): Approvals {
   const open = async (id: string): Promise<{ readonly handle: Opened; readonly page: Page } | undefined> => {
     const handle = await parts.seal.read(id, { kind: pageKind }).catch(() => undefined)
@@ -246,6 +246,6 @@ export function createApprovals(parts: ConfirmationParts): Approvals {
 }
 
 function fulfils(tool: string) {
-  // A name may hold no star, so it matches itself alone.
+  // A tool name contains no `*`, so it matches only itself.
   return { effect: 'fulfil', action: obligation, resource: tool, standing: true } as const
 }

@@ -1,4 +1,7 @@
-/** Tools that need a yes from the user. What asks for it is loaded with the first such call. */
+/**
+ * Server side of confirmation: the option `confirm` of tools, `server.confirmations` and `ctx.allowCalls`. The code that asks is loaded
+ * with the first call that needs it.
+ */
 import type { Audit } from '../../../core/audit/audit.ts'
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
@@ -34,18 +37,18 @@ import {
 import type { WaitingCall } from './queue.ts'
 import type { Approvals } from './runtime.ts'
 
-/** The options of `createServer` that it reads. */
+/** The options of `createServer` that this feature reads. */
 interface ConfirmationServerOptions {
   readonly facade?: boolean | readonly FacadePart[]
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface ConfirmationApi {
-  /** For the page that approves calls of tools whose `confirm` has the channel `url`, and for whoever answers those that stand in line. */
+  /** For your approval page (`channel: 'url'`), and for answering waiting calls (`queue`). */
   readonly confirmations: Pick<Approvals, 'find' | 'approve' | 'waiting' | 'refuse'>
 }
 
-/** What it adds to the context of a call. */
+/** What the feature adds to `ctx`. */
 export interface ConfirmationContext {
   /**
    * The user has agreed to many calls of a tool at once: for them its `confirm` does not ask again. Each is counted.
@@ -54,7 +57,7 @@ export interface ConfirmationContext {
   allowCalls(tool: string, approved: ApprovedCalls): Promise<void>
 }
 
-/** The option `confirm` of tools; `server.confirmations` and `ctx.allowCalls`. */
+/** The server feature: `confirm`, `server.confirmations` and `ctx.allowCalls`. */
 export const confirmationFeature = defineServerFeature<ConfirmationServerOptions, ConfirmationApi>({
   name: 'confirmation',
   context: {
@@ -104,6 +107,7 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
 
 type ApprovalOf = (facts: Confirmable) => ConfirmFacts | undefined
 
+// Adds `confirm` to the options of tools, with its checks, `_meta` and annotations.
 function extending({ declare }: ConfirmationServer, approvalOf: ApprovalOf): ToolExtension<Confirmable> {
   return {
     kinds: { confirm: 'any' },
@@ -125,56 +129,57 @@ function extending({ declare }: ConfirmationServer, approvalOf: ApprovalOf): Too
   }
 }
 
-/** What the user has to agree to: the call itself, what it costs, or both, which is one question. */
+/** Combines the confirmation of the call with that of its price into one question. */
 function withPrice(facts: Confirmable, costs: string | undefined): ConfirmFacts | undefined {
   const own = confirmFacts(facts)
   if (costs === undefined) return own
   const price = `It costs ${costs}.`
   if (own === undefined) return { message: `${price} Shall it be called?`, risk: 'safe' }
-  // Where the price needs a yes, every call does.
+  // If the price needs approval, every call does.
   const { when: _, ...always } = own
   return { ...always, message: `${confirmMessage(own)} ${price}` }
 }
 
-/** What confirmations need of the server. */
+/** What the feature needs from the server. */
 export interface ConfirmationParts {
-  /** The name of the server, as its user knows it. */
+  /** The server name, as users know it. */
   readonly server: string
   readonly seal: Seal
   readonly clock: Clock
   readonly grants: () => Promise<Grants>
   readonly spending: () => Promise<Spending>
   readonly store: () => Promise<Store>
-  /** What a tool says of it; undefined where it needs no yes. */
+  /** The confirmation settings of a tool; undefined if it needs none. */
   readonly facts: (tool: string) => ConfirmFacts | undefined
-  /** The digest of a tool as it is offered now. */
+  /** The digest of the tool's current definition. */
   readonly definition: (tool: string) => Promise<string> | undefined
-  /** What a refusal's `_meta` says of its problem. */
+  /** The `_meta` that describes a problem to this client. */
   readonly problemMeta: (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
-  /** Whether refusals offer their token to every client, not only to those that declared to know what it is. */
+  /** Whether refusals offer tokens to every client, not only to those that declared the extension. */
   readonly toEveryone?: boolean
   readonly audit: () => Promise<Audit | undefined>
-  /** How long a call that goes on may wait for answers. */
+  /** How long a call may wait for answers. */
   readonly askMs: number
-  /** Whether a call will go on as a task before its handler is entered. */
+  /** Whether the call will become a task before its handler runs. */
   readonly detaches: (exchange: Exchange) => boolean
-  /** Called when the first tool declares it: until then no call is looked at. */
+  /** Called when the first tool declares `confirm`; until then the layers are skipped. */
   readonly began: () => void
 }
 
 interface ConfirmationServer {
   readonly side: Side
-  /** A tool is offered that says this of itself. Throws where it makes no sense. */
+  /** Called for each offered tool. Throws if its settings are invalid. */
   declare(tool: string, facts: Confirmable): void
   readonly approvals: () => Promise<Approvals>
 }
 
 function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
   let declared = false
+  // Calls that are confirmed in this process.
   const agreed = new WeakSet<Exchange>()
   const factsOf = (exchange: Exchange): ConfirmFacts | undefined => factsFor(parts, exchange)
   const concerns = ({ params }: Exchange): boolean => parts.facts(params['name'] as string) !== undefined
-  // What takes back a step was agreed to with the step.
+  // A compensation was confirmed together with its step.
   const needs = (exchange: Exchange): boolean =>
     declared && exchange.get(compensation) === undefined && factsOf(exchange) !== undefined
   const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
@@ -191,10 +196,10 @@ function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
     methods: [callTool.name],
     concerns,
     when: needs,
-    // A task asks by itself, where there is somebody to be asked: its caller need not wait for that.
+    // A task asks later by itself, so that its caller need not wait.
     run: (exchange, next) => (asksLater(parts, exchange) ? next() : oblige(exchange, next)),
   }
-  // Inside of what makes tasks of calls. Nothing gets past it unconfirmed, whatever was thought before.
+  // Runs inside of tasks; guarantees that nothing runs unconfirmed.
   const inside: Layer = {
     stage: 'execute',
     methods: [callTool.name],
@@ -211,20 +216,21 @@ function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
       parts.began()
     },
     side: {
-      // Always there: a call may have been on its way, by the plan of then, before the first tool asked for this.
+      // Always installed: a call may already be on its way under the old plan when the first tool declares `confirm`.
       layers: [layer, inside],
       capabilities: revision => (declared ? declaration(revision, confirmationExtension) : {}),
     },
   }
 }
 
+// Only elicitation can be used from inside a task.
 function asksLater(parts: ConfirmationParts, exchange: Exchange): boolean {
   const { channel } = factsFor(parts, exchange) ?? {}
   if (channel === 'queue') return false
   return parts.detaches(exchange) && takesElicitation(exchange.peer, channel === 'url' ? 'url' : 'form')
 }
 
-/** What this very call needs. */
+/** The settings that apply to this call. */
 function factsFor(parts: ConfirmationParts, exchange: Exchange): ConfirmFacts | undefined {
   const { params, caller } = exchange
   const facts = parts.facts(params['name'] as string)
@@ -232,9 +238,9 @@ function factsFor(parts: ConfirmationParts, exchange: Exchange): ConfirmFacts | 
   return confirmedAs(facts, (params['arguments'] ?? {}) as Params, caller, exchange)
 }
 
-/** An approval that a page of yours is to ask for. */
+/** An approval that your page asks for. */
 interface PageRequest {
-  /** Names the request: the page gives it back to `server.confirmations`. */
+  /** Names the request; pass it to `server.confirmations`. */
   readonly id: string
   readonly tool: string
   readonly arguments: Params
@@ -242,40 +248,40 @@ interface PageRequest {
   readonly risk: Risk
 }
 
-/** Who calls, where it matters to whether he is asked. */
+/** What `when` may know of the caller. */
 export type ConfirmCaller = Pick<Caller, 'principal' | 'carrier'>
 
-/** How and when a tool asks for a yes. */
+/** How and when a tool asks for confirmation. */
 export interface ConfirmFacts {
   /**
-   * Of which calls, by their arguments as they came and by who calls; it may say otherwise how one is asked about. Asked more than
-   * once of a call: `call` is the same each time, and another one's is another. Default all.
+   * Which calls need confirmation, by raw arguments and caller; may override the other settings. Called several times per call with the
+   * same `call` object. Default: all.
    */
   readonly when?: (args: Params, caller: ConfirmCaller, call: object) => boolean | Omit<ConfirmFacts, 'when'>
-  /** What the user is asked. `{name}` stands for that argument. Default: whether to call the tool. */
+  /** The question. `{name}` is replaced by that argument. Default: whether to call the tool. */
   readonly message?: string
-  /** The worst that can come of a call. Default `destructive`. */
+  /** The worst effect of a call. Default `destructive`. */
   readonly risk?: Risk
-  /** A lower risk that a call with these arguments has: shown instead. The user is asked all the same. */
+  /** A lower risk for these arguments, shown instead. The user is asked anyway. */
   readonly riskOf?: (args: Params) => Risk
   /**
-   * `url`: only a page of yours can approve, nothing that the client says. Needs `url`. `queue`: it waits in line for whoever runs
-   * the server, who answers by `server.confirmations`; `either`: the same where the client cannot ask its user.
+   * `url`: only your page can approve (needs `url`). `queue`: the operator approves by `server.confirmations`. `either`: the queue is
+   * used if the client cannot ask its user.
    */
   readonly channel?: 'url' | 'queue' | 'either'
-  /** The address of that page for one approval: https, or http on this machine. */
+  /** The address of the page for one approval: https, or http on this machine. */
   readonly url?: (request: PageRequest) => string
-  /** Of what stands in line: how long a call waits for the answer before it is refused, to be made again. Default not at all. */
+  /** For `queue`: how long a call waits for the answer before it is refused. Default: not at all. */
   readonly wait?: Duration
-  /** What is told beside it to whoever looks at what stands in line, and written into the audit log. */
+  /** Further facts for the operator and the audit log. */
   readonly about?: Readonly<Record<string, string | undefined>>
-  /** Told of a call that has begun to stand in line. */
+  /** Called when a call starts to wait. */
   readonly onWait?: (call: WaitingCall) => void
 }
 
 /** The option of a tool. */
 export interface Confirmable {
-  /** The user has to say yes to each call. */
+  /** Each call needs the user's confirmation. */
   readonly confirm?: true | ConfirmFacts
 }
 
@@ -294,12 +300,12 @@ const confirmKinds: KindsOf<ConfirmFacts> = {
 }
 const asked = 'Shall it be called?'
 
-/** Undefined where no yes is needed. */
+/** The settings; undefined if no confirmation is needed. */
 function confirmFacts({ confirm }: Confirmable): ConfirmFacts | undefined {
   return confirm === true ? standard : confirm
 }
 
-/** Throws where what was said makes no sense. */
+/** Throws if the settings are invalid. */
 function checkConfirm(tool: string, { confirm }: Confirmable): void {
   if (confirm === undefined || confirm === true) return
   const where = `The option confirm of tool "${clip(tool)}"`
@@ -315,7 +321,7 @@ function checkConfirm(tool: string, { confirm }: Confirmable): void {
     throw new TypeError(`${where}: channel: 'url' and url belong together`)
 }
 
-/** What holds for one call; undefined where it needs no yes. Whatever fails here must not let a call through. */
+/** The settings for one call; undefined if it needs no confirmation. If `when` throws, confirmation is required. */
 function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCaller, call: object): ConfirmFacts | undefined {
   if (facts.when === undefined) return facts
   let said: boolean | ConfirmFacts
@@ -329,7 +335,7 @@ function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCaller, c
   return said === true ? rest : { ...rest, ...said }
 }
 
-/** The author's text of the question, or the default one. */
+/** The author's question, or the default. */
 export function confirmMessage({ message = asked }: ConfirmFacts): string {
   return message
 }
@@ -338,7 +344,7 @@ function worstRisk({ risk = 'destructive' }: ConfirmFacts): Risk {
   return risk
 }
 
-/** The risk shown for one call: never above what the tool declares, whatever its author's function says. */
+/** The risk shown for one call; never above what the tool declares. */
 export function riskOf(facts: ConfirmFacts, args: Params): Risk {
   const worst = worstRisk(facts)
   try {
@@ -349,12 +355,12 @@ export function riskOf(facts: ConfirmFacts, args: Params): Risk {
   }
 }
 
-/** Whether every call needs a yes that clients can get from their users: then they are told so, and may ask before they call. */
+/** Whether every call needs confirmation by the client's user; only then the tool list says so. */
 function isForClients({ when, channel }: ConfirmFacts): boolean {
   return when === undefined && channel !== 'queue' && channel !== 'either'
 }
 
-/** What a list tells everybody of the tool. */
+/** What the tool list tells clients. */
 function confirmMeta(facts: ConfirmFacts): Readonly<Record<string, WireConfirmation>> {
   return {
     [confirmationExtension]: {

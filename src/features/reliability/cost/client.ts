@@ -1,6 +1,6 @@
 /**
- * A client that knows what calls cost before it makes them: what is too dear is not sent, or only when its user agrees. What a
- * tool does not say is unknown, and never free.
+ * Client side of cost: checks what a call costs before it is sent, and asks the user about calls that are too expensive. A cost that a
+ * tool does not declare is unknown, never zero.
  */
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
@@ -35,16 +35,16 @@ import {
 
 export { type CallUsage, type OfferedCost, offeredCost } from './messages.ts'
 
-/** What a call may take: units, or both units and time. */
+/** The limit of a call: units, or units and time. */
 type CallBudget = number | { readonly units?: number; readonly time?: Duration }
 
 /** What the user is asked. */
 export interface CostQuestion {
-  /** The full text: server, tool, and what it costs. */
+  /** The full text: server, tool and cost. */
   readonly message: string
   readonly tool: string
   readonly arguments: Params
-  /** Undefined: nobody knows. */
+  /** Undefined if unknown. */
   readonly units: number | undefined
   readonly unitLabel: string | undefined
   readonly category: CostCategory | undefined
@@ -52,36 +52,36 @@ export interface CostQuestion {
 
 type OnCost = (question: CostQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
 
-/** One call, as this side needs to know it. */
+/** One call, as the cost check needs it. */
 interface PricedCall {
   readonly server: string
-  /** Whether the server keeps to the bound that comes with a call. */
+  /** Whether the server enforces the limit that is sent with a call. */
   readonly bounded: boolean
   readonly tool: string
   readonly arguments: Params
-  /** The `_meta` of the tool, as it was listed. */
+  /** The `_meta` of the listed tool. */
   readonly about: unknown
   readonly budget: CallBudget | undefined
   readonly signal: AbortSignal | undefined
 }
 
-/** What calls may cost. */
+/** Options of `connect` for cost. */
 export interface CostClientOptions {
-  /** Asked before a call that costs more than `costLimit` or its own budget, or nobody knows how much. Without it such calls are refused. */
+  /** Asked before a call that costs more than `costLimit` or its budget, or an unknown amount. Without it such calls are refused. */
   readonly onCost?: OnCost
-  /** The most units that a call may cost without anybody being asked. Default: no limit. */
+  /** The most units that a call may cost without asking. Default: no limit. */
   readonly costLimit?: number
 }
 
-/** What a call may cost. */
+/** Options of a call. */
 export interface CostCallOptions {
-  /** The most that it may cost: units, and with `{ units, time }` how long the server may take. What nobody can estimate is not free. */
+  /** The limit: units, and with `{ units, time }` the server's time. An unknown cost is not within any limit. */
   readonly budget?: CallBudget
 }
 
-/** What an answer says of its cost. */
+/** What an answer says about cost. */
 export interface CostAnswer {
-  /** What it cost, where the server tells. */
+  /** What the call cost, if the server reports it. */
   readonly cost: CallUsage | undefined
 }
 
@@ -90,12 +90,12 @@ interface Deadlines {
   readonly limits?: { readonly callTimeoutMs?: number }
 }
 
-/** Calls whose cost counts wait for no approval where they are only to be suggested: what is not done costs nothing. */
+/** A call with `suggestOnly` is not executed, so its cost is not checked. */
 type PricedOptions = ToolCallOptions & CostCallOptions & { readonly suggestOnly?: boolean }
 
 const reads: NonNullable<ToolCallExtension['reads']> = { cost: ({ _meta }) => usageIn(_meta) }
 
-/** Looks at what calls cost before they are sent. */
+/** The client feature: checks costs before calls are sent. */
 export const costClient = defineClientFeature<CostClientOptions, unknown, CostClientOptions & Deadlines>({
   name: 'cost',
   uses: [clientToolsPort, clientTasksPort],
@@ -103,7 +103,7 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
   setup(kit, { onCost, costLimit, timeout, limits }) {
     if (costLimit !== undefined && !isCount(costLimit))
       throw new TypeError(`costLimit is ${costLimit}: give a finite number of at least 0`)
-    // Nobody said how long to wait: then the tool does.
+    // If no timeout is configured, the tool's declared latency decides.
     const waitsAsTold = timeout === undefined && limits?.callTimeoutMs === undefined
     const isPriced = (name: string, budget: CallBudget | undefined): boolean =>
       budget !== undefined ||
@@ -144,7 +144,7 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
 
 type PricedParameters = [name: string, args: Params | undefined, options: PricedOptions, manner: CallManner | undefined]
 
-/** What the call is sent with; throws where it must not be sent. */
+/** Returns the `_meta` to send; throws if the call must not be sent. */
 async function approve(call: PricedCall, onCost: OnCost | undefined, costLimit: number | undefined): Promise<Params | undefined> {
   const bound = boundOf(call.budget)
   const cost = offeredCost(call.about)
@@ -153,13 +153,13 @@ async function approve(call: PricedCall, onCost: OnCost | undefined, costLimit: 
     if (onCost === undefined) throw refusal
     if ((await onCost(questionOf(call, cost), { signal: call.signal })) !== true) throw declined(call.tool)
   }
-  // Whoever agreed to what nobody knows set no bound.
+  // A user who agreed to an unknown cost has set no limit.
   const { max_units, ...rest } = bound
   const sent = refusal !== undefined && cost.units === undefined ? rest : bound
   return Object.keys(sent).length === 0 ? undefined : { [operationalExtension]: sent }
 }
 
-/** How a call is made where neither it nor the host says how long to wait: what takes minutes runs in the background if it can. */
+/** Without a configured timeout: waits according to the tool's latency, and runs slow tools as tasks if possible. */
 function patient(
   { port }: ClientKit,
   name: string,
@@ -169,7 +169,7 @@ function patient(
   const cost = offeredCost(tool?._meta)
   const answerMs = options.timeout === undefined ? waitFor(cost) : undefined
   if (answerMs === undefined) return [{}, {}]
-  // Not as an option of the call: a task may take longer than any answer.
+  // Not an option of the call, because a task may take longer than any response.
   if (cost.latency !== 'minutes' || options.task !== undefined) return [{ answerMs }, {}]
   const support = tool?.execution?.taskSupport
   const tasks = port(clientTasksPort)
@@ -177,18 +177,19 @@ function patient(
   return [{ answerMs }, asked || tasks.decides ? { task: true } : {}]
 }
 
-/** Whether a server says of its tools what they cost, or keeps to bounds. */
+/** Whether the server declares the extension. */
 function knowsCosts(server: Pick<Peer, 'revision' | 'capabilities'>): boolean {
   return declared(server, operationalExtension) !== undefined
 }
 
-/** How long to wait for a tool, by what it says of itself, where nobody says how long. */
+/** How long to wait by latency, if no timeout is configured. */
 const waitMs: Readonly<Record<Latency, number>> = { instant: 10_000, seconds: 60_000, minutes: 600_000 }
 
 function waitFor({ latency }: OfferedCost): number | undefined {
   return latency === undefined ? undefined : waitMs[latency]
 }
 
+// The limit in its wire form.
 function boundOf(budget: CallBudget | undefined): WireBudget {
   if (budget === undefined) return {}
   const { units, time } = typeof budget === 'number' ? { units: budget } : budget
@@ -199,7 +200,7 @@ function boundOf(budget: CallBudget | undefined): WireBudget {
   }
 }
 
-/** Why the call is not to be made without a yes; undefined where it may. */
+/** Why the call needs approval; undefined if it does not. */
 function refusalOf(
   { tool, about, bounded }: PricedCall,
   { category, units, unitLabel }: OfferedCost,
@@ -207,7 +208,7 @@ function refusalOf(
   costLimit: number | undefined,
 ): Problem | undefined {
   const most = Math.min(budget ?? Number.POSITIVE_INFINITY, costLimit ?? Number.POSITIVE_INFINITY)
-  // A metered tool stops at its bound by itself, where its server knows bounds.
+  // A metered tool stops at the limit by itself, if its server supports limits.
   const unknown = units === undefined && !(bounded && category !== undefined && budget !== undefined && costLimit === undefined)
   if (most !== Number.POSITIVE_INFINITY && (unknown || (units ?? 0) > most))
     return problem('BUDGET_EXCEEDED', `${clip(tool)} costs ${unitsText(units, unitLabel)}, and at most ${most} are allowed`, {
@@ -215,7 +216,7 @@ function refusalOf(
       details: { max_units: most, ...(units === undefined ? {} : { units }) },
       actor: 'user',
     })
-  // Where the tool asks for confirmation, the question names the cost: one yes is enough.
+  // If the tool asks for confirmation anyway, that question names the cost.
   if (category !== 'requires_approval' || confirmationOf(about) !== undefined) return undefined
   return problem(
     'CONFIRMATION_REQUIRED',

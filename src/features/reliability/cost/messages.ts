@@ -1,4 +1,4 @@
-/** Cost and latency on the wire: what a tool says of itself, what a call may cost at most, and what it did cost. */
+/** Cost and latency on the wire: what a tool declares, the limit of a call, and what it cost. Shared by both sides. */
 
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
@@ -7,45 +7,45 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
 
-/** What a call costs, for its handler. */
+/** `ctx.cost`: what a call costs. */
 export interface CallCost {
-  /** What it was expected to cost; undefined where nobody knew. */
+  /** The expected cost; undefined if unknown. */
   readonly estimate: number | undefined
-  /** What it has cost by now, as far as its handler has said. */
+  /** What the handler has reported so far. */
   readonly spent: number
-  /** What the caller still allows; undefined where it set no bound. */
+  /** What the caller's limit still allows; undefined without a limit. */
   readonly left: number | undefined
   /**
-   * So many units were spent. Once said, the call costs what was added, and not what was expected. Throws where that is more
-   * than the caller allows: it is counted all the same, but there is no sense in going on.
+   * Reports spent units; from then on the call costs what was reported instead of the estimate. Throws if the caller's limit is
+   * exceeded; the units are counted anyway.
    */
   add(units: number): void
 }
 
-/** What other features may use of costs. */
+/** What other features may do with costs. */
 interface CostPort {
-  /** What a call costs, for its handler. */
+  /** `ctx.cost` of a call. */
   of(exchange: Exchange): CallCost
-  /** What the user has to agree to pay for each call of a tool, in words; undefined where nothing is. */
+  /** The price that users must approve for each call, as text; undefined if none. */
   price(facts: object): string | undefined
-  /** The writes that give back what a step of a unit of work has cost, by the name of the step. */
+  /** The store operations that refund a step of a transaction. */
   undone(step: string): Promise<readonly Op[]>
 }
 
-/** What other features may use of costs. */
+/** The port of this feature. */
 export const costPort = port<CostPort>('cost')
 
-/** The name of the extension. */
+/** The extension name. */
 export const operationalExtension = `${NS}/operational`
 
-/** What calls of a tool may cost. */
+/** The cost categories of tools. */
 export const categories = ['free', 'metered', 'requires_approval'] as const
-/** Whether a call costs something, and whether somebody has to agree to that first. */
+/** `metered`: costs units. `requires_approval`: the user must agree first. */
 export type CostCategory = (typeof categories)[number]
 
-/** How long calls of a tool may take. */
+/** The latency classes of tools. */
 export const latencies = ['instant', 'seconds', 'minutes'] as const
-/** How long a call takes, by and large. */
+/** How long a call usually takes. */
 export type Latency = (typeof latencies)[number]
 
 interface WireCost {
@@ -54,13 +54,13 @@ interface WireCost {
   readonly unit_label?: string
 }
 
-/** In a tool's `_meta`. Only what stays as it is: lists are kept, and shared. */
+/** What a tool declares in `_meta`. Static, because tool lists are cached and shared. */
 export interface WireOperational {
   readonly cost?: WireCost
   readonly latency?: Latency
 }
 
-/** In the `_meta` of a call. */
+/** The limit in the `_meta` of a call. */
 export interface WireBudget {
   readonly max_units?: number
   readonly deadline_ms?: number
@@ -71,25 +71,26 @@ interface WireQuota {
   readonly resets_at: string
 }
 
-/** In that of its result. */
+/** The usage in the `_meta` of a result. */
 export interface WireUsage {
   readonly units_used: number
+  /** Execution time in milliseconds. */
   readonly unit_label?: string
   readonly duration_ms: number
   readonly quota?: WireQuota
 }
 
-/** What a tool says of its cost and of how long it takes. What it does not say is unknown, and never nothing. */
+/** What a tool declares; what it does not declare is unknown, never zero. */
 export interface OfferedCost {
-  /** Undefined: nobody knows what it costs. */
+  /** Undefined if unknown. */
   readonly category: CostCategory | undefined
-  /** What a call costs, as far as is known; of a free tool 0. */
+  /** The estimated units of a call; 0 for a free tool. */
   readonly units: number | undefined
   readonly unitLabel: string | undefined
   readonly latency: Latency | undefined
 }
 
-/** Whatever is of another type than it must be was not said. */
+/** Reads a tool's declaration; members of the wrong type are ignored. */
 export function offeredCost(meta: unknown): OfferedCost {
   const said = isRecord(meta) && isRecord(meta[operationalExtension]) ? meta[operationalExtension] : {}
   const cost = isRecord(said['cost']) ? said['cost'] : {}
@@ -108,11 +109,11 @@ export interface CallUsage {
   readonly units: number
   readonly unitLabel: string | undefined
   readonly durationMs: number | undefined
-  /** What is left, and when there is as much as ever again. */
+  /** The remaining quota, and when it is full again. */
   readonly quota: { readonly remaining: number; readonly resetsAt: Date } | undefined
 }
 
-/** Undefined where the server does not tell. */
+/** Reads the usage in a result; undefined if the server does not report it. */
 export function usageIn(meta: Readonly<Record<string, unknown>> | undefined): CallUsage | undefined {
   const said = meta?.[operationalExtension]
   if (!isRecord(said) || !isCount(said['units_used'])) return undefined
@@ -131,7 +132,7 @@ function quotaIn(said: unknown): CallUsage['quota'] {
   return Number.isNaN(resetsAt.getTime()) ? undefined : { remaining: said['remaining'], resetsAt }
 }
 
-/** A number of units, or of milliseconds. */
+/** Whether a value is a finite number of at least 0. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }

@@ -1,4 +1,7 @@
-/** Token buckets of callers: of what they ask per user, else per network; of what they are told per connection. A refusal names the limit and the wait. */
+/**
+ * Rate limits: token buckets per user, or per network for anonymous callers; for logs and progress per connection. A refusal names the
+ * limit and the wait, and HTTP responses carry rate-limit headers.
+ */
 import { type Buckets, createBuckets } from '../../../core/bucket.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { countingKey } from '../../../core/occupancy.ts'
@@ -14,25 +17,25 @@ import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { isKeyed } from '../idempotency/messages.ts'
 
 interface Rate {
-  /** How many in a second, in the long run. */
+  /** Sustained rate per second. */
   readonly perSecond: number
-  /** How many at once. */
+  /** The most at once. */
   readonly burst?: number
 }
 
-/** How often callers may call, all tools together and single ones. */
+/** The rate limits of a server. */
 export interface RateOptions {
-  /** Calls of tools, of one caller. Default: 1,000 a second over the network, and no bound on stdio and in memory. */
+  /** Tool calls of one caller. Default: 1,000 per second over the network, unlimited on stdio and in memory. */
   readonly calls?: Rate | false
-  /** Completions that one caller asks for. Default: 50 a second over the network, and no bound on stdio and in memory. */
+  /** Completions of one caller. Default: 50 per second over the network, unlimited on stdio and in memory. */
   readonly completions?: Rate | false
-  /** Log messages to one caller. */
+  /** Log messages sent to one caller. */
   readonly log?: Rate | false
-  /** Reports of progress to one caller. */
+  /** Progress notifications sent to one caller. */
   readonly progress?: Rate | false
 }
 
-/** What holds where the author said nothing. */
+/** The defaults. */
 export const defaultRates = {
   calls: { perSecond: 1_000, burst: 2_000 },
   completions: { perSecond: 50, burst: 100 },
@@ -40,12 +43,12 @@ export const defaultRates = {
   progress: { perSecond: 200, burst: 400 },
 } satisfies RateOptions
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 interface RatesServerOptions {
   readonly limits?: { readonly rates?: RateOptions | false }
 }
 
-/** How often callers may do what. */
+/** The server feature: rate limits. */
 export const ratesFeature = defineServerFeature<RatesServerOptions>({
   name: 'rates',
   setup: (kit, { limits: { rates: given = {} } = {} }) => {
@@ -69,13 +72,13 @@ function checkRates(rates: RateOptions): void {
 }
 
 interface Rates extends RatesPort {
-  /** Throws a refusal that says how long to wait. `own` is a limit of the target itself. */
+  /** Counts a call; throws if the limit is exceeded. `own` is a limit of the tool itself. */
   call(exchange: Exchange, own?: Buckets): void
-  /** Counts calls that might have been repetitions, once it is clear that they are made. */
+  /** Counts calls that may be repetitions once it is certain that they run. */
   readonly side: Side
 }
 
-/** `dedupes`: whether equal calls of a tool are one, also without a key. */
+/** `dedupes`: whether equal calls of a tool are deduplicated without a key. */
 function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool: string) => boolean): Rates {
   const buckets = (name: keyof RateOptions): Buckets | undefined => {
     const rate = options !== false && (options[name] ?? defaultRates[name])
@@ -83,22 +86,23 @@ function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool:
   }
   const calls = buckets('calls')
   const chosen = (name: keyof RateOptions): boolean => options !== false && isRecord(options[name])
-  // What nobody chose is far away for everybody: there is nothing to tell of it.
+  // Only configured limits are reported in headers; the defaults are too far away to matter.
   const told = chosen('calls')
-  /** Whoever owns the process floods nobody but himself: there only what its author chose holds. */
+  /** On stdio and in memory only configured limits apply, because the caller owns the process. */
   const holds = (name: keyof RateOptions, exchange: Exchange): boolean => chosen(name) || !ownsProcess(exchange)
   const completions = buckets('completions')
   const log = buckets('log')
   const progress = buckets('progress')
+  // Calls whose tool limit is counted later, at the budget stage.
   const owing = new WeakMap<Exchange, Buckets>()
-  /** It may turn out to be one that was made before, which its tool does not notice. */
+  /** A repeated call may be answered from the journal without reaching the tool. */
   const mayRepeat = (exchange: Exchange): boolean => isKeyed(exchange) || dedupes(exchange.params['name'] as string)
   const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
   return {
     callsPerMinute: calls && Math.floor(calls.perSecond * 60),
     callsLeft: exchange => (holds('calls', exchange) ? calls?.left(countingKey(exchange.caller)) : undefined),
     call: (exchange, own) => {
-      // What takes back what was done is never refused.
+      // A compensation is never refused.
       if (exchange.get(compensation) !== undefined) return
       const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
       if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
@@ -129,12 +133,12 @@ function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool:
   }
 }
 
-/** On a pipe or in memory the caller has started the server, or is the program that it runs in. */
+/** On stdio and in memory the caller has started the server, or runs in the same process. */
 function ownsProcess({ caller: { carrier } }: Exchange): boolean {
   return carrier === 'stdio' || carrier === 'memory'
 }
 
-/** Who has to take in what is said: a neighbour in the same network hears nothing of it. */
+/** Per connection for anonymous callers, because others in the same network do not receive the messages. */
 function readerOf({ caller }: Exchange): object | string {
   return caller.principal?.id ?? caller.connection
 }
@@ -149,6 +153,7 @@ function take(buckets: Buckets, exchange: Exchange, what: string, limit: string,
   }
 }
 
+// Adds the state of the limit to the response headers.
 function tell(buckets: Buckets, exchange: Exchange): void {
   const { burst, perSecond } = buckets
   const { tokens, fullInMs } = buckets.left(countingKey(exchange.caller))
@@ -156,18 +161,18 @@ function tell(buckets: Buckets, exchange: Exchange): void {
 }
 
 interface LimitState {
-  /** Which limit it is. */
+  /** The name of the limit. */
   readonly name: string
   readonly most: number
   readonly periodMs: number
   readonly remaining: number
-  /** After how long there is as much as ever again. */
+  /** After how long it is full again. */
   readonly resetMs: number
-  /** What is counted, where it is not calls. */
+  /** What is counted, if not calls. */
   readonly unit?: string
 }
 
-/** Several limits are named side by side. Where the carrier has no headers nothing is written. */
+/** Adds `RateLimit` headers; several limits are listed side by side. Does nothing without HTTP. */
 export function tellLimit(exchange: Exchange, { name, most, periodMs, remaining, resetMs, unit }: LimitState): void {
   if (exchange.caller.carrier !== 'http') return
   const told = exchange.get(limitHeaders)
@@ -182,7 +187,7 @@ export function tellLimit(exchange: Exchange, { name, most, periodMs, remaining,
   })
 }
 
-/** Sets `Retry-After` where the carrier has headers. */
+/** Sets `Retry-After`. Does nothing without HTTP. */
 export function tellWait(exchange: Exchange, waitMs: number): void {
   if (exchange.caller.carrier === 'http')
     exchange.set(limitHeaders, { ...exchange.get(limitHeaders), 'retry-after': `${seconds(waitMs)}` })
@@ -192,7 +197,7 @@ function joined(before: string | undefined, more: string): string {
   return before === undefined ? more : `${before}, ${more}`
 }
 
-/** Names of limits are few, and told with each call. */
+/** Cache, because the same few names are written with each call. */
 const quotes = new Map<string, string>()
 const mostQuotes = 1_000
 

@@ -1,5 +1,5 @@
 /**
- * Paying for a call: what it may cost is reserved before it runs, what it did cost is settled after. Loaded with the first call
+ * Charging for a call: reserves the possible cost before it runs, and settles the actual cost afterwards. Loaded with the first call
  * that costs something.
  */
 
@@ -21,15 +21,16 @@ import { isCount, operationalExtension, usageIn, type WireUsage } from './messag
 import { tellLimit, tellWait } from './rates.ts'
 import { type CostParts, costQuota, estimateOf, type Priced } from './server.ts'
 
-/** By the calls that are under way. */
+/** The meters of running calls. */
 type Meters = WeakMap<Exchange, CostMeter>
 
+// The caller's limit.
 interface Wish {
   readonly most: number | undefined
   readonly withinMs: number | undefined
 }
 
-/** Takes what the call may cost, or refuses it; gives back what it did not need. */
+/** At the budget stage: reserves the cost, or refuses; releases what was not needed. */
 export async function reserved(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
   const tool = exchange.params['name'] as string
   const priced = parts.facts(tool) ?? {}
@@ -38,7 +39,7 @@ export async function reserved(parts: CostParts, meters: Meters, exchange: Excha
   exchange.set(callDeadlineMs, withinMs)
   const estimate = estimateOf(priced.cost, exchange.input as Params)
   if (most !== undefined) checkBudget(tool, priced, before, estimate, most)
-  // Of what nobody can estimate the caller's own bound is set aside.
+  // If there is no estimate, the caller's limit is reserved.
   const units = estimate ?? (most === undefined ? 0 : most - before)
   const reservation = await reserve(parts, exchange, tool, priced, units)
   const meter = new CostMeter({ estimate, most, reservation, before })
@@ -46,12 +47,12 @@ export async function reserved(parts: CostParts, meters: Meters, exchange: Excha
   try {
     return await next()
   } finally {
-    // Something between here and its handler refused it. What goes on in the background is settled there.
+    // The call was refused before its handler ran. Detached calls settle in the background.
     if (meter.used === undefined && !exchange.detached) await settle(parts, exchange, meter, 0, 0)
   }
 }
 
-/** Around the handler itself, wherever it runs: what it did cost is known when it has ended. */
+/** Around the handler: settles the actual cost when it has ended. */
 export async function settled(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
   const meter = meters.get(exchange)
   if (meter === undefined) return next()
@@ -65,7 +66,7 @@ export async function settled(parts: CostParts, meters: Meters, exchange: Exchan
   }
   meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
   if (exchange.asking?.pending === true) {
-    // It goes on when its caller comes back: until then it has cost what was added, and the rest is free for others.
+    // The call continues when its caller has answered: settle what was reported, and release the rest.
     await settle(parts, exchange, meter, meter.added ?? 0, 0)
     carry(exchange, operationalExtension, `${meter.spent}`)
   } else await settle(parts, exchange, meter, spentOn(meter, result, thrown), 1)
@@ -73,7 +74,7 @@ export async function settled(parts: CostParts, meters: Meters, exchange: Exchan
   return !exchange.detached ? result : stamp(parts, exchange, meter, result)
 }
 
-/** Around all that may answer the call: also what was done before, and costs nothing now. */
+/** Around everything that may answer the call, including replayed results, which cost nothing. */
 export async function stamped(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
   const began = parts.clock.now()
   const result = await next()
@@ -84,10 +85,11 @@ export async function stamped(parts: CostParts, meters: Meters, exchange: Exchan
   return stamp(parts, exchange, meter, result as unknown as CallToolResult)
 }
 
+// Adds usage to the result, for clients that declared the extension.
 function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: CostMeter, result: R): R {
   if (declared(exchange.peer, operationalExtension) === undefined) return result
   const label = parts.facts(exchange.params['name'] as string)?.cost?.unitLabel ?? parts.unitLabel
-  // Where nothing is limited here, it may be behind the tool, and its handler has said so.
+  // Without a quota here, report the one of an upstream, if the handler passed it on.
   const quota = meter.quota ?? quotaBehind(result)
   const usage: WireUsage = {
     units_used: meter.before + (meter.used ?? 0),
@@ -112,7 +114,7 @@ async function reserve(parts: CostParts, exchange: Exchange, tool: string, price
     return await budgets.reserve(owner, { action: 'call', resource: tool, units, quotas })
   } catch (error) {
     if (error instanceof Problem && error.code === 'QUOTA_EXHAUSTED') tellExhausted(exchange, quotas, error)
-    // Nothing is done that cannot be counted.
+    // A call whose cost cannot be counted is not executed.
     throw error instanceof StoreError ? problemOf(error) : error
   }
 }
@@ -124,7 +126,7 @@ function tellExhausted(exchange: Exchange, quotas: readonly Quota[], { retryAfte
   if (quota !== undefined) tellLimit(exchange, { ...stateOf(quota), remaining, resetMs: retryAfter })
 }
 
-/** What was spent stays spent, whatever becomes of the record; without one it comes back in the end. */
+/** Settles the reservation. If that fails, it is traced, and the reservation expires by itself. */
 async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, units: number, calls: 0 | 1): Promise<void> {
   meter.used = units
   const { reservation } = meter
@@ -142,6 +144,7 @@ async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, un
   }
 }
 
+// A refundable step of a transaction is settled under a name, so that it can be refunded.
 async function refundName(parts: CostParts, exchange: Exchange, calls: number): Promise<string | undefined> {
   const step = exchange.get(carried)?.[transactionsExtension]
   if (calls === 0 || step === undefined) return undefined
@@ -149,7 +152,10 @@ async function refundName(parts: CostParts, exchange: Exchange, calls: number): 
   return cost?.refundable === true ? `${await ownerOf(exchange)}/${step}` : undefined
 }
 
-/** What its handler said, else what was expected. Whoever was refused by it pays nothing; of what broke nobody knows how far it came. */
+/**
+ * The reported units, else the estimate. Refused calls cost nothing; failed ones cost the estimate, because nobody knows how far they
+ * came.
+ */
 function spentOn({ added, estimate = 0 }: CostMeter, result: FailedResult | undefined, thrown: unknown): number {
   if (added !== undefined) return added
   if (result === undefined) return thrown instanceof McpError && thrown.kind !== 'internal' ? 0 : estimate
@@ -179,6 +185,7 @@ function wishOf({ meta }: Exchange): Wish {
   return { most, withinMs }
 }
 
+// The quota with the smallest remaining share.
 function tightest(statuses: readonly QuotaStatus[]): QuotaStatus | undefined {
   const share = ({ remaining, quota }: QuotaStatus): number => remaining / quota.most
   return statuses.reduce<QuotaStatus | undefined>(
@@ -195,16 +202,16 @@ function invalid(message: string): McpError {
   return new McpError('invalid-params', message)
 }
 
-/** Counts what one call costs while it runs. */
+/** Counts what one call costs. */
 export class CostMeter implements CallCost {
   readonly estimate: number | undefined
   readonly most: number | undefined
   readonly reservation: Reservation | undefined
-  /** What earlier rounds of the same call have cost, and paid. */
+  /** What earlier rounds of the same call have cost; already settled. */
   readonly before: number
-  /** In this round; undefined until something is added. */
+  /** Units reported in this round; undefined until then. */
   added: number | undefined = undefined
-  /** Set when it is over. */
+  /** Set when the call is settled. */
   used: number | undefined = undefined
   durationMs = 0
   quota: QuotaStatus | undefined = undefined

@@ -1,4 +1,7 @@
-/** Tools that cost something, or of which there is only so much. What counts it is loaded with the first such call. */
+/**
+ * Server side of cost: the options `cost`, `latency` and `quota` of tools, `server.budgets` and `ctx.cost`. The code that counts is
+ * loaded with the first call that costs something.
+ */
 
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
@@ -32,40 +35,40 @@ import {
 } from './messages.ts'
 import type { CostMeter } from './runtime.ts'
 
-/** What an author may say for all tools that have a cost. */
+/** Settings for all tools with a cost. */
 export interface CostOptions {
-  /** What a unit is called: `credits`, `cents`, … */
+  /** The name of a unit: `credits`, `cents`, … */
   readonly unitLabel?: string
-  /** How much each caller gets of all of them together. */
+  /** The quota of each caller over all tools. */
   readonly quota?: QuotaFacts
-  /** How much some callers get of all of them, beside that. Cheap: it is asked for every call that is counted. */
+  /** Further quotas for some callers. Called for every counted call, so keep it fast. */
   readonly quotasFor?: (caller: Caller) => readonly SharedQuota[]
 }
 
-/** All callers that are given one of the same name share it. */
+/** A quota shared by all callers that are given the same name. */
 export interface SharedQuota extends QuotaFacts {
   readonly name: string
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface CostServerOptions {
-  /** What holds for all tools with a `cost`. */
+  /** Settings for all tools with a `cost`. */
   readonly cost?: CostOptions
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface BudgetsApi {
-  /** What callers may spend beside what quotas allow. */
+  /** Budgets that callers may spend, in addition to quotas. */
   readonly budgets: BudgetsControl
 }
 
-/** What it adds to the context of a call. */
+/** What the feature adds to `ctx`. */
 export interface CostContext {
-  /** What this call costs: what was expected, what may be spent, and what was. Of tools with a `cost`. */
+  /** What this call costs: estimate, limit and spent units. Only for tools with a `cost`. */
   readonly cost: CallCost
 }
 
-/** The options `cost`, `latency` and `quota` of tools; `server.budgets` and `ctx.cost`. */
+/** The server feature: `cost`, `latency` and `quota` of tools, `server.budgets` and `ctx.cost`. */
 export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
   name: 'cost',
   options: { cost: 'object' },
@@ -112,34 +115,35 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
   },
 })
 
-/** No principal has such a key. */
+/** The owner key starts with `~`, which no principal's key does. */
 function sharedQuota({ name, ...facts }: SharedQuota): Quota {
   return { ...costQuota(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
 }
 
-/** What counting needs of the server. */
+/** What counting needs from the server. */
 export interface CostParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly budgets: () => Promise<Budgets>
-  /** What a tool says of itself; undefined where there is no such tool. */
+  /** The settings of a tool; undefined if it does not exist. */
   readonly facts: (tool: string) => Priced | undefined
   readonly quota: Quota | undefined
   readonly quotasFor?: ((caller: Caller) => readonly Quota[]) | undefined
   readonly unitLabel: string | undefined
-  /** Called when the first tool declares something: until then no call is looked at but those that bring a budget. */
+  /** Called when the first tool declares a cost; until then only calls with a budget are looked at. */
   readonly began: () => void
 }
 
 interface CostServer {
   readonly side: Side
-  /** A tool is offered that says this of itself. Throws where it makes no sense. */
+  /** Called for each offered tool. Throws if its settings are invalid. */
   declare(tool: string, facts: Priced): void
-  /** What a call costs, for its handler. */
+  /** `ctx.cost` of a call. */
   of(exchange: Exchange): CallCost
 }
 
 function costServer(parts: CostParts): CostServer {
+  // Meters of running calls, created when their cost is reserved.
   const meters = new WeakMap<Exchange, CostMeter>()
   let used = false
   let loading: Promise<typeof import('./runtime.ts')> | undefined
@@ -162,7 +166,7 @@ function costServer(parts: CostParts): CostServer {
   const layers = [layer('decide', told, 'stamped'), layer('budget', counts, 'reserved'), settling]
   return {
     side: {
-      // All of them always: a call may have been on its way, by the plan of then, before the first tool said what it costs.
+      // Always installed: a call may already be on its way under the old plan when the first tool declares a cost.
       layers,
       capabilities: revision => (used ? declaration(revision, operationalExtension) : {}),
     },
@@ -181,7 +185,7 @@ function costServer(parts: CostParts): CostServer {
   }
 }
 
-/** Cheap: every call is asked. */
+/** Must be fast, because it runs for every call. */
 function isCounted(parts: CostParts, { params }: Exchange): boolean {
   const facts = parts.facts(params['name'] as string)
   return facts !== undefined && (facts.cost !== undefined || facts.quota !== undefined)
@@ -191,21 +195,21 @@ function hasBudget({ meta }: Exchange): boolean {
   return meta !== undefined && Object.hasOwn(meta, operationalExtension)
 }
 
-/** What an author says of the cost of a tool. */
+/** What an author declares about the cost of a tool. */
 export interface CostFacts {
-  /** `requires_approval`: the user has to agree to each call, as with `confirm`. */
+  /** `requires_approval`: the user must agree to each call, as with `confirm`. */
   readonly category: CostCategory
-  /** What a call costs, as far as that can be known before. Absent: unknown, unless it is free. */
+  /** The expected cost of a call. Absent: unknown, unless the tool is free. */
   readonly estimatedUnits?: number
-  /** What a call with these arguments costs: for budgets it counts instead. */
+  /** The expected cost for these arguments; takes precedence. */
   readonly unitsFor?: (args: Params) => number
-  /** What a unit is called. Default: as the server says for all. */
+  /** The name of a unit. Default: the server's. */
   readonly unitLabel?: string
-  /** A call that is taken back in a transaction costs nothing then. Default false: what was spent was spent. */
+  /** Whether a call that is rolled back in a transaction is refunded. Default false. */
   readonly refundable?: boolean
 }
 
-/** So many calls, or units, for each caller in each period. */
+/** A number of calls or units per caller and period. */
 interface QuotaFacts {
   readonly calls?: number
   readonly units?: number
@@ -216,9 +220,9 @@ interface QuotaFacts {
 export interface Priced {
   /** What a call costs. */
   readonly cost?: CostFacts
-  /** How long it takes: clients wait accordingly. */
+  /** How long it takes; clients choose their timeout accordingly. */
   readonly latency?: Latency
-  /** How much of it each caller gets. */
+  /** The quota of each caller. */
   readonly quota?: QuotaFacts
 }
 
@@ -230,7 +234,7 @@ const costKinds: KindsOf<CostFacts> = {
   refundable: 'boolean',
 }
 
-/** Throws where what was said makes no sense. */
+/** Throws if the settings are invalid. */
 function checkPriced(tool: string, { cost, latency, quota }: Priced): void {
   const where = `of tool "${clip(tool)}"`
   if (cost !== undefined) checkCost(`The option cost ${where}`, cost)
@@ -250,7 +254,7 @@ function checkCost(where: string, cost: CostFacts): void {
     throw new TypeError(`${where}: what is free costs no units; make it 'metered'`)
 }
 
-/** The quota as it is counted. Throws where what was said makes no sense. */
+/** Converts a quota to the form that is counted. Throws if it is invalid. */
 export function costQuota(name: string, quota: QuotaFacts, where: string): Quota {
   checkOptions(where, quota, { calls: 'number', units: 'number', per: 'any' })
   const { calls, units, per } = quota
@@ -264,7 +268,7 @@ export function costQuota(name: string, quota: QuotaFacts, where: string): Quota
   return { name, counts: calls === undefined ? 'units' : 'calls', most, periodMs }
 }
 
-/** What a list tells everybody of the tool. */
+/** What the tool list tells clients. */
 function pricedMeta({ cost, latency }: Priced, unitLabel?: string): Readonly<Record<string, WireOperational>> | undefined {
   if (cost === undefined && latency === undefined) return undefined
   const label = cost?.unitLabel ?? unitLabel
@@ -284,7 +288,7 @@ function pricedMeta({ cost, latency }: Priced, unitLabel?: string): Readonly<Rec
   }
 }
 
-/** What a call will cost; undefined where nobody knows. */
+/** The expected cost of a call; undefined if unknown. */
 export function estimateOf(cost: CostFacts | undefined, args: Params): number | undefined {
   if (cost === undefined) return undefined
   const units = cost.unitsFor === undefined ? cost.estimatedUnits : cost.unitsFor(args)
@@ -292,22 +296,22 @@ export function estimateOf(cost: CostFacts | undefined, args: Params): number | 
   return units ?? (cost.category === 'free' ? 0 : undefined)
 }
 
-/** Units that a caller may spend, beside what quotas allow. */
+/** A budget in units. */
 interface BudgetTerms {
   readonly units: number
-  /** Default, and at most, a day. */
+  /** Default and maximum: a day. */
   readonly ttl?: Duration
-  /** For which tools: a name, or a pattern such as `report_*`. Default all. */
+  /** The tools it applies to: a name, or a pattern such as `report_*`. Default all. */
   readonly tools?: string
 }
 
-/** Budgets of callers: whoever has one can spend no more than it holds, and one that is used up or over refuses what costs. */
+/** Manages budgets. A caller with a budget cannot spend more; an exhausted or expired budget refuses calls that cost something. */
 interface BudgetsControl {
-  /** Gives a principal, by its id, a budget; without one the owner of this process, over stdio and in memory. Gives its name. */
+  /** Gives a budget to a principal, or without one to the local user (stdio, in memory). Returns its id. */
   give(terms: BudgetTerms, principal?: string): Promise<string>
-  /** Units that are neither spent nor reserved; undefined where there is no such budget, or it is over. */
+  /** Units that are neither spent nor reserved; undefined if the budget is unknown or expired. */
   left(budget: string, principal?: string): Promise<number | undefined>
-  /** False where there is none. */
+  /** Ends a budget; false if it does not exist. */
   revoke(budget: string, principal?: string): Promise<boolean>
 }
 
@@ -325,7 +329,7 @@ function budgetsControl(grants: () => Promise<Grants>, budgets: () => Promise<Bu
   }
 }
 
-/** Opened when something is first counted. */
+/** Opens the budgets on first use. */
 function lazyBudgets(grants: () => Promise<Grants>, journal: () => Promise<Journal>): () => Promise<Budgets> {
   let opening: Promise<Budgets> | undefined
   const open = async (): Promise<Budgets> => {

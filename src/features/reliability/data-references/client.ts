@@ -1,9 +1,9 @@
-/** Using references: that we can take contents by their address is told to every server. */
+/** Client side of data references: declares to every server that the client can fetch content by its address. */
 import { defineClientFeature } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import { referencesExtension } from './messages.ts'
 
-/** Takes contents by their address. */
+/** The client feature: declares the extension. */
 export const referencesClient = defineClientFeature({
   name: 'data-references',
   options: {},

@@ -1,4 +1,7 @@
-/** Taking over a content from another server: all of it is here and was checked before anything of it can be used. */
+/**
+ * Importing content from another server: it is fetched and verified completely before it can be used, and an interrupted import
+ * continues where it stopped.
+ */
 import { type ArtifactFacts, announcedOtherwise, contentDigest } from '../../../core/artifact.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -13,21 +16,21 @@ import type { Ledger } from './ledger.ts'
 import { type Fetchable, readReference } from './messages.ts'
 import { transfer } from './transfer.ts'
 
-/** What an import may be given. */
+/** Options of an import. */
 export interface ImportOptions {
-  /** The most that is taken. Default: `maxBytes` of the references. */
+  /** The largest content. Default: `maxBytes` of the references. */
   readonly maxBytes?: number
-  /** Told how much has come, and of how much. */
+  /** Called with the fetched and the total bytes. */
   readonly progress?: (bytes: number, total: number) => void
-  /** Ends the import. */
+  /** Cancels the import. */
   readonly signal?: AbortSignal
 }
 
-/** A content that was taken over, and is what was announced. Let go when disposed of, or after an hour. */
+/** Imported content that matches its announced size and digest. Released when disposed of, or after an hour. */
 export interface Imported extends ArtifactFacts, AsyncDisposable {
-  /** As a stream, as often as one likes. */
+  /** Opens it as a stream, any number of times. */
   open(range?: BlobRange): Promise<ReadableStream<Uint8Array>>
-  /** Lets the content go. */
+  /** Releases the content. */
   release(): Promise<void>
 }
 
@@ -37,13 +40,16 @@ interface ImporterParts {
   readonly attempts: Attempts
   readonly clock: Clock
   readonly maxBytes: number
+  /** Allowed origins. */
   readonly from?: readonly string[]
+  /** Creates the guarded fetch for an origin. */
   readonly reach: (origin: URL) => Promise<Outbound>
 }
 
+/** How long imported content is held for its user. */
 const holdMs = 3_600_000
 
-/** Fetches contents from elsewhere and keeps them. */
+/** Fetches content from other servers, and keeps it while it is used. */
 export class Importer {
   readonly #parts: ImporterParts
 
@@ -51,7 +57,7 @@ export class Importer {
     this.#parts = parts
   }
 
-  /** What an earlier attempt of the same caller has brought is not fetched again, also when its process has ended. */
+  /** Imports a reference. Data that an earlier attempt of the same caller fetched is reused, even after a restart. */
   async take(owner: string, account: string, given: unknown, options: ImportOptions): Promise<Imported> {
     const { ledger, attempts, maxBytes: most } = this.#parts
     const { maxBytes = most, progress } = options
@@ -63,7 +69,7 @@ export class Importer {
     let attempt = await begin()
     if (attempt.whole) progress?.(reference.size, reference.size)
     else if (!(await this.#fetched(attempt, reference, reach, options))) {
-      // Either half may be at fault where there were two.
+      // After a resumed download that does not match, either part may be wrong, so try once from the start.
       const resumed = attempt.start > 0
       attempt = resumed ? await begin() : attempt
       if (!resumed || !(await this.#fetched(attempt, reference, reach, options))) throw announcedOtherwise(reference)
@@ -78,7 +84,7 @@ export class Importer {
     }
   }
 
-  /** False where it is another content, of which nothing is left then. */
+  /** False if the content does not match; it is then discarded. */
   async #fetched(attempt: ImportAttempt, reference: Fetchable, reach: Outbound, options: ImportOptions): Promise<boolean> {
     const { progress, signal } = options
     try {
@@ -119,6 +125,7 @@ export class Importer {
     }
   }
 
+  // Only origins that the operator has listed.
   #allowed({ uri }: Fetchable): URL {
     const url = new URL(uri)
     const { from = [] } = this.#parts
@@ -152,58 +159,64 @@ interface AttemptsParts {
   readonly ledger: () => Ledger
 }
 
-/** What is written down of one. */
+/** The stored state of an interrupted import. */
 interface Half {
-  /** The draft, and how much of it is surely there. */
+  /** The draft, and how much of it is certainly stored. */
   readonly id: string
   readonly size: number
-  /** Whose share of those that are kept it takes. */
+  /** The account whose share of kept drafts it uses. */
   readonly account?: string
   readonly etag?: string
-  /** All of it was here, and was checked. */
+  /** The content was complete and verified. */
   readonly whole?: true
-  /** The draft that this one began with. */
+  /** The draft that this one continued. */
   readonly before?: string
-  /** Milliseconds since the epoch. */
+  /** Kept until then, in milliseconds since the epoch. */
   readonly until: number
 }
 
 interface ImportAttempt {
-  /** How much there was at its beginning. */
+  /** How much was there when it started. */
   readonly start: number
-  /** What the exporter called the content then. */
+  /** The content's ETag at that time. */
   readonly etag: string | undefined
-  /** The content is here already. */
+  /** The content is already here. */
   readonly whole: boolean
+  /** Adds fetched data; returns digest and size. */
   append(stream: ReadableStream<Uint8Array>, bytes: number): Promise<Blob>
-  /** What the exporter calls the content. */
+  /** Stores the ETag that the exporter sent. */
   saw(etag: string): void
+  /** Makes the content available in the blob store. */
   publish(): Promise<void>
-  /** It broke off: what there is is left to the next one, if that was promised. */
+  /** Interrupted: keeps the data for the next attempt, within the limits. */
   leave(): Promise<void>
-  /** Nothing of it is needed any more. */
+  /** Removes everything. */
   discard(): Promise<void>
-  /** It was published, and used. */
+  /** Published and used; removes the record. */
   end(): Promise<void>
 }
 
+/** How long an interrupted import is kept. */
 const keepMs = 3_600_000
-/** More than so many, or so much, at once is not kept when it breaks off. */
+/** Limits of kept drafts: number and bytes. */
 const most = 64
 const mostBytes = 4 * 1024 ** 3
 const prefix = 'reference-half/'
 
-/** Imports that broke off and can be continued. */
+/** Imports that were interrupted and can continue. */
 export class Attempts {
   readonly #parts: AttemptsParts
-  /** Drafts that are being added to here. */
+  /** Drafts that are being written in this process. */
   readonly #live = new Set<string>()
 
   constructor(parts: AttemptsParts) {
     this.#parts = parts
   }
 
-  /** Only what the same caller has fetched from the same place: what others sent under this digest says nothing before its end. */
+  /**
+   * Starts or continues an import. Only data that the same caller fetched from the same origin is reused: unverified data of others
+   * proves nothing.
+   */
   async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable): Promise<ImportAttempt> {
     const { store, blobs, ledger } = this.#parts
     if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger()))
@@ -220,7 +233,7 @@ export class Attempts {
     return this.#attempt(draft, kept ? record : undefined, half, whole, account)
   }
 
-  /** Removes those that are over; gives whether there are others. */
+  /** Removes expired records; returns whether others remain. */
   async sweep(): Promise<boolean> {
     const { store, blobs, clock } = this.#parts
     const all = await store.scan(prefix)
@@ -253,7 +266,7 @@ export class Attempts {
       publish: async () => {
         this.#live.delete(draft.id)
         if (!whole) await draft.publish()
-        // Until it was used: should the process end before, it need not be fetched again.
+        // Kept until it was used, so that it need not be fetched again after a crash.
         await record?.write(0, true)
       },
       leave: async () => {
@@ -271,7 +284,7 @@ export class Attempts {
     return found !== undefined
   }
 
-  /** Whether so many more of an account may be kept, by their number and by what they take. */
+  /** Whether the account may keep more drafts, by number and bytes. */
   async #fits(account: string, records: number): Promise<boolean> {
     const shares = new Shares({ records: most, length: mostBytes })
     for (const half of (await this.#parts.store.scan(prefix)).map(readHalf)) shares.add(half.account ?? '', 1, half.size)
@@ -279,7 +292,7 @@ export class Attempts {
   }
 }
 
-/** The record of one attempt, for as long as no other has taken over. */
+/** The stored record of one attempt, until another one takes over. */
 class HalfRecord {
   readonly before: string | undefined
   readonly #parts: AttemptsParts
@@ -307,7 +320,7 @@ class HalfRecord {
     this.before = half?.id
   }
 
-  /** Whether the next attempt will find it. */
+  /** Whether the next attempt will find the record. */
   get kept(): boolean {
     return this.#kept
   }
@@ -316,12 +329,12 @@ class HalfRecord {
     this.#etag = etag
   }
 
-  /** An import goes on without its record, where that cannot be written. */
+  /** Stores the progress; if that fails, the import continues without it. */
   async keep(size: number): Promise<void> {
     await this.write(size).catch(error => this.#parts.trace('import-not-kept', error))
   }
 
-  /** False where another has taken over. */
+  /** Writes the record; false if another attempt has taken over. */
   async write(size: number, whole = false): Promise<boolean> {
     if (!this.#kept) return false
     const { store, clock, ledger } = this.#parts
@@ -354,9 +367,12 @@ function readHalf({ value }: Entry): Half {
   return isRecord(found) ? (found as unknown as Half) : { id: '', size: 0, until: 0 }
 }
 
-// Contents on their way into blobs, also into such as take them only whole.
+// Drafts for blob stores that can append, and for those that accept only complete content.
 
-/** Where it cannot be otherwise, it is found as soon as it is whole; then what discards it looks whether somebody else needs it. */
+/**
+ * Creates a draft. Without support for drafts, the content becomes visible as soon as it is complete, and discarding it checks that
+ * nobody else needs it.
+ */
 export async function newDraft(blobs: Blobs, ledger: Pick<Ledger, 'drop'>): Promise<BlobDraft> {
   if (blobs.drafts !== undefined) return blobs.drafts.begin()
   let whole: string | undefined

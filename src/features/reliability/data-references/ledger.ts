@@ -1,6 +1,6 @@
 /**
- * Which references there are, and which contents are still needed: a content goes when the last that stands for it is over.
- * Contents are one for all who gave the same bytes, so whoever removes one says so first, and whoever adds looks for that.
+ * The ledger of data references: which exist, and which content is still needed. Content is deleted when its last reference ends. Equal
+ * bytes are stored once, so deletion announces itself first, and additions check for that.
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -10,7 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 
-/** A content that is kept. */
+/** The record of a reference. */
 export interface KeptContent {
   readonly id: string
   readonly digest: string
@@ -18,12 +18,13 @@ export interface KeptContent {
   readonly mime: string
   readonly name: string
   readonly owner: string
-  /** Whose share it counts against. */
+  /** The account whose share it uses. */
   readonly account: string
   /** Milliseconds since the epoch. */
   readonly expires: number
-  /** The grant that it ends with, and whose that is. */
+  /** The grant that it ends with. */
   readonly grant?: string
+  /** The owner of that grant. */
   readonly by?: string
 }
 
@@ -32,16 +33,17 @@ interface LedgerParts {
   readonly blobs: Blobs
   readonly clock: Clock
   readonly trace: Trace
-  /** References, and bytes of their contents, in all. */
+  /** Total limits: number of references, and bytes. */
   readonly most: number
   readonly bytes: number
-  /** What else is looked after from time to time; gives whether there is anything left that will be over one day. */
+  /** Further periodic cleanup; returns whether anything remains. */
   readonly beside?: () => Promise<boolean>
 }
 
-/** Makes a content found, when it is written down that it is needed: so none is left behind by a crash. */
+/** Makes content visible, after the ledger entry is written; so a crash leaves no content without an entry. */
 type Publish = () => Promise<void>
 
+// How often expired references are removed; how long a deletion may take; how often and how long an addition waits for one.
 const sweepMs = 60_000
 const dropMs = 30_000
 const waits = 50
@@ -50,7 +52,7 @@ const count = 'reference-count'
 const bytes = 'reference-bytes'
 const due = 'reference-due/'
 
-/** Which contents are kept for whom, and until when. */
+/** Records which content is kept for whom, and until when. */
 export class Ledger {
   readonly #parts: LedgerParts
   #timer: (() => void) | undefined = undefined
@@ -58,11 +60,11 @@ export class Ledger {
 
   constructor(parts: LedgerParts) {
     this.#parts = parts
-    // What another life of this process has left.
+    // Cleans up what an earlier process has left.
     this.#look(0)
   }
 
-  /** Undefined where there is none, or it is over. */
+  /** The reference; undefined if it is unknown or expired. */
   async find(id: string): Promise<KeptContent | undefined> {
     const entry = await this.#parts.store.get(keptKey(id))
     if (entry === undefined) return undefined
@@ -70,21 +72,22 @@ export class Ledger {
     return isRecord(kept) && Number(kept['expires']) > this.#parts.clock.now() ? (kept as unknown as KeptContent) : undefined
   }
 
+  /** Records a reference, and publishes its content. */
   async add(kept: KeptContent, publish: Publish): Promise<void> {
     const ttl = Math.max(1, kept.expires - this.#parts.clock.now())
-    // A step may have been taken back while it ran.
+    // A step of a transaction may have been rolled back while it ran.
     const own = [check(undoneKey(kept.id), undefined), put(keptKey(kept.id), JSON.stringify(kept), { ttl })]
     await this.#hold(kept, own, publish)
   }
 
-  /** Keeps a content for so long without a reference to it. Gives what lets it go. */
+  /** Keeps content without a reference for some time; returns the function that releases it. */
   async hold(digest: string, size: number, account: string, ms: number, publish: Publish): Promise<() => Promise<void>> {
     const held: Held = { digest, size, account, id: crypto.randomUUID(), expires: this.#parts.clock.now() + ms }
     await this.#hold(held, [], publish)
     return () => this.#release(dueKey(held.expires, held.id), held.id, noteOf(held))
   }
 
-  /** Bytes that an account may still keep. Refuses where that is nothing. */
+  /** Bytes that the account may still store; throws if there are none. */
   async left(account: string): Promise<number> {
     const { store, most, bytes: mostBytes } = this.#parts
     const names = [count, `${count}/${account}`, bytes, `${bytes}/${account}`]
@@ -96,6 +99,7 @@ export class Ledger {
     throw this.full(mine, myBytes, await this.#soonest(account))
   }
 
+  /** The problem for an exhausted quota. */
   full(records: number, length: number, waitMs?: number): Problem {
     return quotaExhausted(
       `contents given by reference (${records} of ${length} bytes)`,
@@ -104,17 +108,17 @@ export class Ledger {
     )
   }
 
-  /** What takes a reference back, or keeps it from being made. */
+  /** Store operations that revoke a reference, or prevent its creation. */
   undoing(id: string, ttl: number): readonly Op[] {
     return [put(undoneKey(id), '', { ttl }), remove(keptKey(id))]
   }
 
-  /** There is something to be looked after. */
+  /** Schedules a cleanup. */
   look(): void {
     this.#look(sweepMs)
   }
 
-  /** Removes a content that nothing stands for. */
+  /** Deletes content that has no reference. */
   async drop(digest: string): Promise<void> {
     const { store, blobs } = this.#parts
     if (!(await store.commit([put(dropKey(digest), '', { ifAbsent: true, ttl: dropMs })])).ok) return
@@ -149,7 +153,7 @@ export class Ledger {
     await this.#undropped(digest)
   }
 
-  /** Whoever removes contents began either after we said that this one is needed, or before: then we wait and look. */
+  /** If a deletion is in progress, waits for it, and checks that the content still exists. */
   async #undropped(digest: string): Promise<void> {
     const { store, blobs, clock } = this.#parts
     if ((await store.get(dropKey(digest))) === undefined) return
@@ -179,7 +183,7 @@ export class Ledger {
     )
   }
 
-  /** Gives whether anything is left that will be over one day. */
+  /** Removes expired entries; returns whether anything remains. */
   async #sweep(): Promise<boolean> {
     const { store, clock, beside } = this.#parts
     const more = await beside?.().catch(error => {
@@ -193,7 +197,7 @@ export class Ledger {
     }
   }
 
-  /** After how long the first of an account is over, as far as that is near. */
+  /** When the next reference of the account expires, if that is soon. */
   async #soonest(account: string): Promise<number | undefined> {
     const { store, clock } = this.#parts
     const first = (await store.scan(due)).find(({ value }) => value.endsWith(` ${account}`))
@@ -211,13 +215,13 @@ export class Ledger {
       remove(keptKey(id)),
       ...(account === undefined ? [add(count, -1)] : counting({ size: Number(size), account }, -1)),
     ]
-    // Another process may be at it.
+    // Another process may be doing the same.
     if (!(await store.commit(ops)).ok) return
     if (account !== undefined) await this.#forget(account)
     await this.drop(digest)
   }
 
-  /** Counters of accounts that have nothing any more would stay for ever. */
+  /** Removes counters that are zero, so that they do not stay forever. */
   async #forget(account: string): Promise<void> {
     const { store } = this.#parts
     for (const name of [`${count}/${account}`, `${bytes}/${account}`]) {
@@ -227,15 +231,15 @@ export class Ledger {
   }
 }
 
-/** A content that is needed until then. */
+/** Content that is needed until a point in time. */
 type Held = Pick<KeptContent, 'id' | 'digest' | 'size' | 'account' | 'expires'>
 
-/** What is written down of it, so that it can be counted off again. */
+/** What is stored with the entry, to decrement the counters later. */
 function noteOf({ digest, size, account }: Held): string {
   return `${digest} ${size} ${account}`
 }
 
-/** Of all, and of its account. */
+/** Updates the counters in total and of the account. */
 function counting(
   { size, account }: Pick<Held, 'size' | 'account'>,
   by: 1 | -1,

@@ -1,4 +1,4 @@
-/** Data references on the wire: a link to a content, with where it can be fetched and what it must be in `_meta`. */
+/** Data references on the wire: a resource link whose `_meta` says where the content can be fetched and how to verify it. */
 import { type Artifact, isMime } from '../../../core/artifact.ts'
 import { problem } from '../../../core/problem.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
@@ -7,10 +7,10 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 import type { WireProblem } from '../problem/messages.ts'
 
-/** The name of the extension. */
+/** The extension name. */
 export const referencesExtension = `${NS}/data-references`
 
-/** What links to references begin with. */
+/** The URI scheme of links to references. */
 export const referenceScheme = 'ref:'
 
 interface WireChecksum {
@@ -19,22 +19,22 @@ interface WireChecksum {
   readonly value: string
 }
 
-/** A reference as it travels: in the `_meta` of a link, and as the argument of a tool that imports it. */
+/** A reference: in the `_meta` of a link, or as the argument of an importing tool. */
 export interface DataReference {
   readonly ref_id: string
   readonly origin_server: string
   readonly mime_type: string
   readonly size_bytes?: number
   readonly expires_at?: string
-  /** Signed: whoever has it may read the content, so it is no text for models or logs. */
+  /** A signed URL: whoever has it can read the content, so keep it out of prompts and logs. */
   readonly access_url?: string
   readonly checksum?: WireChecksum | readonly WireChecksum[]
 }
 
-/** A reference that can be fetched and checked. */
+/** A reference that can be fetched and verified. */
 export type Fetchable = Artifact & { readonly by: 'reference'; readonly id: string; readonly origin: string }
 
-/** The reference behind a link of one's own, with an address that is signed anew and ends when the first one does. */
+/** Gets the reference behind one of the caller's links, with a freshly signed URL that expires with the reference. */
 export const getReference = request<DataReference>()({
   name: 'references/get',
   to: 'server',
@@ -44,20 +44,20 @@ export const getReference = request<DataReference>()({
   params: object({ ref_id: string }),
 })
 
-/** The tool by which servers take over what others have given by reference. */
+/** The name of the tool that imports references. */
 export const importTool = 'import_from_ref'
 
-/** What became of an import. */
+/** The result of an import. */
 export interface WireImport {
   readonly status: 'imported' | 'pending' | 'failed'
-  /** Of one that is pending, or was: to ask about it. */
+  /** For a pending import: the id to query it by. */
   readonly operation_id?: string
   readonly imported_resource_id?: string
   readonly rows_imported?: number
   readonly error?: WireProblem
 }
 
-/** The JSON Schema of what the import tool returns. */
+/** The output schema of the import tool. */
 export const importResultSchema = {
   type: 'object',
   required: ['status'],
@@ -70,7 +70,7 @@ export const importResultSchema = {
   },
 } as const
 
-/** What a tool declares that takes a reference as its argument. */
+/** The JSON Schema of a reference as a tool argument. */
 export const dataReferenceSchema = {
   type: 'object',
   description: 'A data reference, as another server has returned it',
@@ -95,7 +95,7 @@ export function dataReference(block: unknown): DataReference | undefined {
   const meta = isRecord(block['_meta']) ? block['_meta'] : {}
   const found = Object.hasOwn(meta, referencesExtension) ? meta[referencesExtension] : undefined
   if (!isReference(found)) return isReference(block) ? block : undefined
-  // One that carries another one is neither: whoever judges it by the one would let the other pass.
+  // Ambiguous if a block is a reference and carries another: a filter could check one while the other is used.
   return isReference(block) ? undefined : found
 }
 
@@ -103,7 +103,7 @@ function isReference(value: unknown): value is DataReference {
   return isRecord(value) && typeof value['ref_id'] === 'string' && typeof value['origin_server'] === 'string'
 }
 
-/** A kept content as a reference on the wire. */
+/** Writes a reference. */
 export function wireReference({ id, origin, mime, size, digest, uri, expires }: Fetchable): DataReference {
   return {
     ref_id: id,
@@ -116,7 +116,7 @@ export function wireReference({ id, origin, mime, size, digest, uri, expires }: 
   }
 }
 
-/** Takes a reference, or a block that carries one. Refuses what could not be checked when it has come. */
+/** Reads a reference, or a block that carries one. Throws if it could not be verified after fetching. */
 export function readReference(given: unknown): Fetchable {
   const wire = dataReference(given)
   if (wire === undefined) throw unfit('It is none: give the whole object, as the server has returned it')
@@ -130,7 +130,7 @@ export function readReference(given: unknown): Fetchable {
   return { by: 'reference', id, origin, mime, size: size as number, digest: digestIn(wire.checksum), uri, ...until }
 }
 
-/** The digest that counts. MD5 can be forged, so that it says nothing alone. */
+/** The SHA-256 digest. MD5 alone is not accepted, because it can be forged. */
 function digestIn(checksum: unknown): string {
   const all: readonly unknown[] = Array.isArray(checksum) ? checksum.slice(0, 4) : [checksum]
   for (const each of all)

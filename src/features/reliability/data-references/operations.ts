@@ -1,6 +1,6 @@
 /**
- * Imports that take longer than an answer may: they go on, and are asked about by their id. Whoever asks about one whose process has
- * ended makes it go on. Loaded with the first import by a tool.
+ * Imports that take longer than a response may: they continue in the background and are queried by id. If their process has ended, the
+ * next query resumes them. Also opens blob stores, sources and outbound connections, which are loaded together with it.
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Runners } from '../../../core/journal/runners.ts'
@@ -16,13 +16,13 @@ import type { ReferenceSource } from './server.ts'
 interface OperationsParts {
   readonly store: Store
   readonly clock: Clock
-  /** Which processes are alive. */
+  /** Knows which processes are alive. */
   readonly runners: Runners
-  /** After so long the caller is told that it is pending. */
+  /** After this time the caller is told that the import is pending. */
   readonly pendingMs: number
 }
 
-/** What is to be imported. */
+/** What to import. */
 export interface ImportWish {
   readonly reference: DataReference
   readonly target_format?: string
@@ -30,16 +30,18 @@ export interface ImportWish {
 
 type ImportWork = (wish: ImportWish) => Promise<WireImport>
 
-/** What is written down of one. */
+/** The stored record of an import. */
 interface Operation {
   readonly result: WireImport
-  /** Of one that is under way: what it imports, and the process that does. */
+  /** While it runs: what it imports. */
   readonly wish?: ImportWish
+  /** While it runs: the process that does it. */
   readonly runner?: string
 }
 
 const keepMs = 86_400_000
 
+/** Background imports. */
 export class Operations {
   readonly #parts: OperationsParts
 
@@ -47,7 +49,7 @@ export class Operations {
     this.#parts = parts
   }
 
-  /** How it ended; or that it goes on, and under which id. */
+  /** Runs an import: returns its result, or `pending` with an id. */
   async run(owner: string, wish: ImportWish, work: ImportWork): Promise<WireImport> {
     const ended = outcome(work, wish)
     const done = await this.#soon(ended)
@@ -65,7 +67,7 @@ export class Operations {
     return result
   }
 
-  /** `work` is for one that nobody is at any more. */
+  /** Queries an import; `work` resumes one whose process has ended. */
   async status(owner: string, id: string, work: ImportWork): Promise<WireImport> {
     const { runners, store } = this.#parts
     const entry = await store.get(operationKey(owner, id))
@@ -79,7 +81,7 @@ export class Operations {
     await runners.hold()
     const version = await this.#write(entry.key, { result, wish, runner: runners.id }, entry.version).catch(() => undefined)
     if (version === undefined) runners.release()
-    // Another was faster.
+    // Another process has resumed it.
     if (version === undefined) return result
     const ended = outcome(work, wish)
     this.#follow(entry.key, id, version, ended)
@@ -87,7 +89,7 @@ export class Operations {
     return done === undefined ? result : { ...done, operation_id: id }
   }
 
-  /** How it ended, if it does before its caller has to be told something. */
+  /** The result, if it arrives before the caller must be answered. */
   async #soon(ended: Promise<WireImport>): Promise<WireImport | undefined> {
     const { clock, pendingMs } = this.#parts
     const { promise: late, resolve } = Promise.withResolvers<undefined>()
@@ -97,7 +99,7 @@ export class Operations {
     return done
   }
 
-  /** Where its end cannot be written it stays pending, and goes on with whoever asks when this process has ended. */
+  /** Stores the result when it arrives. If that fails, the import stays pending, and is resumed by a later query. */
   #follow(key: string, id: string, version: number | undefined, ended: Promise<WireImport>): void {
     const { runners } = this.#parts
     const keep = async (result: WireImport): Promise<void> => {
@@ -109,7 +111,7 @@ export class Operations {
       .finally(() => runners.release())
   }
 
-  /** Undefined where another has taken it over. */
+  /** Undefined if another process has taken over. */
   async #write(key: string, operation: Operation, version?: number): Promise<number | undefined> {
     const condition = version === undefined ? { ifAbsent: true } : { ifVersion: version }
     const done = await this.#parts.store.commit([put(key, JSON.stringify(operation), { ...condition, ttl: keepMs })])
@@ -126,26 +128,26 @@ function readOperation({ value }: Entry): Operation | undefined {
   return isRecord(found) && isRecord(found['result']) ? (found as unknown as Operation) : undefined
 }
 
-/** Owners contain no slash, and ids that do are nobody's. */
+/** Owner keys contain no slash; ids are encoded. */
 function operationKey(owner: string, id: string): string {
   return `reference-import/${owner}/${encodeURIComponent(id.toWellFormed())}`
 }
 
-/** Opens the blob store that the author names; in memory where there is none. */
+/** Opens the configured blob store; in memory by default. */
 export async function blobsOf(blobs: string | Blobs | undefined): Promise<Blobs> {
   if (typeof blobs === 'object') return blobs
   if (blobs === undefined) return (await import('../../../stores/blobs.ts')).memoryBlobs()
   return (await import('../../../stores/directory-blobs.ts')).directoryBlobs({ path: blobs })
 }
 
-/** Each origin was named by the operator; this machine itself is meant only where it was named so. */
+/** Creates the guarded fetch for an origin. Loopback is allowed only if the operator listed it by name. */
 export async function reachOf({ hostname }: URL, allow: readonly string[] = []): Promise<Outbound> {
   const { createOutbound } = await import('../../../transports/outbound/outbound.ts')
   const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
   return createOutbound({ loopback, allow, stream: true, timeout: '30s', maxBytes: Number.POSITIVE_INFINITY, maxRedirects: 0 })
 }
 
-/** Gives what opens a source as a stream. */
+/** Returns a function that opens the source as a stream. */
 export async function streamOf(source: ReferenceSource): Promise<() => ReadableStream<Uint8Array>> {
   if (source instanceof ReadableStream) return () => source
   if (source instanceof Blob) return () => source.stream()

@@ -1,4 +1,4 @@
-/** References at work: contents in blobs, what is known of them in the store, and signed addresses that lead to them. */
+/** The runtime of data references: stores content in blobs and records in the store, signs URLs and serves downloads. */
 
 import { isMime } from '../../../core/artifact.ts'
 import { joinBytes, toBase64 } from '../../../core/base64.ts'
@@ -29,18 +29,18 @@ interface ReferencesRuntimeParts extends Omit<ReferencesParts, 'blobs'> {
   readonly blobs: Blobs
 }
 
-/** As long as the longest signed addresses elsewhere. */
+/** The longest lifetime; as long as usual for presigned URLs. */
 const longestMs = 7 * 86_400_000
 const defaultBytes = 1024 ** 3
 const defaultTotal = 16 * 1024 ** 3
 const kind = 'reference/1'
 
-/** Keeps contents, gives references to them, and serves them. */
+/** Creates, serves and imports references on one server. */
 export class References {
   readonly #parts: ReferencesRuntimeParts
   readonly #ledger: Ledger
   readonly #importer: Importer
-  /** What the steps of units have given away, by call: they are taken back together. */
+  /** References created by steps of transactions, which are rolled back together. */
   readonly #given = new WeakMap<Exchange, readonly string[]>()
   #reading = 0
 
@@ -53,6 +53,7 @@ export class References {
     this.#importer = new Importer({ ...parts, ledger: this.#ledger, attempts, maxBytes })
   }
 
+  /** Stores content and returns the block that refers to it. */
   async make(
     exchange: Exchange,
     source: () => ReadableStream<Uint8Array>,
@@ -90,7 +91,7 @@ export class References {
     return this.#importer.take(await ownerOf(exchange), await accountOf(exchange), reference, { ...options, signal })
   }
 
-  /** Whatever is wrong with an address, it is answered the same. */
+  /** Serves a download. Every invalid URL gets the same answer. */
   async serve(asked: ReferenceRequest): Promise<Served> {
     const { transfers = 64 } = this.#parts
     const kept = await this.#opened(asked)
@@ -106,17 +107,17 @@ export class References {
       over()
       throw error
     })
-    // Refusals take no place.
+    // Refusals do not occupy a transfer slot.
     if (found === undefined || found.status === 416) over()
     return found === undefined ? served.forbidden() : { ...found, over }
   }
 
-  /** For those who have no address: the content whole, if it fits into a message. */
+  /** For clients without the extension: the whole content, if it fits into a message. */
   async read(exchange: Exchange, uri: string): Promise<ReadResourceResult> {
     const kept = await this.#alive(uri.slice(referenceScheme.length))
     if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
       throw new McpError('resource-not-found', `There is no resource "${clip(uri)}", or no longer`, { data: { uri: clip(uri) } })
-    // A byte takes four thirds as base64, and there is something around it.
+    // Base64 needs 4/3 of the size, and the message has other members.
     const most = Math.floor((this.#parts.frameBytes - 4_096) * 0.7)
     if (kept.size > most)
       throw problem('PAYLOAD_TOO_LARGE', `The content has ${kept.size} bytes; ${most} fit into a message`, {
@@ -125,7 +126,7 @@ export class References {
     return { contents: [await this.#contents(kept, uri)], ...unkept }
   }
 
-  /** For whom it was made, and nobody else. */
+  /** `references/get`: only for the owner. */
   async find(exchange: Exchange, given: string): Promise<DataReference> {
     const id = given.startsWith(referenceScheme) ? given.slice(referenceScheme.length) : given
     const kept = await this.#alive(id)
@@ -136,6 +137,7 @@ export class References {
     return this.#reference(kept, `${referenceScheme}${id}`)
   }
 
+  /** Store operations that revoke the references of a rolled-back step. */
   async revert(ids: unknown): Promise<UndoneParts> {
     const list = Array.isArray(ids) ? ids.filter(id => typeof id === 'string') : []
     return { ops: list.flatMap(id => this.#ledger.undoing(id, longestMs)) }
@@ -151,7 +153,7 @@ export class References {
     throw new RangeError('The ttl of a reference is more than 7 days: make a new one when it is needed')
   }
 
-  /** Nothing that a caller was given outlives what it was allowed by. */
+  /** A reference ends no later than the grant and the token of its caller. */
   #ends(exchange: Exchange, ttlMs: number): number {
     return endOfLife(this.#parts.clock.now(), ttlMs, exchange.get(admission)?.expires, exchange.caller.principal?.expiresAt)
   }
@@ -181,6 +183,7 @@ export class References {
     await this.#ledger.add(kept, () => draft.publish())
   }
 
+  // Small content is inlined for clients without the extension.
   async #shown(exchange: Exchange, kept: KeptContent, description: string | undefined): Promise<ContentBlock> {
     const { inlineBytes = 65_536 } = this.#parts
     const uri = `${referenceScheme}${kept.id}`
@@ -214,7 +217,7 @@ export class References {
     return id === name ? this.#alive(name) : undefined
   }
 
-  /** The reference itself, its grant and its content are all still there. */
+  /** The reference, if it and its grant still exist. */
   async #alive(id: string): Promise<KeptContent | undefined> {
     const kept = await this.#ledger.find(id)
     if (kept?.grant === undefined || kept.by === undefined) return kept
@@ -222,9 +225,9 @@ export class References {
   }
 }
 
-// Answers to those who come with a signed address.
+// HTTP responses for signed URLs.
 
-/** What a signature is for, with nothing that could be read in two ways. */
+/** What a signature covers, in an unambiguous form. */
 function signedPath(method: string, id: string): string {
   return JSON.stringify([method, `/references/${id}`])
 }
@@ -235,10 +238,10 @@ const served = {
   content,
 }
 
-/** Undefined where it is gone. */
+/** Undefined if the content is gone. */
 async function content(blobs: Blobs, kept: KeptContent, { header }: ReferenceRequest): Promise<Served | undefined> {
   const etag = `"${kept.digest}"`
-  // Whoever has a part of something else begins anew.
+  // `If-Range` with another ETag: send the whole content.
   const same = header('if-range') === undefined || header('if-range') === etag
   const part = same ? partOf(header('range'), kept.size) : undefined
   if (part === 'none') return plain(416, 'Nothing of the content lies there', ['content-range', `bytes */${kept.size}`])
@@ -257,7 +260,7 @@ function factsOf({ mime, digest, name }: KeptContent): string[] {
     mime,
     'accept-ranges',
     'bytes',
-    // RFC 9530: of the whole content, also where a part is given.
+    // RFC 9530: the digest of the whole content, even for a part.
     'repr-digest',
     `sha-256=:${toBase64(new Uint8Array(bytes))}:`,
     'content-disposition',
@@ -266,7 +269,7 @@ function factsOf({ mime, digest, name }: KeptContent): string[] {
   ]
 }
 
-/** A content is somebody's data: no browser is to make a page of it, or keep it. */
+/** Prevents browsers from rendering or caching somebody's data. */
 const closed = [
   'x-content-type-options',
   'nosniff',
@@ -291,7 +294,7 @@ function plain(status: number, text: string, more: readonly string[] = []): Serv
 
 const texts = /^(text\/|application\/(json|xml|.+\+(json|xml))\b)/i
 
-/** The content whole, as resources have it: text where it is one. */
+/** The whole content as resource contents; as text if it is valid UTF-8 of a text type. */
 async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: KeptContent, uri: string): Promise<ResourceContents> {
   const chunks: Uint8Array[] = []
   for await (const chunk of stream) chunks.push(chunk)
@@ -299,18 +302,18 @@ async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: KeptCont
   try {
     if (texts.test(mime)) return { uri, mimeType: mime, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch {
-    // It says that it is a text, and is none in UTF-8.
+    // Declared as text, but not valid UTF-8.
   }
   return { uri, mimeType: mime, blob: toBase64(bytes) }
 }
 
-/** One part that a `Range` header names (RFC 9110 §14): from `start` up to, not including, `end`. */
+/** One range of a `Range` header (RFC 9110 §14); `end` is exclusive. */
 interface Part {
   readonly start: number
   readonly end: number
 }
 
-/** Undefined: the whole content, also for several parts or what is not understood. `none`: nothing of it is there. */
+/** Undefined: send everything (no, several or invalid ranges). `none`: not satisfiable. */
 function partOf(range: string | undefined, size: number): Part | 'none' | undefined {
   const [, first, last] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(range?.trim() ?? '') ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined

@@ -1,4 +1,7 @@
-/** References on a server: where contents lie, where they are served, and the way to those of others. Without the option there are none. */
+/**
+ * Server side of data references: the option `references`, `ctx.reference`, `ctx.importReference` and `server.importer`. The runtime is
+ * loaded on first use.
+ */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
@@ -38,7 +41,7 @@ import {
 import type { ImportWish, Operations } from './operations.ts'
 import type { Imported, ImportOptions, References } from './runtime.ts'
 
-/** What a reference can be made of. A file by its path; what comes in pieces is never held whole. */
+/** What a reference can be made of. `{ file }` is a path; streams and iterables are never held in memory as a whole. */
 export type ReferenceSource =
   | string
   | Uint8Array
@@ -47,16 +50,13 @@ export type ReferenceSource =
   | Blob
   | { readonly file: string }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface ReferencesServerOptions {
-  /**
-   * Lets handlers give contents by reference (`ctx.reference`) and take those of other servers (`ctx.importReference`). Contents are served
-   * beside the endpoint to whoever has their signed address. Default: off.
-   */
+  /** Enables `ctx.reference` and `ctx.importReference`. Content is served next to the endpoint by signed URLs. Default: off. */
   readonly references?: boolean | ReferencesOptions
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface ImporterApi<C, O extends ImporterFacts> {
   /**
    * Offers the tool `import_from_ref`, by which this server takes over what others have given by reference. The handler gets what
@@ -66,7 +66,7 @@ export interface ImporterApi<C, O extends ImporterFacts> {
   importer(options: O, handler: ImportHandler<C>): { remove(): void }
 }
 
-/** What it adds to the context of a call. */
+/** What the feature adds to `ctx`. */
 export interface ReferencesContext {
   /**
    * Keeps a content, and gives the block that refers to it: what it holds travels by its signed address, not through the model.
@@ -82,12 +82,12 @@ export interface ReferencesContext {
   importReference(reference: unknown, options?: ImportOptions): Promise<Imported>
 }
 
-/** What the context of a call uses; there is none where references are off. */
+/** Access to the server part; missing if references are off. */
 const referencesPort = port<{ readonly server: ReferencesServer }>('references')
 
 const sources = () => import('./operations.ts')
 
-/** Contents by reference: `ctx.reference`, `ctx.importReference` and `server.importer`. */
+/** The server feature: `ctx.reference`, `ctx.importReference` and `server.importer`. */
 export const referencesFeature = defineServerFeature<ReferencesServerOptions, ImporterApi<CallContext, ImporterFacts>>({
   name: 'data-references',
   options: { references: 'any' },
@@ -96,7 +96,7 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
       const exchange = exchangeOf(this)
       const server = serverOf(exchange)
       const open = await (await sources()).streamOf(source)
-      // Returned alone it must not become text, for its address is nothing for models.
+      // Marked as a block, so that a sole return value is not converted to text: models must not see the signed URL.
       return wholeBlock(await server.make(exchange, open, options))
     },
     async importReference(reference, options = {}) {
@@ -118,7 +118,7 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
       provides: provide(referencesPort, { server }),
       server: { importer },
       beside: { downloads: { path: '/references/', open: server.serve } },
-      // Those who have no address read them like resources; what reads them stands before the handler.
+      // Listed as a resource template for clients without the extension; a layer answers the reads before this handler.
       installed: () => void kit.port(resourcesPort).add('ref:{id}', listedAs, () => undefined),
       listens: where => {
         listening ??= where
@@ -178,17 +178,17 @@ function checked(references: true | ReferencesOptions): ReferencesOptions {
   return references
 }
 
-// The tool `import_from_ref`: takes over what another server has given by reference, and says what became of it.
+// The tool `import_from_ref`.
 
-/** What an author says of the tool, beside what other features let him say of one. */
+/** Options of the import tool. */
 export interface ImporterFacts extends Omit<ToolFacts, 'input' | 'output'> {
-  /** An import that takes longer is answered as pending, with the id to ask about it by. Default 20 s. */
+  /** An import that takes longer is answered as pending, with an id. Default 20 s. */
   readonly pendingAfter?: Duration
 }
 
-/** What became of a content. */
+/** What the author's handler made of the content. */
 interface ImportedAs {
-  /** What it is called here. */
+  /** Its id on this server. */
   readonly resourceId?: string
   readonly rows?: number
 }
@@ -205,7 +205,7 @@ interface Args {
   readonly operation_id?: string
 }
 
-/** As much of the context as it needs itself. */
+/** The part of `ctx` that the tool uses. */
 type ImportContext = CallContext & ReferencesContext & { progress(progress: number, more: { readonly total: number }): void }
 
 const input = jsonSchema<Args>({
@@ -217,7 +217,7 @@ const input = jsonSchema<Args>({
   },
 })
 
-/** The facts and the handler of the tool. */
+/** The definition and handler of the tool. */
 function importerOf<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
   const pendingMs = toMilliseconds(pendingAfter, 'pendingAfter')
   let opening: Promise<Operations> | undefined
@@ -250,7 +250,7 @@ async function imported(
 ): Promise<WireImport> {
   let told = 0
   const progress = (bytes: number, total: number): void => {
-    // Callers have better uses for the rate at which they may be told something.
+    // At most 100 progress notifications, because their rate is limited.
     if (bytes < total && bytes - told < total / 100) return
     told = bytes
     context.progress(bytes, { total })
@@ -273,43 +273,43 @@ function told(kit: ServerKit, result: WireImport): Reply {
 
 export type { Imported, ImportOptions } from './runtime.ts'
 
-/** How data references are offered and kept. */
+/** Options of data references. */
 export interface ReferencesOptions {
-  /** The address of this server's endpoint as others reach it: `https://data.example/mcp`. Default: where it listens, on loopback. */
+  /** The public URL of this server's endpoint: `https://data.example/mcp`. Default: where it listens, on loopback. */
   readonly url?: string
-  /** Where contents are kept: a folder, or blobs of your own. Default: in memory, 64 MiB in all. */
+  /** Where content is stored: a folder, or your own blob store. Default: in memory, 64 MiB in total. */
   readonly blobs?: string | Blobs
-  /** How long a reference is good, unless it says otherwise. Default 15 minutes; at most 7 days. */
+  /** The default lifetime of a reference. Default 15 minutes; at most 7 days. */
   readonly ttl?: Duration
-  /** The largest content that is given or imported. Default 1 GiB. */
+  /** The largest content. Default 1 GiB. */
   readonly maxBytes?: number
-  /** How many references there may be at once, in all. Default 10,000. One caller may hold as many as are still free. */
+  /** Total limit of references. Default 10,000. One caller may hold at most as many as are still free. */
   readonly most?: number
   /** Bytes of all contents, shared in the same way. Default 16 GiB; where they are kept in memory, 64 MiB. */
   readonly totalBytes?: number
-  /** How many may be read at the same time. Default 64. */
+  /** Limit of concurrent downloads. Default 64. */
   readonly transfers?: number
-  /** For clients that know no references: up to here a content is given whole. Default 64 KiB. */
+  /** For clients without the extension: up to this size content is inlined. Default 64 KiB. */
   readonly inlineBytes?: number
-  /** The servers whose references may be imported, by origin: `https://data.example`. Default: none. */
+  /** The origins from which references may be imported: `https://data.example`. Default: none. */
   readonly from?: readonly string[]
-  /** Special addresses that may be meant by them all the same, such as a company's own network: `10.1.0.0/16`. */
+  /** Private networks that imports may reach nevertheless: `10.1.0.0/16`. */
   readonly allow?: readonly string[]
 }
 
-/** What an author says of one reference. */
+/** Options of one reference. */
 export interface ReferenceOptions {
   /** Default `application/octet-stream`. */
   readonly mime?: string
-  /** What it is called, for people. Default `data`. */
+  /** The name shown to people. Default `data`. */
   readonly name?: string
-  /** What the data is, in a sentence. */
+  /** A description in one sentence. */
   readonly description?: string
   /** How long it can be read. */
   readonly ttl?: Duration
 }
 
-/** What references need of the server. */
+/** What references need from the server. */
 export interface ReferencesParts extends Omit<ReferencesOptions, 'blobs' | 'url'> {
   readonly server: string
   readonly store: () => Promise<Store>
@@ -318,41 +318,42 @@ export interface ReferencesParts extends Omit<ReferencesOptions, 'blobs' | 'url'
   readonly clock: Clock
   readonly trace: Trace
   readonly grants: () => Promise<Grants>
-  /** Finds the grant that a call presents, where nothing has looked for it yet. */
+  /** Determines the grant of a call, if no layer has done so yet. */
   readonly admit: (exchange: Exchange) => Promise<void>
-  /** The endpoint as others reach it; undefined where nobody does. */
+  /** The public URL; undefined if the server is not reachable. */
   readonly url: () => string | undefined
-  /** The way to one origin, for streams. */
+  /** The guarded fetch for one origin. */
   readonly reach: (origin: URL) => Promise<Outbound>
-  /** The longest message, which a content that is read whole has to fit in. */
+  /** The largest message; content that is read as a whole must fit. */
   readonly frameBytes: number
 }
 
-/** A request for a content, by its address alone. */
+/** A download request. */
 export interface ReferenceRequest {
   readonly method: string
+  /** The id in the path. */
   readonly name: string
   readonly query: URLSearchParams
   header(name: string): string | undefined
 }
 
-/** An answer to a request for a content. */
+/** The response to a download request. */
 export interface Served {
   readonly status: number
-  /** Flat: names and values. */
+  /** Names and values, alternating. */
   readonly headers: string[]
   readonly body: ReadableStream<Uint8Array> | undefined
-  /** To be called once nothing of it is read any more, however that came. */
+  /** Call it when the body is no longer read, for whatever reason. */
   over?(): void
 }
 
 interface ReferencesServer {
   readonly side: Side
   make(exchange: Exchange, source: () => ReadableStream<Uint8Array>, options: ReferenceOptions): Promise<ContentBlock>
-  /** Takes over what another server has given. */
+  /** Imports a reference of another server. */
   take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported>
   serve(asked: ReferenceRequest): Promise<Served>
-  /** How what a step of a unit of work gave away is taken back. */
+  /** Store operations that revoke what a rolled-back step created. */
   revert(wrote: unknown): Promise<UndoneParts>
   close(): void
 }

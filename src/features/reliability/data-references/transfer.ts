@@ -1,4 +1,4 @@
-/** Fetching what a reference stands for, as a stream that goes on where a connection broke. Its digest is for the reader to check. */
+/** Fetches the content of a reference as a stream that resumes after broken connections. The reader verifies the digest. */
 import type { Clock } from '../../../core/clock.ts'
 import { type Outbound, OutboundError } from '../../../core/outbound.ts'
 import { Problem, problem } from '../../../core/problem.ts'
@@ -6,19 +6,19 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { Fetchable } from './messages.ts'
 
 interface TransferParts {
-  /** Gives answers whose bodies come as they are read. */
+  /** Fetch with streamed bodies. */
   readonly reach: Outbound
   readonly clock: Clock
   readonly signal?: AbortSignal | undefined
-  /** Told how much has come. */
+  /** Called with the bytes received so far. */
   readonly progress?: ((bytes: number) => void) | undefined
-  /** Begins there. Default 0. */
+  /** The offset to start at. Default 0. */
   readonly start?: number | undefined
-  /** What the content was called when what lies before the beginning was fetched. */
+  /** The ETag under which the data before `start` was fetched. */
   readonly etag?: string | undefined
-  /** Told what it is called now. */
+  /** Called with the current ETag. */
   readonly saw?: ((etag: string) => void) | undefined
-  /** Attempts in a row that bring nothing. Default 5. */
+  /** Limit of consecutive attempts without progress. Default 5. */
   readonly tries?: number
 }
 
@@ -26,7 +26,7 @@ const longestWaitMs = 10_000
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
-/** Never gives more than was announced, and ends only with all of it. Nothing is held beyond what is being read. */
+/** Opens the stream. It never yields more than the announced size, and ends only when complete. Nothing is buffered. */
 export function transfer(reference: Fetchable, parts: TransferParts): ReadableStream<Uint8Array> {
   const { tries = 5, progress } = parts
   const cancelled = new AbortController()
@@ -51,12 +51,13 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
       } catch (error) {
         reader = undefined
         signal.throwIfAborted()
+        // Reset as soon as data arrives.
         failed++
         if (isFinal(error) || failed >= tries) throw told(error)
         await pause(parts.clock, Math.max(100 * 2 ** failed, askedWait(error)), signal)
       }
     }
-    // One more read tells whether there is more than there should be.
+    // One more read detects content that is longer than announced.
     const more = reader === undefined ? undefined : await reader.read().catch(() => undefined)
     if (more?.value !== undefined && more.value.length > 0) throw tooMuch(reference)
     return undefined
@@ -77,7 +78,7 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
           progress?.(at)
           controller.enqueue(chunk)
         } catch (error) {
-          // Nobody cancels a stream that fails, and who sends too much would go on.
+          // A failing stream is not cancelled by its reader, so the connection must be closed here.
           await leave()
           throw error
         }
@@ -90,7 +91,7 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
 
 interface Opened {
   readonly reader: Reader
-  /** As far as it is one by which parts can be told to belong together. */
+  /** A strong ETag, by which parts can be matched. */
   readonly etag: string | undefined
 }
 
@@ -117,10 +118,11 @@ async function open(
     throw changed()
   }
   const reader = body.getReader()
-  // Who knows no ranges begins anew; what was read already is passed over.
+  // A server without range support starts over; skip what was already read.
   return { reader: resumed ? reader : skipped(reader, at), etag }
 }
 
+// Weak ETags do not guarantee identical bytes.
 function strong(etag: string | null): string | undefined {
   return etag !== null && /^"[\x21\x23-\x7e]{0,200}"$/.test(etag) ? etag : undefined
 }
@@ -143,13 +145,13 @@ function skipped(reader: Reader, count: number): Reader {
   return rest.getReader()
 }
 
-/** Whether trying again is of no use. */
+/** Whether a retry makes no sense. */
 function isFinal(error: unknown): boolean {
   if (error instanceof Problem) return !error.retryable
   return error instanceof OutboundError && error.kind === 'refused'
 }
 
-/** How long the other side wants us to wait. */
+/** How long the server asks to wait. */
 function askedWait(error: unknown): number {
   return error instanceof Problem ? Math.min(error.retryAfter ?? 0, longestWaitMs) : 0
 }

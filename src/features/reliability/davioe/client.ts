@@ -1,6 +1,6 @@
 /**
- * A connection to a server of that implementation, as one to any other: each frame is put into its words on the way out, and out of them
- * on the way in. Also for servers that only answer calls and know no handshake. Loaded only where a host wants the profile.
+ * Client side of the profile `davioe`: a connection that translates each frame to and from the forms of davioe/mcp-extension-proposals.
+ * Also works with servers that only answer calls and have no handshake. Loaded only if the profile is used.
  */
 import {
   type Caller,
@@ -25,14 +25,15 @@ import { bareMembers, tokens } from './runtime.ts'
 
 const notFound = -32601
 
-/** Requests without an answer that are remembered; beyond that the oldest is taken for lost. */
+/** Limit of remembered requests; beyond it the oldest is considered lost. */
 const mostSent = 10_000
 
-/** A connection that speaks the forms of that implementation. */
+/** A connection that translates frames for a server of this implementation. */
 export class DavioeConnection implements Connection {
   readonly carrier: Carrier
   readonly caller?: Caller
   readonly #inner: Connection
+  // Requests without a response yet, by id.
   readonly #sent = new Map<Id, SentRequest>()
   #sink: Sink | undefined = undefined
   #server: DavioeServerFacts = { name: '', opened: true }
@@ -53,7 +54,7 @@ export class DavioeConnection implements Connection {
     if (!isRecord(message) || typeof message['method'] !== 'string') return this.#inner.send(frame, outgoing)
     const { id, method } = message
     const params = isRecord(message['params']) ? message['params'] : {}
-    // Whoever knows no handshake would only wonder about the rest of it.
+    // Servers without a handshake do not understand notifications, so none are sent.
     if (!isId(id)) return this.#server.opened ? this.#inner.send(frame, outgoing) : undefined
     const said = spoken(method, params)
     if (said === undefined) return this.#refuse(id, method)
@@ -76,7 +77,7 @@ export class DavioeConnection implements Connection {
     if (this.#sent.size > mostSent && oldest !== undefined) this.#sent.delete(oldest)
   }
 
-  /** What such a server does not know is answered here, and never sent. */
+  /** Methods that such servers do not have are answered locally. */
   #refuse(id: Id, method: string): Promise<void> | undefined {
     const sink = this.#sink
     if (sink === undefined) return Promise.reject(new ConnectionError('lost', 'The connection was never started'))
@@ -89,7 +90,7 @@ export class DavioeConnection implements Connection {
     try {
       return this.#translated(text, JSON.parse(text))
     } catch {
-      // What cannot be read, or is too deep to be written again, is told by whoever reads it next.
+      // Invalid frames are passed on; the next reader reports them.
       return text
     }
   }
@@ -117,7 +118,7 @@ export class DavioeConnection implements Connection {
   }
 }
 
-/** Undefined: not to be sent at all. */
+/** The translated request; undefined if it must not be sent. */
 function spoken(method: string, params: Params): { readonly method: string; readonly params: Params } | undefined {
   if (method === 'tools/call') return { method, params: bareCall(params) }
   const tool = asTool.get(method)
@@ -130,9 +131,9 @@ function spoken(method: string, params: Params): { readonly method: string; read
 
 const unknownMethods: ReadonlySet<string> = new Set(['server/discover', 'transaction/get', 'idempotency/get'])
 
-// Answers of that implementation, as any other server would give them. What already has the common form stays as it is.
+// Responses in the common form. A response that already has it stays unchanged.
 
-/** A request of ours, as it was before it was translated. */
+/** A request before its translation. */
 interface SentRequest {
   readonly method: string
   readonly params: Params
@@ -140,13 +141,13 @@ interface SentRequest {
 
 interface DavioeServerFacts {
   readonly name: string
-  /** Whether it knows a handshake. */
+  /** Whether it has a handshake. */
   readonly opened: boolean
 }
 
 const pingMethod = 'ping'
 
-/** What it says of itself; where it knows no handshake, as much as it takes to make calls. */
+/** Translates the response to `initialize`; without a handshake a minimal one is made up. */
 export function opened(
   { params }: SentRequest,
   result: unknown,
@@ -169,7 +170,7 @@ export function opened(
   return { server, result: { ...result, capabilities: { ...capabilities, extensions } } }
 }
 
-/** Entries of its manifest become tools. What they promise of their results is not kept: it is said of another shape. */
+/** Translates manifest entries to tools. Output schemas are dropped, because they describe another shape. */
 export function listedTools(result: unknown): unknown {
   if (!isRecord(result) || !Array.isArray(result['tools'])) return result
   return { ...result, tools: result['tools'].map(toolOf) }
@@ -194,7 +195,7 @@ function toolOf(entry: unknown): unknown {
   return { name, description, inputSchema: entry['input_schema'], annotations, _meta: meta }
 }
 
-/** What a result of its says beside the result itself: where that belongs. */
+/** Members beside a result, and the extension they belong to. */
 const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (said: unknown) => Params>([
   ['idempotency', said => ({ [idempotencyExtension]: said })],
   ['transaction', said => ({ [transactionsExtension]: said })],
@@ -203,6 +204,7 @@ const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (
   ['suggestion', said => ({ [intentExtension]: { suggestion: said } })],
 ])
 
+/** Translates the result of a tool call. */
 export function called(sent: SentRequest, result: unknown, server: DavioeServerFacts): unknown {
   if (!isRecord(result) || Array.isArray(result['content']) || 'structuredContent' in result) return result
   const members = Object.entries(result)
@@ -215,7 +217,7 @@ export function called(sent: SentRequest, result: unknown, server: DavioeServerF
   return { content: [{ type: 'text', text: JSON.stringify(given) }], structuredContent: given, _meta: meta }
 }
 
-/** It gives no token: a second call that says that the user agreed is all it wants. */
+/** Such servers give no token; they expect a second call that says the user has agreed. */
 function unconfirmed({ params }: SentRequest, said: Params, { name }: DavioeServerFacts, meta: Params): unknown {
   const args = isRecord(params['arguments']) ? params['arguments'] : {}
   const tool = String(params['name'])
@@ -235,7 +237,7 @@ function failed(text: string, meta: Params): unknown {
   return { content: [{ type: 'text', text: clip(text, 1000) }], isError: true, _meta: meta }
 }
 
-/** What a tool answers in place of a method. */
+/** Translates the result of a tool that replaces a method. */
 export function answered(method: string, result: unknown): Params {
   if (!isRecord(result)) return { result }
   const value = isRecord(result['structuredContent']) ? result['structuredContent'] : result
@@ -245,7 +247,7 @@ export function answered(method: string, result: unknown): Params {
   return { result: method === 'transaction/rollback' ? rolledBack(value) : value }
 }
 
-/** It tells of steps only that they were taken back, the last one first. */
+/** Such servers list only compensated steps, last first. */
 function rolledBack(value: Params): Params {
   const undone = value['steps_compensated']
   if (Array.isArray(value['steps']) || !Array.isArray(undone)) return value
@@ -256,25 +258,25 @@ function rolledBack(value: Params): Params {
   return { ...value, steps: steps.reverse() }
 }
 
-// Requests in the words of that implementation: methods are tools, and what belongs into `_meta` lies beside the arguments.
+// Requests in the form of that implementation: methods become tools, and `_meta` members move beside the arguments.
 
-/** A method that such servers have as a tool. */
+/** A method that such servers implement as a tool. */
 interface MethodTool {
   readonly name: string
-  /** Undefined where the tool cannot be asked that. */
+  /** The tool's arguments; undefined if the tool does not support this request. */
   arguments(params: Params): Params | undefined
 }
 
 const same = ({ _meta, ...params }: Params): Params => params
 
-/** The tools by which that implementation offers what are methods here. */
+/** Methods that are tools in that implementation. */
 export const asTool: ReadonlyMap<string, MethodTool> = new Map([
   ['transaction/begin', { name: 'begin_transaction', arguments: same }],
   ['transaction/commit', { name: 'commit_transaction', arguments: same }],
   ['transaction/rollback', { name: 'rollback_transaction', arguments: same }],
   [
     'permissions/check',
-    // One at a time; its schema wants to hear of scopes, although they decide nothing.
+    // One check at a time; the schema requires `scopes_held`, which has no effect.
     {
       name: 'check_permissions',
       arguments: (params: Params) => ('checks' in params ? undefined : { scopes_held: [], ...same(params) }),
@@ -283,7 +285,7 @@ export const asTool: ReadonlyMap<string, MethodTool> = new Map([
   ['permissions/negotiate', { name: 'negotiate_scopes', arguments: same }],
 ])
 
-/** Its servers read the members beside the arguments, its clients write a key into `_meta` too: both are there, and the common form. */
+/** Adds the members beside the arguments, which its servers read, and the key in `_meta`, which its clients write too. */
 export function bareCall(params: Params): Params {
   const meta = isRecord(params['_meta']) ? params['_meta'] : undefined
   if (meta === undefined) return params

@@ -1,4 +1,6 @@
-/** The words of the reference implementation of davioe/mcp-extension-proposals: what it says beside `_meta`, and what that is here. */
+/**
+ * Forms of davioe/mcp-extension-proposals that both sides share: its members without a prefix, and the extensions they belong to here.
+ */
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaring } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -11,7 +13,7 @@ import { problemExtension } from '../problem/messages.ts'
 import { stateExtension } from '../session-state/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
 
-/** Members of a call's params, or of its `_meta` without a prefix, by the extension whose object they belong to. */
+/** Members of a call's params, or of `_meta` without a prefix, and the extension they belong to. */
 export const bareMembers: readonly (readonly [name: string, extension: string])[] = [
   ['idempotency_key', idempotencyExtension],
   ['idempotency_ttl_seconds', idempotencyExtension],
@@ -24,7 +26,7 @@ export const bareMembers: readonly (readonly [name: string, extension: string])[
   ['intent', intentExtension],
 ]
 
-/** What its servers list where others have an object of extensions. */
+/** The extension tokens that its servers list. */
 export const tokens: ReadonlyMap<string, string> = new Map([
   ['idempotency', idempotencyExtension],
   ['transactions', transactionsExtension],
@@ -34,7 +36,7 @@ export const tokens: ReadonlyMap<string, string> = new Map([
   ['structured_errors', problemExtension],
 ])
 
-/** Its peers get told of these without having declared them. */
+/** Extensions that its clients support without declaring them. */
 const assumed: readonly string[] = [
   problemExtension,
   idempotencyExtension,
@@ -44,10 +46,10 @@ const assumed: readonly string[] = [
   intentExtension,
 ]
 
-/** Of an exchange what is read here, and changed. */
+/** The part of an exchange that is read and changed. */
 export type BareExchange = Pick<Exchange, 'params' | 'meta' | 'peer'>
 
-/** Puts what a call says in that way where it belongs. Throws where two ways of saying it differ. */
+/** Moves such members to their extensions. Throws if two places contradict each other. */
 export function takeBare(exchange: BareExchange): void {
   const { params } = exchange
   const meta = exchange.meta ?? {}
@@ -57,7 +59,7 @@ export function takeBare(exchange: BareExchange): void {
     const values = [params, meta].filter(place => Object.hasOwn(place, name)).map(place => place[name])
     if (values.length === 0) continue
     const there = Object.hasOwn(said, extension) ? said[extension] : {}
-    // Whoever reads that key says what is wrong with it.
+    // An invalid value is reported by the feature that reads it.
     if (!isRecord(there)) continue
     if (Object.hasOwn(there, name)) values.push(there[name])
     if (values.some(value => value !== values[0]))
@@ -66,6 +68,6 @@ export function takeBare(exchange: BareExchange): void {
     found = true
   }
   if (found) exchange.params = { ...params, _meta: said }
-  // Tokens of state are for those who bring one: others have theirs kept for them.
+  // State tokens are only for clients that send one; for others the server keeps the state.
   exchange.peer = declaring(exchange.peer, Object.hasOwn(said, stateExtension) ? [...assumed, stateExtension] : assumed)
 }

@@ -1,15 +1,18 @@
-/** The profile `davioe`: calls as davioe/mcp-extension-proposals makes them. A codec at the edge, loaded where an author asked for it. */
+/**
+ * Server side of the profile `davioe`: accepts calls in the form of davioe/mcp-extension-proposals. The codec is loaded only if the
+ * profile is set.
+ */
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface DavioeServerOptions {
-  /** Take calls also in the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
+  /** Also accept calls in the form of another implementation; `davioe` is davioe/mcp-extension-proposals. Default: none. */
   readonly profile?: 'davioe'
 }
 
-/** Calls in the form of another implementation. */
+/** The server feature: the option `profile`. */
 export const davioeFeature = defineServerFeature<DavioeServerOptions>({
   name: 'davioe',
   options: { profile: 'string' },

@@ -1,4 +1,4 @@
-/** The client's side of events: all streams of events over one connection, and who among them gets what comes. */
+/** Client side of events: `client.events` and `client.eventTypes`, and the dispatch of notifications to open streams. */
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type ClientKit, defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -21,43 +21,43 @@ import {
 export type { EventReader } from './event-stream.ts'
 export type { ServerEvent } from './intake.ts'
 
-/** Which events are heard, and how. */
+/** Options of a subscription. */
 export interface EventsClientOptions {
-  /** What the payload must agree with: equal values, one of a list, objects in their turn. */
+  /** What the payload must match: equal values, one of a list, or nested objects. */
   readonly filter?: Params
-  /** Begins behind the event with this cursor instead of now, as far as the server still has it. */
+  /** Starts after the event with this cursor instead of now, if the server still has it. */
   readonly after?: string
-  /** Ends it. */
+  /** Ends the subscription. */
   readonly signal?: AbortSignal
-  /** How often to look, where the server pushes nothing. Default: as it says, else 5 s. */
+  /** The polling interval, if the server does not push. Default: the server's, else 5 s. */
   readonly pollEvery?: Duration
 }
 
-/** An event that a server offers, in its own words. */
+/** An event type that a server offers. */
 export interface EventType {
   readonly name: string
   readonly description: string
   /** The JSON schema of its payload. */
   readonly payload?: Params
-  /** The members of the payload that a filter may name; absent: any. */
+  /** Payload members that a filter may use; absent: any. */
   readonly filterFields?: readonly string[]
-  /** What a caller must be allowed, to hear of it. */
+  /** The scopes that a caller needs. */
   readonly scopes?: readonly string[]
 }
 
-/** Hearing what happens at a server. */
+/** What the feature adds to the client. */
 export interface EventsClientApi {
   /**
-   * What happens at the server, from now on or behind a cursor, each event once and in order. Taken up again by itself when the
-   * connection breaks; where something is missing that the server no longer has, the next event says `truncated`.
+   * The server's events, from now on or after a cursor, each once and in order. Resumes after broken connections; if the server has
+   * dropped events, the next one says `truncated`.
    * @example for await (const { payload } of mcp.events(['ticket_created'], { filter: { project: 'home' } })) console.log(payload)
    */
   events(names: readonly string[], options?: EventsClientOptions): EventReader
-  /** What can be subscribed to by `events`, for whoever asks; none where the server has no events. */
+  /** The event types that this caller can subscribe to; empty if the server has no events. */
   eventTypes(options?: RequestOptions): Promise<readonly EventType[]>
 }
 
-/** Subscribes to events, or looks for them. */
+/** The client feature: subscribes to events, or polls for them. */
 export const eventsClient = defineClientFeature({
   name: 'events',
   options: {},
@@ -80,14 +80,14 @@ export const eventsClient = defineClientFeature({
   },
 })
 
-/** Where notifications about events go. */
+/** Receives notifications about events. */
 interface EventsHearer {
   event(wire: WireEvent): void
   bookmark(wire: WireBookmark): void
   terminated(wire: WireTerminated): void
 }
 
-/** What hears of events. */
+/** The handlers for notifications about events. */
 function eventsSide(hearer: EventsHearer): Side {
   const heard = <W>(tell: (wire: W) => void) => ({ execute: ({ params }: Exchange) => tell(params as unknown as W) })
   return {
@@ -96,13 +96,14 @@ function eventsSide(hearer: EventsHearer): Side {
       [eventBookmark, heard<WireBookmark>(wire => hearer.bookmark(wire))],
       [eventsTerminated, heard<WireTerminated>(wire => hearer.terminated(wire))],
     ],
-    // Where each request declares for itself, those about events do.
+    // On stateless wires only requests about events declare the extension.
     capabilities: revision => (revision.era === 'session' ? declaration(revision, eventsExtension) : {}),
   }
 }
 
 class EventStreams implements EventsHearer {
   readonly #kit: ClientKit
+  // Streams by subscription id, and pending acknowledgements by request id.
   readonly #heard = new Map<string, EventStream>()
   readonly #acknowledged = new Map<string, (honoured: ListenFilter) => void>()
   readonly #open = new Set<EventStream>()
@@ -128,12 +129,12 @@ class EventStreams implements EventsHearer {
     this.#acknowledged.get(String(id))?.(honoured)
   }
 
-  /** Something may have been said that nobody heard. */
+  /** Notifications may have been lost; all streams resubscribe. */
   doubt(): void {
     for (const stream of [...this.#heard.values()]) stream.doubt()
   }
 
-  /** There will be no more; with a reason, whoever reads throws that. */
+  /** Ends all streams; readers throw the reason, if there is one. */
   end(reason: unknown): void {
     this.#end = { reason }
     for (const stream of [...this.#open]) stream.end(reason)
@@ -159,7 +160,7 @@ class EventStreams implements EventsHearer {
   }
 }
 
-/** What there is to subscribe to. None where the server has no events; throws where it cannot say. */
+/** Lists the event types; empty if the server has no events. */
 async function eventTypes(kit: ClientKit, options: RequestOptions | undefined): Promise<readonly EventType[]> {
   const { capabilities, revision } = kit.session.opened
   if (declared({ capabilities, revision }, eventsExtension) === undefined) return []

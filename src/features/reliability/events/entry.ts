@@ -1,62 +1,68 @@
+/**
+ * An event as its author declares it: facts, checks, and the entry that the server keeps. Separate from the runtime, because events are
+ * declared before it is loaded.
+ */
+
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type Compiled, compileSchema, issueText, type Schema } from '../../../core/schema/index.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable, type Params } from '../../../jsonrpc/message.ts'
 
-/** What an author says of an event. */
+/** What an author declares about an event. */
 export interface EventFacts<P = Params> {
   /** What happens, and what one may do about it. */
   readonly description?: string
-  /** What is told of it: an object schema. What is emitted is checked against it, and filters may name its fields. */
+  /** The schema of the payload, an object. Emitted payloads are checked against it, and filters may use its fields. */
   readonly payload?: Schema
-  /** Who may hear of it. */
+  /** The scopes that a caller needs. */
   readonly scopes?: readonly string[]
   /**
-   * The resource that is another one when this happens, as a URI template over the payload (RFC 6570) or a function: those who
-   * watch it are told so.
+   * The resource that changes with this event, as a URI template over the payload (RFC 6570) or a function; subscribers of that
+   * resource are notified.
    */
   readonly resource?: string | ((payload: P) => string | readonly string[] | undefined)
 }
 
-/** What an author says of one occurrence. */
+/** Options of `emit`. */
 export interface EmitOptions {
-  /** Emitting again under the same id within the time that events are kept does nothing. Default: a new one. */
+  /** Emitting again with the same id has no effect while events are kept. Default: a new id. */
   readonly id?: string
-  /** The id of the only principal that shall hear of it. Default: all who may. */
+  /** The only principal that gets it. Default: all that may. */
   readonly to?: string
-  /** What a client may want to do about it. Never done by itself. */
+  /** What a client may want to do about it. Never executed automatically. */
   readonly hint?: Suggestion
 }
 
-/** An event that a server offers. */
+/** An event type in the catalog. */
 export interface EventEntry {
   readonly name: string
   readonly facts: EventFacts<never>
   readonly payload: Compiled | undefined
-  /** URIs of the resources that it touches. */
+  /** The URIs of resources that change with it. */
   readonly touches: ((payload: Params) => readonly string[]) | undefined
 }
 
-/** As it lies in the feed. */
+/** The data of an event in the feed. */
 export interface EventData {
   readonly payload: Params
   readonly hint?: Suggestion
-  /** The key of the one owner that hears of it. */
+  /** The key of the only owner that gets it. */
   readonly owner?: string
   readonly touches?: readonly string[]
-  /** The id of the event that this one takes back. */
+  /** The id of the event that this one compensates. */
   readonly undoes?: string
 }
 
 const kinds: KindsOf<EventFacts> = { description: 'string', payload: 'any', scopes: 'list', resource: 'any' }
 const emitKinds: KindsOf<EmitOptions> = { id: 'string', to: 'string', hint: 'object' }
+// Limit of resources per event.
 const mostTouched = 100
 
-/** `expand` makes a URI of a template. Throws where it is none. */
+/** Expands a URI template; throws if it is invalid. */
 export type Expand = (template: string, payload: Params) => string
 
-/** Checks what an author says of an event, and makes an entry of it. */
+/** Checks a declaration, and compiles it to an entry. */
 export function compileEvent(name: string, facts: EventFacts<never>, expand: Expand): EventEntry {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name))
     throw new TypeError(`"${clip(name)}" is no name of an event: use 1 to 128 of A-Z a-z 0-9 _ . - /`)
@@ -70,7 +76,7 @@ export function compileEvent(name: string, facts: EventFacts<never>, expand: Exp
   return { name, facts, payload, touches: touching(name, facts.resource, expand) }
 }
 
-/** What was emitted, checked. Throws a TypeError that says what is wrong: it is the author's own. */
+/** Checks a payload. Throws a TypeError, because the mistake is the author's. */
 export function checkedPayload({ name, payload: schema }: EventEntry, payload: unknown): Awaitable<Params> {
   const found = schema === undefined ? ({ ok: true, value: payload } as const) : schema.validate(payload)
   const accept = (validation: Awaited<typeof found>): Params => {
@@ -82,7 +88,7 @@ export function checkedPayload({ name, payload: schema }: EventEntry, payload: u
   return isThenable(found) ? found.then(accept) : accept(found)
 }
 
-/** Throws where the options of an event make no sense. */
+/** Throws if the options of `emit` are invalid. */
 export function checkEmit(name: string, options: EmitOptions): void {
   checkOptions(`Event "${name}": emit`, options, emitKinds)
   const { id, hint } = options
@@ -91,6 +97,7 @@ export function checkEmit(name: string, options: EmitOptions): void {
   if (hint !== undefined) checkSuggestion(hint, `Event "${name}": a hint`)
 }
 
+// Compiles `resource` to a function from payload to URIs.
 function touching(name: string, resource: EventFacts<never>['resource'], expand: Expand): EventEntry['touches'] {
   if (resource === undefined) return undefined
   if (typeof resource === 'string') {

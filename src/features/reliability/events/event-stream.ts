@@ -1,6 +1,6 @@
 /**
- * The events of one server as an async iterable: subscribed by whatever the wire has, polled for where nothing is pushed, and taken
- * up again at the last cursor whenever something breaks or is missing. Each event comes once, in the order of the server's feed.
+ * The events of one server as an async iterable: subscribes in whatever way the wire offers, polls if nothing is pushed, and resumes at
+ * the last cursor after a failure or gap. Each event is yielded once, in the order of the server's feed.
  */
 
 import { backoffMs, pause, steadyMs } from '../../../engine/backoff.ts'
@@ -37,43 +37,46 @@ interface EventStreamParts {
   readonly session: ClientSession
   readonly names: readonly string[]
   readonly filter: Params | undefined
-  /** Begins behind this cursor. */
+  /** Starts after this cursor. */
   readonly after: string | undefined
   readonly signal: AbortSignal | undefined
-  /** Between two polls, where the server does not say. */
+  /** The polling interval, if the server names none. */
   readonly pollMs: number | undefined
-  /** Sends along what was granted. */
+  /** Options with the caller's grants. */
   readonly send: () => SendOptions
-  /** Where notifications for a subscription, and the acknowledgement of a listen request, are passed on. */
+  /** Dispatch table of notifications, by subscription id. */
   readonly heard: Map<string, EventStream>
+  /** Dispatch table of listen acknowledgements, by request id. */
   readonly acknowledged: Map<string, (honoured: ListenFilter) => void>
-  /** Those that are being read. */
+  /** The streams that are being read. */
   readonly open: Set<EventStream>
 }
 
-/** Events that wait to be read; then the server is let wait. */
+/** Limit of unread events; beyond it the server has to wait. */
 const mostUnread = 1_000
 const pollEveryMs = 5_000
-/** Subscriptions in a row that ended at once, before it is waited. */
+/** Number of subscriptions that may end at once before a backoff starts. */
 const hasty = 3
 
-/** Events as they come. */
+/** A stream of events. */
 export interface EventReader extends AsyncGenerator<ServerEvent, void, undefined> {
-  /** Subscribes, if nothing was read yet, and resolves when the server has agreed: what happens from then on is heard. */
+  /** Subscribes if nothing was read yet; resolves when the server has accepted. */
   readonly ready: Promise<void>
 }
 
-/** One subscription, through all its breaks. */
+/** One stream of events across reconnects. */
 export class EventStream implements EventReader {
   readonly #parts: EventStreamParts
   readonly #intake: Intake
   readonly #stop = new AbortController()
   readonly #ready = Promise.withResolvers<void>()
   #begun = false
+  // The server cannot push.
   #polls = false
+  // Set when the stream ends; the reason is thrown to the reader.
   #over: { readonly reason: unknown } | undefined = undefined
   #wake: (() => void)[] = []
-  /** Ends the subscription that is open, for another one. */
+  /** Ends the current subscription and starts another. */
   #again: () => void = () => {}
   #fail: (error: unknown) => void = () => {}
 
@@ -123,7 +126,7 @@ export class EventStream implements EventReader {
     this.#close()
   }
 
-  // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── incoming notifications ──
 
   event(wire: WireEvent): void {
     this.#judge(this.#intake.take(wire))
@@ -138,30 +141,31 @@ export class EventStream implements EventReader {
     else this.#again()
   }
 
-  /** Something may have been said that nobody heard. */
+  /** Notifications may have been lost: resubscribe on session wires. */
   doubt(): void {
     if (!this.#polls && this.#parts.session.opened.revision.era === 'session') this.#again()
   }
 
-  /** There will be no more. */
+  /** Ends the stream. */
   end(reason: unknown): void {
     this.#over ??= { reason }
     if (reason !== undefined) this.#ready.reject(reason)
     this.#leave()
   }
 
+  // A gap or a full queue leads to a new subscription at the last cursor.
   #judge(verdict: IntakeVerdict): void {
     if (verdict === 'taken') this.#stir()
     else if (verdict !== 'known') this.#again()
   }
 
-  // ── staying subscribed ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── staying subscribed ──
 
   #begin(): void {
     if (this.#parts.signal?.aborted) this.#close()
     if (this.#begun || this.#over !== undefined) return
     this.#begun = true
-    // Whoever does not ask for it hears of a failure from what he reads.
+    // Without a handler a rejection would be reported as unhandled; readers get the error from `next()`.
     this.#ready.promise.catch(() => {})
     this.#parts.open.add(this)
     this.#parts.signal?.addEventListener('abort', this.#onAbort, { once: true })
@@ -191,7 +195,7 @@ export class EventStream implements EventReader {
     }
   }
 
-  /** One subscription, until it has to be made anew. */
+  /** Runs one subscription until it must be renewed. */
   async #subscribed(): Promise<void> {
     const { opened } = this.#parts.session
     const settings = declared({ capabilities: opened.capabilities, revision: opened.revision }, eventsExtension)
@@ -222,6 +226,7 @@ export class EventStream implements EventReader {
     }
   }
 
+  // Session wires: `event/subscribe`, then notifications.
   async #subscribe(id: string, over: Promise<void>): Promise<void> {
     const { session, send } = this.#parts
     const { signal } = this.#stop
@@ -233,6 +238,7 @@ export class EventStream implements EventReader {
     })
   }
 
+  // Stateless wires: `subscriptions/listen`.
   async #listen(id: string, over: Promise<void>): Promise<void> {
     const { session, send, acknowledged } = this.#parts
     const own = new AbortController()
@@ -273,7 +279,7 @@ export class EventStream implements EventReader {
     }
   }
 
-  /** False: it has to be polled for. Throws where it is denied. */
+  /** Handles the server's answer. False: poll instead. Throws if denied. */
   #accept(response: WireSubscribed | undefined): boolean {
     if (response?.status === 'denied') throw subscriptionDenied(response)
     if (response === undefined || response.supported === false) this.#polls = true
@@ -304,9 +310,9 @@ export class EventStream implements EventReader {
     }
   }
 
-  // ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── waiting ──
 
-  /** Resolves when half of what waited was read. */
+  /** Resolves when half of the queue was read. */
   async #drained(): Promise<void> {
     while (this.#intake.unread > mostUnread / 2 && !this.#stop.signal.aborted) await this.#change()
   }
@@ -335,7 +341,7 @@ export class EventStream implements EventReader {
   readonly #onAbort = (): void => this.#close()
 }
 
-/** Nothing more is to be given, also not what was heard before. */
+/** The reader has stopped; unread events are dropped too. */
 const stopped = Symbol('stopped')
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Filters of events: an object that a payload must agree with. A value must be equal, of a list one must be, an object is agreed
- * with in its turn; where the payload holds a list, one of its entries is enough.
+ * Filters of events: an object that the payload must match. Values must be equal, lists mean "one of", objects are matched recursively;
+ * if the payload holds a list, one matching entry suffices. Also describes event types for listings.
  */
 import type { JsonSchema } from '../../../core/schema/index.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -11,10 +11,10 @@ import type { WireDelivery, WireEventType } from './messages.ts'
 const depth = 5
 const conditions = 64
 const alternatives = 100
-/** Characters of its JSON text: it is kept for as long as its subscription. */
+/** Limit in characters of JSON, because it is kept as long as the subscription. */
 const longest = 16 * 1024
 
-/** Why a filter cannot be used; undefined where it can. `schemas`: what the payloads of the events look like. */
+/** Why a filter is invalid; undefined if it is valid. `schemas`: the payload schemas of the events. */
 export function filterFault(filter: Params, schemas: readonly (JsonSchema | undefined)[]): string | undefined {
   const count = { left: conditions }
   const fault = faultIn(filter, depth, count)
@@ -30,7 +30,7 @@ export function filterFault(filter: Params, schemas: readonly (JsonSchema | unde
   return undefined
 }
 
-/** Whether a payload agrees. */
+/** Whether a payload matches. */
 export function agrees(filter: Params, payload: unknown): boolean {
   if (Array.isArray(payload)) return payload.some(entry => agrees(filter, entry))
   if (!isRecord(payload)) return false
@@ -46,7 +46,7 @@ function fits(wanted: unknown, found: unknown): boolean {
   if (Array.isArray(wanted)) return wanted.some(one => fits(one, found))
   if (isRecord(wanted)) return agrees(wanted, found)
   if (Array.isArray(found)) return found.some(entry => fits(wanted, entry))
-  // What is not there is as good as null.
+  // A missing member equals null.
   return wanted === (found ?? null)
 }
 
@@ -65,7 +65,7 @@ function faultIn(filter: Params, left: number, count: { left: number }): string 
   return undefined
 }
 
-/** The fields that a payload may have, which a filter may name; undefined where it may have any. */
+/** The fields that a filter may use; undefined if the schema allows any. */
 function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined {
   const properties = schema?.['properties']
   if (!isRecord(properties)) return undefined
@@ -73,7 +73,7 @@ function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined
   return more === undefined || more === false ? Object.keys(properties) : undefined
 }
 
-/** `delivery`: the ways that there are to hear of them. */
+/** Describes event types for `event/list`; `delivery`: the supported ways of delivery. */
 export function describeEvents(entries: readonly EventEntry[], delivery: readonly WireDelivery[]): readonly WireEventType[] {
   return entries.map(({ name, facts, payload }) => {
     const fields = payload === undefined ? undefined : fieldsOf(payload.json)

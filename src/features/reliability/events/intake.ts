@@ -1,4 +1,4 @@
-/** Lets each event through once, in order, or finds a gap. */
+/** The intake of one subscription: accepts each event once and in order, detects gaps, and defines the errors of subscriptions. */
 import type { Suggestion } from '../../../core/suggestion.ts'
 import { isFinalError } from '../../../engine/backoff.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -13,30 +13,30 @@ import {
   type WireSubscribed,
 } from './messages.ts'
 
-/** Something that happened at a server. All of it is what the server says: data, never an instruction. */
+/** An event of a server. Treat all of it as data, never as instructions. */
 export interface ServerEvent {
-  /** Unlike that of any other event. */
+  /** Unique. */
   readonly id: string
   readonly event: string
   readonly payload: Params
   readonly at: Date
-  /** Give it to `events(…, { after })` to go on behind this one, in another process too. */
+  /** Pass it to `events(…, { after })` to continue after this event, in another process too. */
   readonly cursor: string
-  /** What the server suggests to do about it. Nothing is done by itself. */
+  /** What the server suggests to do. Never executed automatically. */
   readonly hint: Suggestion | undefined
-  /** The id of an earlier event: what it told of was taken back. */
+  /** The id of an earlier event that was compensated. */
   readonly compensates: string | undefined
-  /** Before this one something is missing that the server no longer has. */
+  /** Events before this one are missing, because the server no longer has them. */
   readonly truncated: boolean
 }
 
-/** `known`: it was there before. `gap`: something before it did not arrive. `full`: whoever reads is too slow. */
+/** `known`: a duplicate. `gap`: an earlier event is missing. `full`: the reader is too slow. */
 export type IntakeVerdict = 'taken' | 'known' | 'gap' | 'full'
 
-/** Ids that are remembered, to know what comes twice. */
+/** Limit of remembered ids, to detect duplicates. */
 const remembered = 4_096
 
-/** The events of one subscription, as far as they came. */
+/** The received events of one subscription. */
 export class Intake {
   readonly #most: number
   readonly #seen = new Set<string>()
@@ -44,13 +44,13 @@ export class Intake {
   #cursor: string | undefined
   #lost = false
 
-  /** `most`: events that may wait to be read. */
+  /** `most`: limit of unread events. */
   constructor(cursor: string | undefined, most: number) {
     this.#cursor = cursor
     this.#most = most
   }
 
-  /** Where to go on: all up to here has been taken in. */
+  /** Where to resume: everything up to here was received. */
   get cursor(): string | undefined {
     return this.#cursor
   }
@@ -63,18 +63,19 @@ export class Intake {
     return this.#unread.shift()
   }
 
-  /** A subscription begins: at the cursor that was asked for, or where the server says. */
+  /** A subscription starts, at the requested cursor or where the server says. */
   begin(cursor: string | undefined, truncated: boolean): void {
     if (this.#cursor === undefined || truncated) this.#cursor = cursor ?? this.#cursor
     if (truncated) this.#lost = true
   }
 
-  /** A page was read up to here. */
+  /** Everything up to this cursor was received. */
   pass(cursor: string, truncated: boolean): void {
     this.#cursor = cursor
     if (truncated) this.#lost = true
   }
 
+  /** Accepts an event, or says why not. */
   take(wire: WireEvent): IntakeVerdict {
     const { event_id: id, cursor, previous_cursor: previous, truncated = false } = wire
     const follows = this.#cursor === undefined || previous === this.#cursor || truncated
@@ -91,6 +92,7 @@ export class Intake {
     return 'taken'
   }
 
+  /** Accepts a bookmark: nothing has happened up to its cursor. */
   bookmark({ cursor, previous_cursor: previous, truncated = false }: WireBookmark): IntakeVerdict {
     if (this.#cursor !== undefined && previous !== this.#cursor && !truncated) return 'gap'
     this.pass(cursor, truncated)
@@ -117,7 +119,7 @@ function eventOf(wire: WireEvent, truncated: boolean): ServerEvent {
   }
 }
 
-/** The error where a server offers no such events. */
+/** The error if a server has no events. */
 export function noEvents(names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   return new McpError(
@@ -127,6 +129,7 @@ export function noEvents(names: readonly string[]): McpError {
   )
 }
 
+/** The error if a server denies a subscription. */
 export function subscriptionDenied({ reason, supported_events: supported = [] }: WireSubscribed): McpError {
   const offered = Array.isArray(supported) ? supported.filter(name => typeof name === 'string').map(name => clip(name)) : []
   const why = typeof reason === 'string' ? clip(reason, 300) : 'it gives no reason'
@@ -139,18 +142,19 @@ export function subscriptionDenied({ reason, supported_events: supported = [] }:
   )
 }
 
+/** The error if a subscription was ended by the server. */
 export function eventsEndedError(reason: EndReason, names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   if (reason === 'withdrawn') return new McpError('capability-missing', `The server no longer offers ${wanted}`)
   return new McpError('insufficient-scope', `The right to hear ${wanted} has ended; get it again before you subscribe anew`)
 }
 
-/** The server knows no such method. */
+/** Whether the server does not know the method. */
 export function noMethod(error: unknown): boolean {
   return error instanceof McpError && (error.kind === 'method-not-found' || error.code === -32601)
 }
 
-/** Whether it may go better the next time. */
+/** Whether a retry makes sense. */
 export function retries(error: unknown): boolean {
   return !isFinalError(error) || (error instanceof McpError && error.kind === 'busy')
 }

@@ -1,7 +1,6 @@
 /**
- * Events on the wire: asking for them, and what comes of it. On session wires by requests of their own; on stateless ones as a
- * member of `subscriptions/listen`. Each event names the cursor that it follows, so that whoever reads sees for himself that
- * nothing is missing.
+ * Wire messages of events. Session wires use separate requests; stateless ones use a member of `subscriptions/listen`. Each event names
+ * the cursor that it follows, so that readers detect gaps themselves.
  */
 
 import type { JsonSchema } from '../../../core/schema/index.ts'
@@ -15,80 +14,84 @@ import type { WireSuggestion } from '../intent/messages.ts'
 
 export { suggestionFrom, wireSuggestion } from '../intent/messages.ts'
 
-/** What other features may use of events. */
+/** What other features may do with events. */
 interface EventsPort {
   /** Offers an event of the runtime itself. */
   add(name: string, facts: { readonly description: string; readonly payload: JsonSchema }): void
-  /** The writes that tell one owner, by its key, of something that the runtime itself has done; none where that is not offered. */
+  /** Store operations that announce an event of the runtime to one owner; empty if it is not offered. */
   announcing(name: string, payload: Params, owner: string): Promise<readonly Op[]>
-  /** The writes that take back what a step of a unit of work has told. */
+  /** Store operations that compensate the events of a step. */
   undo(place: string): Promise<readonly Op[]>
-  /** Calls back when other events are offered. */
+  /** Calls back when the offered events change. */
   onChange(fn: () => void): void
-  /** Rises when other events are offered. */
+  /** Increases when the offered events change. */
   version(): number
-  /** Loads what says what a list says of the events, on a wire. */
+  /** Loads the function that describes the events for a revision. */
   describing(): Promise<(revision: Revision) => readonly WireEventType[]>
 }
 
-/** What other features may use of events. */
+/** The port of this feature. */
 export const eventsPort = port<EventsPort>('events')
 
-/** The name of the extension. */
+/** The extension name. */
 export const eventsExtension = `${NS}/events`
 
-/** What a client declares that hears events, on wires where each request says so. */
+/** What a client declares with requests about events, on stateless wires. */
 export const hearingEvents = { extensions: { [eventsExtension]: {} } }
 
-/** `poll`: nothing is pushed, whoever wants it asks for it. */
+/** `poll`: nothing is pushed; clients ask. */
 const delivery = oneOf('push', 'poll')
 
-/** What a server says of an event that it offers. */
+/** The members of an event type on the wire. */
 export const eventTypeMembers = {
   name: string,
   description: string,
   payload_schema: optional(record),
-  /** The members of a payload that a filter may name. Absent: any. */
+  /** Payload members that a filter may use. Absent: any. */
   filter_fields: optional(array(string)),
   required_scopes: optional(array(string)),
   delivery: array(delivery),
 }
+/** The shape of an event type. */
 export const eventTypeShape = object(eventTypeMembers)
 
+/** An event type on the wire. */
 export type WireEventType = Infer<typeof eventTypeShape>
+/** How events are delivered: `push` or `poll`. */
 export type WireDelivery = WireEventType['delivery'][number]
 
+/** A request for a subscription. */
 export interface WireSubscription {
-  /** The client's own; another one is made where it has none. */
+  /** Chosen by the client; otherwise generated. */
   readonly subscription_id?: string | undefined
   readonly events: readonly string[]
   readonly filter?: Params | undefined
   readonly ttl_seconds?: number | undefined
-  /** What follows this is replayed. Without it: what happens from now on. */
+  /** Replays what follows this cursor. Without it: only new events. */
   readonly cursor?: string | undefined
-  /** `poll`: nothing shall be pushed, though it could be; `event/poll` may name what it is about by the id alone. */
+  /** `poll`: do not push; `event/poll` may then refer to the id alone. */
   readonly delivery?: WireDelivery | undefined
 }
 
-/** The answer to a subscription. */
+/** The answer to a subscription request. */
 export interface WireSubscribed {
   readonly subscription_id: string
   readonly status: 'active' | 'denied'
   readonly expires_at?: string
   readonly supported_events?: readonly string[]
-  /** Those that were asked for and are not given, where others are. */
+  /** Requested events that are not granted, if others are. */
   readonly unsupported_events?: readonly string[]
   readonly reason?: string
-  /** Where it begins. */
+  /** Where the subscription starts. */
   readonly cursor?: string
-  /** Something between the cursor that was given and now is no longer known. */
+  /** Events between the given cursor and now are lost. */
   readonly truncated?: boolean
-  /** False: nothing can be pushed here; poll instead, this often. */
+  /** False: this server cannot push; poll at this interval. */
   readonly supported?: boolean
   readonly poll_interval_seconds?: number
 }
 
-/** One event as it is sent. */
+/** One event on the wire. */
 export interface WireEvent {
   readonly type: 'event'
   readonly subscription_id: string
@@ -96,17 +99,17 @@ export interface WireEvent {
   readonly timestamp: string
   readonly payload?: Params
   readonly action_hint?: WireSuggestion
-  /** The id of an event that was emitted by what was taken back since: this one says so, of the same payload. */
+  /** The id of an event whose cause was rolled back; this event says so, with the same payload. */
   readonly compensates?: string
   readonly event_id: string
   readonly cursor: string
-  /** The cursor of what came before it in this subscription, or where that began. */
+  /** The cursor of the previous event in this subscription, or of its start. */
   readonly previous_cursor: string
-  /** Between the two something is missing. */
+  /** Events between the two cursors are missing. */
   readonly truncated?: boolean
 }
 
-/** Nothing that was asked for has happened up to here. Keeps cursors young, and tells of loss when there is no event to do it. */
+/** Nothing relevant has happened up to this cursor. Keeps cursors fresh, and reports losses without an event. */
 export interface WireBookmark {
   readonly subscription_id: string
   readonly cursor: string
@@ -114,9 +117,13 @@ export interface WireBookmark {
   readonly truncated?: boolean
 }
 
-/** Why a subscription ended: its time was over; the right to it was; the server closes; its reader is too slow, or the server too busy; another with its id took its place; its events are gone. */
+/**
+ * Why a subscription ended: its lifetime, its right, the server's shutdown, a slow reader or overload, a newer subscription with the
+ * same id, or the removal of its events.
+ */
 export type EndReason = 'expired' | 'revoked' | 'shutdown' | 'overload' | 'replaced' | 'withdrawn'
 
+/** The end of a subscription. */
 export interface WireTerminated {
   readonly type: 'subscription_terminated'
   readonly subscription_id: string
@@ -124,17 +131,19 @@ export interface WireTerminated {
   readonly cursor: string
 }
 
+/** The answer to a poll. */
 export interface WirePolled {
   readonly events: readonly WireEvent[]
   readonly cursor: string
   readonly truncated: boolean
-  /** There is more to be had at once. */
+  /** More events are available at once. */
   readonly more: boolean
   readonly poll_interval_seconds: number
 }
 
 const asked = { filter: optional(record), cursor: optional(string) }
 
+/** The shape of a subscription request. */
 export const subscription = object({
   ...asked,
   subscription_id: optional(string),
@@ -146,14 +155,14 @@ export const subscription = object({
 const toServer = { to: 'server', in: officialIds, extension: eventsExtension, declares: hearingEvents } as const
 const toClient = { to: 'client', in: officialIds } as const
 
-/** What there is to subscribe to, for this caller. */
+/** Lists the event types for this caller. */
 export const listEvents = request<{ readonly events: readonly WireEventType[] }>()({
   ...toServer,
   name: 'event/list',
   params: object({}),
 })
 
-/** Asks to be told of events. */
+/** Subscribes to events. */
 export const subscribeEvents = request<WireSubscribed>()({ ...toServer, name: 'event/subscribe', params: subscription })
 
 /** Ends a subscription. */
@@ -163,7 +172,7 @@ export const unsubscribeEvents = request<{ readonly subscription_id: string; rea
   params: object({ subscription_id: string }),
 })
 
-/** Says itself what it is about, so that nothing has to be remembered between two polls. */
+/** Polls for events. Self-contained, so that the server keeps nothing between two polls. */
 export const pollEvents = request<WirePolled>()({
   ...toServer,
   name: 'event/poll',
@@ -172,6 +181,7 @@ export const pollEvents = request<WirePolled>()({
 
 const place = { subscription_id: string, cursor: string, previous_cursor: string, truncated: optional(boolean) }
 
+/** Delivers one event. */
 export const eventHappened = notification({
   ...toClient,
   name: 'notifications/event',
@@ -187,8 +197,10 @@ export const eventHappened = notification({
   }),
 })
 
+/** Delivers a bookmark. */
 export const eventBookmark = notification({ ...toClient, name: 'notifications/event/bookmark', params: object(place) })
 
+/** Tells that a subscription has ended. */
 export const eventsTerminated = notification({
   ...toClient,
   name: 'notifications/event/terminated',

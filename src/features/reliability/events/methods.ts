@@ -1,4 +1,7 @@
-/** Answering what clients ask of events, on session wires by requests and on stateless ones by a listen. */
+/**
+ * Handlers of the event methods: `event/*` on session wires, and the member of `subscriptions/listen` on stateless ones. Also keeps the
+ * subscriptions of clients that poll.
+ */
 import { canonicalJson, digestText } from '../../../core/digest.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -28,13 +31,13 @@ import { conversationOutlet, listenOutlet } from './table.ts'
 interface MethodParts extends EventsParts {
   readonly settings: EventsSettings
   readonly books: SessionSubscriptions
-  /** The ways that there are to hear of events on a wire. */
+  /** The ways of delivery on a wire. */
   readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }
 
 type Answer = (runtime: EventsRuntime, parts: MethodParts, exchange: Exchange) => Promise<unknown>
 
-/** Opens what one listen request asks for. */
+/** Opens the subscriptions of a listen request. */
 export async function listen(
   runtime: EventsRuntime,
   parts: MethodParts,
@@ -73,14 +76,14 @@ const subscribe: Answer = async (runtime, parts, exchange) => {
   const owner = await ownerIn(exchange)
   const { conversation, engine, peer } = exchange
   const lasts = conversation.connection !== undefined || conversation.session !== undefined
-  // Where each request stands alone only a listen has a way back.
+  // On stateless wires only a listen request has a stream to push on.
   if (!parts.settings.push || wire.delivery === 'poll' || !lasts || peer.revision.era === 'request')
     return unpushed(runtime, parts, exchange, owner, wire)
   const opening = await runtime.subscribe(exchange, wire, conversationOutlet(conversation, engine), owner)
   const { subscription } = opening
   if (subscription !== undefined) {
     await parts.books.note(runtime, conversation, subscription, wire, opening.response)
-    // After the answer, where both go the same way.
+    // Deferred, so that the response is sent first.
     parts.clock.setTimeout(() => subscription.pump(), 0, true)
   }
   return opening.response
@@ -120,7 +123,7 @@ const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
   )
 }
 
-/** What is polled for under an id. To poll for all that happens because it is unknown would be another thing than was asked for. */
+/** The subscription behind an id. An unknown id is an error: polling for everything instead would not be what was asked. */
 async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<Pick<PollSubscription, 'filter'> & Named> {
   const open = runtime.find(owner, id)
   if (open !== undefined) return open.wish
@@ -134,7 +137,7 @@ interface Named {
   readonly cursor?: string
 }
 
-/** Those that the caller would be given; nobody learns of others by their absence. */
+/** Lists only events that the caller may subscribe to. */
 const list: Answer = async (_, parts, exchange) => {
   const names = parts.events.snapshot.entries.map(({ name }) => name)
   const { heard } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
@@ -152,7 +155,7 @@ interface PollParams {
   readonly limit?: number
 }
 
-/** Nothing can be pushed: what may be polled for, and from where. */
+/** Answers a subscription that cannot be pushed: what to poll for, and from which cursor. */
 async function unpushed(
   runtime: EventsRuntime,
   parts: MethodParts,
@@ -169,7 +172,7 @@ async function unpushed(
   return { ...granted.response, cursor, supported: false, poll_interval_seconds: parts.settings.pollSeconds }
 }
 
-/** `enter` writes down what was opened. */
+/** Opens and closes subscriptions of a session after another process has changed them; `enter` registers what was opened. */
 export async function syncSession(
   parts: EventsParts,
   runtime: EventsRuntime,
@@ -198,11 +201,11 @@ interface PollSubscriptionsParts {
   readonly settings: { readonly perCaller: number }
 }
 
-/** What is polled for under an id. */
+/** A stored subscription of a polling client. */
 interface PollSubscription {
   readonly events: readonly string[]
   readonly filter?: Params | undefined
-  /** Where it began. */
+  /** Where it started. */
   readonly cursor: string
   /** Milliseconds since the epoch. */
   readonly expires: number
@@ -210,7 +213,7 @@ interface PollSubscription {
 
 const idleMs = 3_600_000
 
-/** Subscriptions of clients that poll. */
+/** The subscriptions of clients that poll. */
 export class PollSubscriptions {
   readonly #parts: PollSubscriptionsParts
 
@@ -218,7 +221,7 @@ export class PollSubscriptions {
     this.#parts = parts
   }
 
-  /** Why it cannot be; undefined where it is kept. */
+  /** Stores a subscription; returns why not, or undefined. */
   async keep(owner: string, { wish, expires }: GrantedSubscription, cursor: string): Promise<string | undefined> {
     const { opened, settings } = this.#parts
     const said = { events: [...wish.events].sort(), ...(wish.filter === undefined ? {} : { filter: wish.filter }) }
@@ -232,13 +235,13 @@ export class PollSubscriptions {
     return undefined
   }
 
-  /** Undefined where there is none, or none any more. A look is a use. */
+  /** Finds a subscription and extends its lifetime; undefined if there is none. */
   async find(owner: string, id: string): Promise<PollSubscription | undefined> {
     const { opened, clock } = this.#parts
     const entry = await opened.get(await this.#key(owner, id))
     const found: unknown = entry === undefined ? undefined : JSON.parse(entry.value)
     if (!isRecord(found)) return undefined
-    // Written by this package, into a store that is its own.
+    // The store contains only what this class has written.
     const polled = found as unknown as PollSubscription
     if (polled.expires <= clock.now()) return undefined
     if ((entry?.expires ?? 0) - clock.now() < idleMs / 2) await this.#write(owner, id, polled)
@@ -259,7 +262,7 @@ export class PollSubscriptions {
     return `event-polls/${this.#parts.name}/${owner}/`
   }
 
-  /** Ids are whatever clients like. */
+  /** Hashed, because ids are arbitrary strings of clients. */
   async #key(owner: string, id: string): Promise<string> {
     return this.#prefix(owner) + (await digestText(id)).slice(0, 22)
   }

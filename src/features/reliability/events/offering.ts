@@ -1,4 +1,4 @@
-/** `server.event`: how events hang together with what callers may do, and with the resources that they touch. */
+/** `server.event`: the author's API for events, connected with permissions, resources and transactions. */
 
 import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
@@ -21,31 +21,31 @@ import {
 } from './server.ts'
 import type { Hearing } from './subscribe-request.ts'
 
-/** What is emitted: as the payload's schema has it. */
+/** The type of a payload, from its schema. */
 type Payload<S> = Schema extends S ? Params : InferInput<S>
 
-/** What an author says of an event. */
+/** Options of `server.event`. */
 export interface EventOptions<S extends Schema> extends Omit<EventFacts<Payload<S>>, 'payload'> {
-  /** What the event carries: a schema, by which emitted payloads are checked and filters are known. */
+  /** The payload schema; emitted payloads are checked against it, and filters may use its fields. */
   readonly payload?: S
 }
 
 /** A registered event. */
 export interface EventHandle<S extends Schema = Schema> extends Registration<EventOptions<S>> {
   /**
-   * Tells all who subscribed to it and may hear of it, now and when they come back. Gives its id when it is as lasting as the
-   * server's store; un-awaited ones keep their order.
+   * Notifies all subscribers that may receive it, now or when they reconnect. Resolves to its id when it is stored. Calls that are not
+   * awaited keep their order.
    */
   emit(payload: Payload<S>, options?: EmitOptions): Promise<string>
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface EventsServerOptions {
-  /** How long events are kept for those who come back, and how many may subscribe. There are some with the first `server.event`. */
+  /** How long events are kept, and how many subscriptions there may be. */
   readonly events?: EventsOptions
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface EventsApi {
   /**
    * Offers an event, to which clients subscribe.
@@ -64,7 +64,7 @@ const optionKinds: KindsOf<EventsOptions> = {
   push: 'boolean',
 }
 
-/** Events that clients subscribe to: `server.event`. */
+/** The server feature: `server.event`. */
 export const eventsFeature = defineServerFeature<EventsServerOptions, EventsApi>({
   name: 'events',
   options: { events: 'object' },
@@ -130,13 +130,13 @@ function lacking(name: string, scopes: readonly string[]): Hearing {
   return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}`, guarded: false }
 }
 
-/** As much of an AsyncLocalStorage as is used: its own type is Node's alone. */
+/** The used part of AsyncLocalStorage, whose type exists only in Node's typings. */
 interface StepStorage {
   run<T>(step: UnitStep | undefined, work: () => T): T
   getStore(): UnitStep | undefined
 }
 
-/** In which step of a unit of work a handler runs, for what it calls without saying so: `emit`. Loaded with the first step. */
+/** Tracks in which step of a transaction a handler runs, so that `emit` knows without being told. Loaded with the first step. */
 function lazySteps(trace: Trace): UnitSteps {
   let storage: StepStorage | undefined
   let loaded = false
@@ -144,7 +144,7 @@ function lazySteps(trace: Trace): UnitSteps {
     loaded = true
     const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
     if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
-    // Elsewhere than on Node, Deno and Bun there may be none; the call is none the worse for it.
+    // Some runtimes have no AsyncLocalStorage; events are then not compensated.
     else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
   }
   return {

@@ -1,4 +1,4 @@
-/** The works of events: one feed, one tail of it, and the subscriptions that are open here. Loaded with the first use. */
+/** The runtime of events: one feed, one reader of its tail, and the open subscriptions of this process. Loaded on first use. */
 import type { Catalog } from '../../../core/catalog.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { cursorText, Feed, type Occurrence, readCursor } from '../../../core/feed/feed.ts'
@@ -27,10 +27,10 @@ interface EventsRuntimeParts extends EventsParts {
   readonly settings: EventsSettings
 }
 
-/** How often those are looked at whose right may end before their subscription. */
+/** How often rights that may end early are rechecked. */
 const verifyMs = 5_000
 const pollMost = 500
-/** Writes of one commit that takes back events. */
+/** Limit of operations in one commit when events are compensated. */
 const undoneAtOnce = 500
 
 /** The events of a server, once they are used. */
@@ -42,11 +42,11 @@ export class EventsRuntime {
   readonly #tail: Tail
   readonly #table: Table
   readonly #wishes: SubscribeRequestParts
-  /** What each event asks for, to see when it is more. */
+  /** The scopes of each event, to detect changes. */
   #scopes: ReadonlyMap<string, string>
-  /** Where all were reminded last. */
+  /** The position of the last bookmark for all. */
   #reminded: LogPosition = 0
-  /** Somebody watches a resource that events touch. */
+  /** Whether someone subscribes to a resource that events change. */
   #watching = false
   #verifying: (() => void) | undefined = undefined
   #opening = 0
@@ -73,7 +73,7 @@ export class EventsRuntime {
     return this.#parts.clock
   }
 
-  /** The id; what was published under it before is not published again. `place`: of the step of a unit of work that emits it. */
+  /** Publishes an event; returns its id. The same id is published once. `place`: the step of a transaction that emits it. */
   async publish(name: string, id: string | undefined, data: EventData, place?: string): Promise<string> {
     const { keepMs } = this.#parts.settings
     const once = id === undefined ? [] : [put(`event-ids/${this.#parts.name}/${id}`, '', { ifAbsent: true, ttl: keepMs })]
@@ -81,34 +81,34 @@ export class EventsRuntime {
     const noted = place === undefined ? [] : this.undoable.noting(place, given)
     const occurrence = await this.#feed.publish(given, [...once, ...noted])
     if (occurrence === undefined && place !== undefined) await this.undoable.refuse(place)
-    // Where nobody reads the feed here, nobody else tells those who watch.
+    // If this process does not read the feed, it must notify the resource subscribers itself.
     if (occurrence !== undefined && data.touches !== undefined && !this.#tail.running) this.#parts.touched(data.touches)
     return occurrence?.id ?? (id as string)
   }
 
-  /** The write that tells one owner of something, for the commit of what happened. */
+  /** The store operation that publishes an event to one owner, for a larger commit. */
   publishing(name: string, payload: Params, owner: string): Op {
     return this.#feed.publishing({ id: crypto.randomUUID(), name, data: { payload, owner } satisfies EventData })
   }
 
-  /** The writes that take back what a step of a unit of work has told: each event is followed by another one that says so. */
+  /** Store operations that compensate the events of a step: each is followed by one that names it. */
   async undo(place: string): Promise<readonly Op[]> {
     const undone = await this.undoable.undo(place)
-    // Where nobody reads the feed here, nobody else tells those who watch.
+    // If this process does not read the feed, it must notify the resource subscribers itself.
     if (!this.#tail.running) for (const { occurrence } of undone) this.#parts.touched(occurrence.data.touches ?? [])
     const ops = undone.flatMap(({ note, occurrence }) => [this.#feed.publishing(occurrence), remove(note)])
-    // Who is told of them twice, since this was begun anew, knows them by their ids.
+    // Committed in parts; if the rollback is repeated, subscribers recognise duplicates by id.
     while (ops.length > undoneAtOnce) await this.#parts.opened.commit(ops.splice(0, undoneAtOnce))
     return ops
   }
 
-  /** From here on what others emit is heard for those who watch resources here. */
+  /** Starts reading the feed, for resource subscribers of this process. */
   watch(): Promise<void> {
     this.#watching = true
     return this.#tail.start()
   }
 
-  /** Opens a subscription. It says nothing before it is pumped. */
+  /** Opens a subscription; nothing is sent before `pump()`. */
   async subscribe(asker: Asker, wire: WireSubscription, outlet: EventOutlet, owner?: string): Promise<Opening> {
     this.#opening++
     try {
@@ -169,27 +169,29 @@ export class EventsRuntime {
     return { subscription, response: { ...response, ...place } }
   }
 
-  /** Where a cursor leads; undefined where it is none. Without one: to what happens from now on. */
+  /** The position of a cursor; undefined if invalid. Without a cursor: the end of the feed. */
   async #begin(era: string, cursor: string | undefined): Promise<Start | undefined> {
     if (cursor === undefined) return { position: await this.#feed.end(), lost: false }
     const found = readCursor(era, cursor)
     if (found === undefined) return undefined
-    // All that is kept is new to someone who comes from another feed.
+    // A cursor of another feed: everything that is kept is new.
     if (found === 'lost') return { position: await this.#oldest(), lost: true }
     const { truncated } = await this.#feed.read(found, { limit: 1 })
     return { position: found, lost: truncated }
   }
 
-  /** Before the oldest that is kept. */
+  /** The position before the oldest kept event. */
   async #oldest(): Promise<LogPosition> {
     const { occurrences, cursor } = await this.#feed.read(undefined, { limit: 1 })
     return (occurrences[0]?.cursor ?? cursor + 1) - 1
   }
 
+  /** The open subscription of an owner. */
   find(owner: string, id: string): Subscription | undefined {
     return this.#table.find(owner, id)
   }
 
+  /** Reads a page of events for a polling client. */
   async poll(wish: Omit<Wish, 'id' | 'account'>, id: string, cursor: string | undefined, limit: number): Promise<WirePolled> {
     const era = await this.#feed.era()
     const start = await this.#begin(era, cursor)
@@ -214,7 +216,7 @@ export class EventsRuntime {
     }
   }
 
-  /** Events are others than they were: who waits for none that is left waits for nothing, and who may hear of one may not any more. */
+  /** Events were changed: ends subscriptions whose events are gone, and rechecks those whose scopes changed. */
   changed(): void {
     const { events, clock } = this.#parts
     const scopes = scopesIn(events)
@@ -231,7 +233,7 @@ export class EventsRuntime {
     this.#verifySoon()
   }
 
-  /** Tells other processes that a session listens to something else now. */
+  /** Tells other processes that a session has changed its subscriptions. */
   async sessionChanged(session: string): Promise<void> {
     await this.#feed.publish({ name: sessionChanged, data: { session } })
   }
@@ -258,7 +260,7 @@ export class EventsRuntime {
     for (const subscription of this.#table.all()) subscription.remind(end, distance)
   }
 
-  /** Without subscribers the feed is not read. */
+  /** Stops reading the feed when nobody needs it. */
   #rest(): void {
     if (this.#table.size === 0 && this.#opening === 0 && !this.#watching) this.#tail.stop()
   }
@@ -281,12 +283,13 @@ function scopesIn(events: Catalog<EventEntry>): ReadonlyMap<string, string> {
   return new Map(events.snapshot.entries.map(({ name, facts }) => [name, (facts.scopes ?? []).join(' ')]))
 }
 
+// Where a subscription starts.
 interface Start {
   readonly position: LogPosition
   readonly lost: boolean
 }
 
-/** What came of a wish to subscribe; without a subscription it is denied. */
+/** The result of a subscription request; without a subscription it was denied. */
 interface Opening {
   readonly response: WireSubscribed
   readonly subscription?: Subscription

@@ -1,4 +1,7 @@
-/** Offering events: registering and emitting them, and taking subscriptions. What that takes is loaded with the first of either. */
+/**
+ * Server side of events without the author's API: layers, handlers, emitting and settings. The runtime is loaded with the first event
+ * or subscription.
+ */
 
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
@@ -45,50 +48,54 @@ import type { Hearing } from './subscribe-request.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 
-/** How events are kept and delivered. */
+/** Options of events. */
 export interface EventsServerOptions {
-  /** Events that are kept for those who come back, roughly. Default 10,000. */
+  /** Approximate number of events kept for replay. Default 10,000. */
   readonly keep?: number
-  /** How long. Default 1 day. */
+  /** How long they are kept. Default 1 day. */
   readonly keepFor?: Duration
-  /** The longest that a subscription lasts; a client may ask for less. Default 1 day. */
+  /** The longest lifetime of a subscription. Default 1 day. */
   readonly ttl?: Duration
-  /** Subscriptions of one caller. Default 100. */
+  /** Subscriptions per caller. Default 100. */
   readonly perCaller?: number
-  /** Subscriptions in all, per process. Default 10,000. */
+  /** Subscriptions in total, per process. Default 10,000. */
   readonly total?: number
-  /** How often clients are told to look where nothing can be pushed to them. Default 5 s. */
+  /** The polling interval for clients that cannot be pushed to. Default 5 s. */
   readonly pollEvery?: Duration
-  /** False: nothing is pushed, clients poll. Default true. */
+  /** False: clients must poll. Default true. */
   readonly push?: boolean
 }
 
+/** What events need from the server. */
 export interface EventsParts {
-  /** The server's name: its events lie under it. */
+  /** The server's name; part of the store keys. */
   readonly name: string
   readonly store: () => Promise<Store>
-  /** Whether the store was given, so that other processes may emit too. */
+  /** Whether the store is shared, so that other processes may emit too. */
   readonly shared: boolean
   readonly clock: Clock
   readonly trace: Trace
+  /** Whether a caller may receive an event. */
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
-  /** To whom it is not shown, for him it is not there. With a payload: whether this one is told to him. */
+  /** Whether the event type is visible to the caller; with a payload: whether this event is. */
   readonly shows: (asker: Asker, name: string, payload?: Params) => boolean
-  /** Runs something as a part of a step of a unit of work, and tells in which step something runs. */
+  /** Runs code as part of a step of a transaction, and tells the current step. */
   readonly steps: UnitSteps
-  /** The content of these resources is another one now. */
+  /** Notifies subscribers of resources that have changed. */
   readonly touched: (uris: readonly string[]) => void
+  /** Expands a URI template. */
   readonly expand: Expand
-  /** Whether a session lasts from request to request where its carrier has no connection. */
+  /** Whether sessions persist across requests without a connection. */
   readonly sessions: boolean
-  /** Reads anew what is kept of a session that other processes serve too. */
+  /** Reloads the state of a session that other processes serve too. */
   readonly refresh: (session: string) => void
-  /** By which name other processes know a session. */
+  /** The name of a session for other processes. */
   readonly sessionName: (session: string) => Promise<string>
   readonly engine: () => Engine
   readonly events: Catalog<EventEntry>
 }
 
+/** The options with defaults applied. */
 export interface EventsSettings {
   readonly keep: number
   readonly keepMs: number
@@ -99,38 +106,40 @@ export interface EventsSettings {
   readonly push: boolean
 }
 
+/** Access to the current step of a transaction. */
 export interface UnitSteps {
   within(step: UnitStep | undefined, work: Next): Awaitable<unknown>
   current(): UnitStep | undefined
 }
 
-/** Sends to one listener. */
+/** Sends a notification to one listener. */
 type Send = <P>(method: Method<P, undefined>, params: P) => void
 
+/** The server side of events, as `offering.ts` uses it. */
 export interface EventsServer {
   readonly side: Side
   readonly catalog: Catalog<EventEntry>
   compile(name: string, facts: EventEntry['facts']): EventEntry
-  /** Gives the id. Un-awaited ones are in the order of the calls. */
+  /** Publishes an event; returns its id. Calls that are not awaited keep their order. */
   emit(name: string, payload: unknown, options?: EmitOptions): Promise<string>
-  /** A session has opened its stream here, though what it subscribes to may reach other processes. */
+  /** A session has opened its stream in this process; its subscriptions may have been made in another. */
   heard(conversation: Conversation): void
-  /** The ways that there are to hear of events on a wire. */
+  /** The ways of delivery on a wire. */
   delivery(revision: Revision): readonly WireDelivery[]
-  /** What a listen request may ask for. */
+  /** The member of `subscriptions/listen`. */
   readonly listening: {
     readonly member: string
     open(exchange: Exchange, wanted: unknown, send: Send): Promise<Listening | undefined>
   }
-  /** The writes that tell one owner, by its key, of something that the runtime itself has done: they go with what they tell of. */
+  /** Store operations that announce an event of the runtime to one owner, committed with what they report. */
   announcing(name: string, payload: Params, owner: string): Promise<readonly Op[]>
-  /** The writes that take back what a step of a unit of work has told. */
+  /** Store operations that compensate the events of a step. */
   undo(place: string): Promise<readonly Op[]>
-  /** Ends all subscriptions in good order. */
+  /** Ends all subscriptions with a notification. */
   close(): void
 }
 
-/** What a listen request was granted. */
+/** The granted subscriptions of a listen request. */
 interface Listening {
   readonly accepted: readonly WireSubscribed[]
   start(): void
@@ -138,6 +147,7 @@ interface Listening {
   close(): void
 }
 
+/** Creates the catalog of events. */
 export function createEvents(): Catalog<EventEntry> {
   return createCatalog<EventEntry>({
     noun: 'event',
@@ -146,12 +156,14 @@ export function createEvents(): Catalog<EventEntry> {
   })
 }
 
+/** Creates the server side of events. */
 export function eventsServer(parts: EventsParts, options: EventsServerOptions = {}): EventsServer {
   const { events } = parts
   const settings = settingsOf(options)
   const lazy = lazyWorks(parts, settings)
   const books = sessionSubscriptions(parts, lazy.load)
   const offered = (): boolean => events.size > 0
+  // If the store is shared, other processes may change the resource.
   const watched: Layer = {
     stage: 'enter',
     methods: ['resources/subscribe', 'subscriptions/listen'],
@@ -166,12 +178,12 @@ export function eventsServer(parts: EventsParts, options: EventsServerOptions = 
     stage: 'execute',
     methods: [callTool.name],
     marked: true,
-    // What takes a step back is no part of it, wherever it is called.
+    // A compensation is not part of the step that it compensates.
     when: exchange => (exchange.get(unitStep) !== undefined || exchange.get(compensation) !== undefined) && offered(),
     run: (exchange, next) => parts.steps.within(exchange.get(unitStep), next),
   }
   events.onChange(() => lazy.loaded?.changed())
-  // Where each request stands alone a listen has a way back; elsewhere only what lasts has one.
+  // Stateless wires can push on a listen request, others only with a session or connection.
   const delivery = ({ era }: Revision): readonly WireDelivery[] =>
     settings.push && (era === 'request' || parts.sessions) ? ['push', 'poll'] : ['poll']
   const run = async (exchange: Exchange, method: 'list' | 'subscribe' | 'unsubscribe' | 'poll'): Promise<unknown> => {
@@ -220,7 +232,7 @@ export function eventsServer(parts: EventsParts, options: EventsServerOptions = 
   }
 }
 
-/** From here on this process learns what the session asks of others; then it looks at what was asked before. */
+/** Starts to follow other processes first, then loads the session's subscriptions, so that no change is missed. */
 async function attend(parts: EventsParts, lazy: LazyWorks, session: string): Promise<void> {
   await (await lazy.load()).watch()
   parts.refresh(await parts.sessionName(session))
@@ -233,6 +245,7 @@ interface LazyWorks {
   close(): void
 }
 
+// Loads the runtime once; a failed attempt is forgotten.
 function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
   let loading: Promise<EventsRuntime> | undefined
   const lazy: LazyWorks = {
@@ -259,7 +272,7 @@ function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
   return lazy
 }
 
-/** Whatever has to be waited for first, what is emitted later comes later. */
+/** Publishes in the order of the calls, whatever each has to wait for. */
 function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): EventsServer['emit'] {
   let before: Promise<unknown> | undefined
   const publish = (
@@ -299,12 +312,13 @@ function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): Events
       const runtime = lazy.loaded
       emitted =
         runtime === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
-          ? inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
+          ? // Copied, because the author may change the object before it is published.
+            inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
           : publish(runtime, entry, payload, undefined, options, steps.current()?.place)
     } catch (error) {
       emitted = Promise.reject(error)
     }
-    // Whoever does not wait for it is not brought down by it, but can read why.
+    // A rejection that nobody awaits must not end the process; it is traced.
     emitted.catch(error => trace('event-not-emitted', { event: name, error }))
     return emitted
   }
@@ -314,6 +328,7 @@ function ownerKeyOf(principal: string | undefined): Awaitable<string> | undefine
   return principal === undefined ? undefined : ownerKey({ carrier: 'http', principal: { id: principal } })
 }
 
+// Limit of subscriptions in one listen request.
 const mostWishes = 32
 
 function checkWishes(wanted: unknown): readonly WireSubscription[] {

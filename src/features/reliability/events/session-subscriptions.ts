@@ -1,6 +1,6 @@
 /**
- * What a session or connection listens to, which ends with it. Where several processes serve one session, the one that a request
- * reached is seldom the one that holds its stream: that one hears of it through the feed, and takes the subscription up.
+ * The subscriptions of a session or connection, which end with it. If several processes serve a session, the one that handles a request
+ * may not hold the stream; the other learns of the change through the feed and opens the subscription.
  */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -9,21 +9,24 @@ import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts } from './server.ts'
 import type { Subscription } from './subscription.ts'
 
-/** As other processes find it. */
+/** A subscription as other processes read it. */
 interface KeptSubscription {
   readonly wire: WireSubscription
   /** Milliseconds since the epoch. */
   readonly expires: number
 }
 
+/** The subscriptions of one conversation: stored ones, and those open in this process. */
 export interface SubscriptionBook {
   readonly kept: Map<string, KeptSubscription>
   readonly open: Map<string, Subscription>
 }
 
+/** Keeps the subscriptions of conversations. */
 export interface SessionSubscriptions {
+  /** Makes them part of what a session remembers. */
   readonly memory: Memory<unknown>
-  /** A conversation has subscribed to something. */
+  /** Records a new subscription. */
   note(
     runtime: EventsRuntime,
     conversation: Conversation,
@@ -31,9 +34,11 @@ export interface SessionSubscriptions {
     wire: WireSubscription,
     told: WireSubscribed,
   ): Promise<void>
+  /** Removes a subscription. */
   forget(runtime: EventsRuntime, conversation: Conversation, id: string): Promise<void>
 }
 
+/** Creates the registry. */
 export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>): SessionSubscriptions {
   const memory: Memory<SubscriptionBook> = {
     make: conversation => {
@@ -53,6 +58,7 @@ export function sessionSubscriptions(parts: EventsParts, load: () => Promise<Eve
         .catch(error => parts.trace('events-not-taken-up', error))
     },
   }
+  // Persists the session and tells the other processes.
   const share = async (runtime: EventsRuntime, conversation: Conversation): Promise<void> => {
     if (conversation.persist === undefined || conversation.session === undefined) return
     await conversation.persist(memory as Memory<unknown>)

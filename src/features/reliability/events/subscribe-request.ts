@@ -1,4 +1,4 @@
-/** A request to subscribe to events: what its caller may hear of it, for how long, and what it is answered. */
+/** Reads a subscription request: which events its caller may receive, for how long, and the answer. */
 import type { Catalog } from '../../../core/catalog.ts'
 import { endOfLife, lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Asker } from '../../../engine/exchange.ts'
@@ -10,43 +10,45 @@ import { filterFault } from './filter.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
 import type { Wish } from './subscription.ts'
 
-/** Whether a caller may hear of an event. */
+/** Whether a caller may receive an event. */
 export interface Hearing {
-  /** Why not; undefined where it may. */
+  /** Why not; undefined if it may. */
   readonly refusal: string | undefined
-  /** The right may end before the caller leaves. */
+  /** Whether the right may end before the caller disconnects. */
   readonly guarded: boolean
 }
 
+/** What reading a request needs. */
 export interface SubscribeRequestParts {
   readonly events: Catalog<EventEntry>
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
-  /** To whom it is not shown, for him it is not there. */
+  /** Whether the event is visible to the caller. */
   readonly shows: (asker: Asker, name: string, payload?: Params) => boolean
   readonly settings: { readonly ttlMs: number }
   readonly now: () => number
 }
 
+/** A granted subscription. */
 export interface GrantedSubscription {
   readonly wish: Wish
   /** Milliseconds since the epoch. */
   readonly expires: number
-  /** Whether all of it may still be heard. */
+  /** Checks again whether all of it is still allowed. */
   readonly recheck: () => Promise<boolean>
-  /** That can change before its owner leaves. */
+  /** Whether that may change during the subscription. */
   readonly guarded: boolean
   readonly response: WireSubscribed
 }
 
 const nobody = '~nobody-'
 
-/** The key of a caller; whoever is not known is like nobody else. */
+/** The owner key of a caller; each anonymous caller gets a unique one. */
 export async function ownerIn(asker: Asker): Promise<string> {
   const owner = await ownerOf(asker)
   return isNobody(owner) ? `${nobody}${crypto.randomUUID()}` : owner
 }
 
-/** Whether a key is of somebody who will be known again. */
+/** Whether the owner can be recognised again. */
 export function isSomebody(owner: string): boolean {
   return !owner.startsWith(nobody)
 }
@@ -54,6 +56,7 @@ export function isSomebody(owner: string): boolean {
 const idLength = 200
 const mostEvents = 100
 
+/** Checks a request; returns the granted subscription or the denial. */
 export async function readSubscribeRequest(
   parts: SubscribeRequestParts,
   asker: Asker,
@@ -100,16 +103,17 @@ export async function readSubscribeRequest(
   }
 }
 
-/** Looked at for each event, not once: rules may be others by then, and one event may be told where another is not. */
+/** Evaluated for each event, because rules may change and depend on the payload. */
 export function tellsTo({ shows }: Pick<SubscribeRequestParts, 'shows'>, asker: Asker): Wish['tells'] {
   return (name, payload) => shows(asker, name, payload)
 }
 
+/** The answer that denies a subscription. */
 export function denial(id: string, supported: readonly string[], reason: string): WireSubscribed {
   return { subscription_id: id.slice(0, idLength), status: 'denied', supported_events: supported, reason }
 }
 
-/** Which of the events there are and may be heard, and why the others are not. */
+/** The requested events that exist and are allowed, and the reasons for the others. */
 export async function hearable(parts: SubscribeRequestParts, asker: Asker, names: readonly string[]) {
   const heard: EventEntry[] = []
   const refused: string[] = []
@@ -128,7 +132,7 @@ export async function hearable(parts: SubscribeRequestParts, asker: Asker, names
   }
   const recheck = async (): Promise<boolean> => {
     for (const { name } of heard) {
-      // As it is now: its scopes may be others than they were. One that is gone tells nobody anything.
+      // Uses the current entry, because scopes may have changed.
       const entry = parts.events.get(name)
       if (entry !== undefined && (await parts.may(asker, entry)).refusal !== undefined) return false
     }
@@ -137,7 +141,7 @@ export async function hearable(parts: SubscribeRequestParts, asker: Asker, names
   return { heard, refused, reasons, recheck, guarded }
 }
 
-/** The server's longest, or less where less was asked for or the caller's proof of identity ends before. */
+/** The server's maximum, or less if the client asked for less or its token expires earlier. */
 function expiryOf({ settings, now }: SubscribeRequestParts, { caller }: Asker, ttlSeconds: number | undefined): number {
   return endOfLife(now(), lifetimeOfSeconds(ttlSeconds, { mostMs: settings.ttlMs }), caller.principal?.expiresAt)
 }

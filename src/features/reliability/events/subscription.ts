@@ -1,6 +1,6 @@
 /**
- * One subscription: where in the feed it stands, and what of it goes to its reader. While it keeps up it is handed what comes;
- * where its reader takes no more it stays behind and reads on later, so that nothing piles up for it but the feed itself.
+ * One subscription: its position in the feed, and what is sent to its reader. A reader that keeps up gets events as they are published;
+ * a slow one falls behind and reads from the feed later, so nothing is queued per subscription.
  */
 import { cursorText, type Feed, type Occurrence } from '../../../core/feed/feed.ts'
 import type { Tail } from '../../../core/feed/tail.ts'
@@ -11,55 +11,57 @@ import { agrees } from './filter.ts'
 import { type EndReason, eventBookmark, eventHappened, eventsTerminated, type WireEvent, wireSuggestion } from './messages.ts'
 import type { EventOutlet } from './table.ts'
 
+/** What a subscriber wants to receive. */
 export interface Wish {
   readonly id: string
-  /** The key of whoever it belongs to. */
+  /** The owner key. */
   readonly owner: string
-  /** Whose share of the table it takes. */
+  /** The account whose share of the limit it uses. */
   readonly account: string
   readonly events: ReadonlySet<string>
   readonly filter: Params | undefined
-  /** Whether one event is told to whoever it belongs to. */
+  /** Whether a single event may be shown to the owner. */
   readonly tells: (name: string, payload: Params) => boolean
 }
 
 interface SubscriptionParts {
   readonly feed: Feed
   readonly tail: Tail
+  /** Identifies the feed; part of cursors. */
   readonly era: string
   readonly outlet: EventOutlet
-  /** Whether its owner may still hear of it. */
+  /** Whether the owner may still receive it. */
   readonly recheck: () => Promise<boolean>
-  /** That can end before the subscription does: then it is asked before each event. */
+  /** That may change during the subscription, so it is checked before each event. */
   readonly guarded: boolean
   readonly failed: (error: unknown) => void
-  /** It has ended of itself. */
+  /** Called when the subscription ends by itself. */
   readonly ended: (subscription: Subscription) => void
 }
 
 const pageSize = 100
-/** How often in a row a reader may find that something is missing, before it is let go. */
+/** How often in a row events may be lost before a slow reader is disconnected. */
 const mostLosses = 8
 
-/** One subscription and its way to its subscriber. */
+/** One subscription and its reader. */
 export class Subscription {
   readonly wish: Wish
   readonly #parts: SubscriptionParts
-  /** What lies up to here was looked at. */
+  /** Everything up to here was examined. */
   #position: LogPosition
-  /** The cursor that its reader knows. */
+  /** The cursor that the reader knows. */
   #told: LogPosition
-  /** Something behind that cursor is missing, and its reader does not know it. */
+  /** Events after that cursor are lost, and the reader does not know yet. */
   #lost: boolean
   #losses = 0
-  /** It has seen all that the tail has told. */
+  /** It has caught up with the tail. */
   #live = false
   #pumping = false
   #guarded: boolean
   #over = false
   #onEnd: (() => void) | undefined = undefined
 
-  /** `lost`: begins with something missing. */
+  /** `lost`: starts with missing events. */
   constructor(wish: Wish, parts: SubscriptionParts, from: LogPosition, lost: boolean) {
     this.wish = wish
     this.#parts = parts
@@ -69,7 +71,7 @@ export class Subscription {
     this.#guarded = parts.guarded
   }
 
-  /** Where its reader would go on. */
+  /** Where the reader would resume. */
   get cursor(): string {
     return cursorText(this.#parts.era, this.#told)
   }
@@ -78,7 +80,7 @@ export class Subscription {
     return this.#parts.outlet
   }
 
-  /** Something has come that it may want. */
+  /** Offers a new event. A reader that is busy or must be rechecked falls back to catching up. */
   offer(occurrence: Occurrence): void {
     if (!this.#live || this.#over || occurrence.cursor <= this.#position) return
     if (!this.#guarded && this.#parts.outlet.ready) return this.#pass(occurrence)
@@ -87,19 +89,19 @@ export class Subscription {
     this.pump()
   }
 
-  /** Something that it may have wanted was gone before anybody here could read it. */
+  /** Events were lost before this process could read them. */
   miss(): void {
     if (this.#live) this.#lost = true
   }
 
-  /** Tells a reader that has heard nothing for long how far nothing was. */
+  /** Sends a bookmark if the reader has received nothing for long. */
   remind(end: LogPosition, distance: number): void {
     if (!this.#live || this.#over || end - this.#told < distance || !this.#parts.outlet.ready) return
     this.#position = end
     this.#bookmark()
   }
 
-  /** Reads on as long as its reader takes it. */
+  /** Catches up with the feed while the reader is ready. */
   pump(): void {
     if (this.#pumping || this.#over || this.#live) return
     this.#pumping = true
@@ -110,22 +112,22 @@ export class Subscription {
       })
       .finally(() => {
         this.#pumping = false
-        // It became free while this was ending.
+        // The reader became ready in the meantime.
         if (!this.#live && !this.#over && this.#parts.outlet.ready) this.pump()
       })
   }
 
-  /** Where its owner has lost the right to it, it ends. */
+  /** Ends the subscription if the right is gone. */
   async verify(): Promise<void> {
     if (this.#guarded && !(await this.#parts.recheck())) this.terminate('revoked')
   }
 
-  /** What it waits for asks for more than it did: from here on its right is looked at. */
+  /** The event now needs other scopes; recheck from now on. */
   doubt(): void {
     this.#guarded = true
   }
 
-  /** One notice, then silence. */
+  /** Sends a final notification, then ends. */
   terminate(reason: EndReason): void {
     if (this.#over) return
     const { outlet } = this.#parts
@@ -138,7 +140,7 @@ export class Subscription {
     this.close()
   }
 
-  /** Silence at once. */
+  /** Ends without a notification. */
   close(): void {
     if (this.#over) return
     this.#over = true
@@ -147,12 +149,13 @@ export class Subscription {
     this.#onEnd?.()
   }
 
-  /** Calls back when it ends, at once if it has. */
+  /** Calls back when it ends, or at once if it has. */
   onEnd(fn: () => void): void {
     if (this.#over) fn()
     else this.#onEnd = fn
   }
 
+  // Reads from the tail's buffer if possible, else from the store.
   async #catchUp(): Promise<void> {
     const { outlet, tail, recheck } = this.#parts
     while (!this.#over) {
@@ -180,7 +183,7 @@ export class Subscription {
     if (this.#passAll(page.occurrences)) this.#position = Math.max(this.#position, page.cursor)
   }
 
-  /** False: its reader takes no more for now. */
+  /** False if the reader is not ready for more. */
   #passAll(occurrences: readonly Occurrence[]): boolean {
     for (const occurrence of occurrences) {
       if (this.#over || !this.#parts.outlet.ready) return false
@@ -211,7 +214,7 @@ export class Subscription {
   }
 }
 
-/** Whether an occurrence is for a subscription, or a poll. */
+/** Whether an event matches a subscription or poll. */
 export function wants({ events, filter, owner, tells }: Omit<Wish, 'id' | 'account'>, { name, data }: Occurrence): boolean {
   if (!events.has(name)) return false
   const { owner: only, payload } = data as EventData
@@ -221,9 +224,10 @@ export function wants({ events, filter, owner, tells }: Omit<Wish, 'id' | 'accou
 
 type Common = Omit<WireEvent, 'type' | 'subscription_id' | 'previous_cursor'>
 
-/** What all subscribers are told alike, made once. */
+/** Cache of the members that are equal for all subscribers. */
 const common = new WeakMap<Occurrence, Common>()
 
+/** Writes an event for one subscription. */
 export function wireEvent(occurrence: Occurrence, id: string, era: string, after: LogPosition, truncated: boolean): WireEvent {
   let shared = common.get(occurrence)
   if (shared === undefined) {

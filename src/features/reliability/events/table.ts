@@ -1,4 +1,4 @@
-/** The subscriptions that are open in this process, by owner and id, and by what they wait for. */
+/** The open subscriptions of this process, indexed by owner, id and event; their limits; and the outlets that they send to. */
 import { canonicalJson } from '../../../core/digest.ts'
 import { leftOf, Tally } from '../../../core/occupancy.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
@@ -8,13 +8,13 @@ import type { Method } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Subscription, Wish } from './subscription.ts'
 
-/** The name of what is no event: a session listens to something else now, which the process that speaks to it must know. */
+/** An internal feed entry: a session has changed its subscriptions, which the process that holds its stream must know. */
 export const sessionChanged = '~session'
 
 interface TableLimits {
-  /** Subscriptions of one owner. */
+  /** Subscriptions per owner. */
   readonly perCaller: number
-  /** Subscriptions in all. */
+  /** Subscriptions in total. */
   readonly total: number
 }
 
@@ -26,9 +26,9 @@ export class Table {
   readonly #owners = new Map<string, Map<string, Subscription>>()
   readonly #names = new Map<string, Set<Subscription>>()
   readonly #all = new Set<Subscription>()
-  /** How many each account has: those who are not known are as many owners as they like. */
+  /** Subscriptions per account, because anonymous callers can appear as any number of owners. */
   readonly #accounts = new Tally<string>()
-  /** Those whose right may end before they do. */
+  /** Subscriptions whose right may end early. */
   readonly guarded = new Set<Subscription>()
 
   constructor(limits: TableLimits) {
@@ -43,6 +43,7 @@ export class Table {
     return [...this.#all]
   }
 
+  /** The subscriptions that want this event. */
   of(event: string): ReadonlySet<Subscription> {
     return this.#names.get(event) ?? none
   }
@@ -51,14 +52,14 @@ export class Table {
     return this.#owners.get(owner)?.get(id)
   }
 
-  /** Why a subscription cannot be opened; undefined where it can. One of the same id and content makes room for it. */
+  /** Why a subscription cannot be opened; undefined if it can. An identical one with the same id is replaced. */
   refusal(wish: Wish, outlet: EventOutlet): string | undefined {
     const { perCaller, total } = this.#limits
     const before = this.find(wish.owner, wish.id)
     if (before !== undefined) {
       if (!isSame(before.wish, wish))
         return `You have another subscription with the id "${clip(wish.id)}"; choose another id, or end that one first`
-      // The same again, from wherever: the newest is the one that is listened to.
+      // An identical subscription replaces the older one, from whatever connection.
       if (before.outlet.to === outlet.to) before.close()
       else before.terminate('replaced')
       return undefined
@@ -104,13 +105,14 @@ function isSame(a: Wish, b: Wish): boolean {
   )
 }
 
+/** Where a subscription sends its notifications. */
 export interface EventOutlet {
-  /** Who is at its other end: the same object for the same one. */
+  /** Identifies the receiver. */
   readonly to: object
-  /** Whether somebody reads, and has taken what was sent before. */
+  /** Whether the receiver is connected and not blocked. */
   readonly ready: boolean
   send<P>(method: Method<P, undefined>, params: P): void
-  /** Calls back once, when it may be ready again. */
+  /** Calls back once when it may be ready again. */
   whenReady(fn: () => void): void
   /** Nothing more is sent. */
   close(): void
@@ -118,7 +120,7 @@ export interface EventOutlet {
 
 type Send = <P>(method: Method<P, undefined>, params: P) => void
 
-/** What a listen request brings back. */
+/** Sends on the stream of a listen request. */
 export function listenOutlet(exchange: Exchange, send: Send): EventOutlet {
   const { reply } = exchange
   return {
@@ -132,7 +134,7 @@ export function listenOutlet(exchange: Exchange, send: Send): EventOutlet {
   }
 }
 
-/** What is said unasked in a session or on a connection. Over HTTP nobody may be there to hear it for a while. */
+/** Sends on a session or connection. Over HTTP there may be no open stream for a while. */
 export function conversationOutlet(conversation: Conversation, engine: Engine): EventOutlet {
   let waiting: (() => void) | undefined
   const wake = (): void => {

@@ -1,6 +1,6 @@
 /**
- * Events that steps of a unit of work emit. What happened is not deleted when a step is taken back, since it was heard: another
- * event follows that says so, of the same name and payload, for the same who hear it.
+ * Events emitted by steps of transactions. When a step is rolled back, its events are not deleted, because they were already received;
+ * instead each is followed by an event with the same name and payload that names it.
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -18,34 +18,35 @@ interface UndoableParts {
   readonly trace: Trace
 }
 
-/** As it is published. */
+/** An event as published. */
 interface Emitted {
   readonly id: string
   readonly name: string
   readonly data: EventData
 }
 
-/** What says that an event was taken back, and the note that it was emitted, which goes with that. */
+/** The compensating event, and the key of the note about the original. */
 interface Undone {
   readonly note: string
   readonly occurrence: Emitted
 }
 
-/** Of one step. */
+/** Limit of events per step. */
 const most = 10_000
+// Notes are kept at least a day.
 const leastMs = 86_400_000
 
-/** Events of steps that may be taken back: published only where the step was not. */
+/** Remembers the events of steps, to compensate them. */
 export class UndoableEvents {
   readonly #parts: UndoableParts
-  /** Orders what is emitted within one moment. */
+  /** Orders events of the same millisecond. */
   #count = 0
 
   constructor(parts: UndoableParts) {
     this.#parts = parts
   }
 
-  /** Written with an event of a step: it is published only where the step was not taken back. */
+  /** Operations committed with an event of a step; they fail if the step was rolled back. */
   noting(place: string, { id, name, data }: Emitted): readonly Op[] {
     const { hint: _, ...rest } = data
     const at = `${this.#parts.clock.now().toString(36).padStart(10, '0')}${(this.#count++).toString(36).padStart(8, '0')}${crypto.randomUUID().slice(0, 8)}`
@@ -53,20 +54,20 @@ export class UndoableEvents {
     return [check(this.#overKey(place), undefined), put(`${this.#prefix(place)}${at}`, JSON.stringify(note), { ttl: this.#ttl })]
   }
 
-  /** Throws where a step has no say any more. */
+  /** Throws if the step was rolled back. */
   async refuse(place: string): Promise<void> {
     if ((await this.#parts.store.get(this.#overKey(place))) === undefined) return
     throw problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was taken back, and it tells nothing more')
   }
 
-  /** What follows the events of a step, the last first. From here on it emits no more. */
+  /** The compensating events of a step, last first. From now on the step cannot emit. */
   async undo(place: string): Promise<readonly Undone[]> {
     const { store, trace } = this.#parts
     await store.commit([put(this.#overKey(place), '', { ttl: this.#ttl })])
     const found: Undone[] = []
     for (let after: string | undefined; ; ) {
       const page = await store.scan(this.#prefix(place), after === undefined ? {} : { after })
-      // Written by this package, into a store that is its own.
+      // The store contains only what this class has written.
       for (const { key, value } of page) {
         const emitted = JSON.parse(value) as Emitted
         found.push({ note: key, occurrence: { ...emitted, id: `${emitted.id}/undone` } })

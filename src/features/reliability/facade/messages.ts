@@ -1,14 +1,14 @@
-/** What an author may say of the façade. */
+/** The parts of the façade, shared with the features that it concerns. */
 import { clip } from '../../../jsonrpc/limits.ts'
 
 const parts = [
   ...(['transactions', 'permissions', 'confirmation', 'idempotency', 'manifest', 'recommendations'] as const),
   ...(['events', 'references'] as const),
 ] as const
-/** What of the extensions is there for clients that know none. */
+/** A part of the extensions that the façade offers to clients without them. */
 export type FacadePart = (typeof parts)[number]
 
-/** Throws where what was said makes no sense. */
+/** Reads the option `facade`; throws if it is invalid. */
 export function facadeParts(said: boolean | readonly FacadePart[] = false): ReadonlySet<FacadePart> {
   if (typeof said === 'boolean') return new Set(said ? parts : [])
   const strange = Array.isArray(said) ? said.find(part => !parts.includes(part)) : said

@@ -1,6 +1,6 @@
 /**
- * For clients that know no extensions: their methods as ordinary tools, and their `_meta` as ordinary arguments. Nothing is kept here: a
- * tool of the façade is the method itself, called for the same caller. Loaded only where an author wants it.
+ * The façade, for clients without extensions: extension methods become tools, and their `_meta` members become arguments. It has no
+ * state; a façade tool calls the method itself for the same caller. Loaded only if an author enables it.
  */
 import type { Catalog } from '../../../core/catalog.ts'
 import { Problem, problem, problemText } from '../../../core/problem.ts'
@@ -26,28 +26,30 @@ interface FacadeEntry extends DressedTool {
 interface FacadeParts<E extends FacadeEntry> {
   readonly parts: ReadonlySet<FacadePart>
   readonly catalog: Catalog<E>
-  /** An entry of the catalog for a tool of the façade. */
+  /** Compiles a façade tool to a catalog entry. */
   readonly compile: (tool: FacadeTool) => E
-  /** What else than the catalog decides which methods are offered: calls back when it may have changed. */
+  /** Calls back when the set of offered methods may have changed for reasons outside of the catalog. */
   readonly onOffer: (fn: () => void) => void
-  /** Whether a method is offered now. */
+  /** Whether a method is currently offered. */
   readonly offers: (method: FacadeTool['method']) => boolean
   readonly problemOf: (thrown: unknown) => Problem
-  /** What a result's `_meta` says of a problem. */
+  /** The `_meta` that describes a problem to this client. */
   readonly problemMeta: (exchange: Exchange, problem: Problem) => Params | undefined
 }
 
+/** The façade of one server. */
 export interface Facade {
-  /** Whether a call has arguments that are the façade's. */
+  /** Whether a call contains façade arguments. */
   argues(exchange: Exchange): boolean
-  /** Goes on with them where they belong. */
+  /** Moves them to `_meta`, and continues. */
   translate(exchange: Exchange, next: Next): Promise<unknown>
-  /** Whether a call is of a tool of the façade. */
+  /** Whether the call is for a façade tool. */
   owns(exchange: Exchange): boolean
+  /** Answers the call of a façade tool. */
   answer(exchange: Exchange): Promise<unknown>
 }
 
-/** Offers extensions as tools for clients that do not know them. */
+/** Adds the façade to a catalog of tools, and keeps it up to date. */
 export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Facade {
   const { catalog, parts } = options
   const tools = facadeTools.filter(({ part }) => parts.has(part))
@@ -55,7 +57,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
   const more = new WeakMap<E, Dress<E>>()
   let busy = false
   const dress = (): void => {
-    // Each change made here is announced here too.
+    // Changes made here trigger this callback again.
     if (busy) return
     busy = true
     try {
@@ -80,7 +82,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
   return {
     argues: exchange => {
       const args = exchange.params['arguments']
-      // What the runtime itself calls with, to take something back, is all the tool's.
+      // A compensation's arguments all belong to the tool.
       return (
         exchange.get(compensation) === undefined &&
         isRecord(args) &&
@@ -93,7 +95,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
         exchange.params = moved(exchange.params, exchange.meta, argumentsOf(exchange))
         const result = (await next()) as FailedResult
         const problem = result[because]
-        // A tool that promises something of its content promises it of this too, to clients that do not look at isError.
+        // A tool with an output schema promises that shape, so no error object is added.
         if (problem === undefined || promises || result.structuredContent !== undefined) return result
         return { ...result, structuredContent: { error: toWire(problem) } }
       } catch (error) {
@@ -114,7 +116,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
 
 type Own<E> = Map<string, { readonly entry: E; readonly tool: FacadeTool }>
 
-/** Those whose method is offered, under names that are free: an author's own tool stays what it is. */
+/** Adds a tool for each offered method, unless the author has a tool of that name. */
 function offerTools<E extends FacadeEntry>(
   { catalog, compile, offers }: FacadeParts<E>,
   tools: readonly FacadeTool[],
@@ -128,7 +130,7 @@ function offerTools<E extends FacadeEntry>(
   }
 }
 
-/** What was put on an entry, and the entry as its author made it. */
+/** An entry with façade arguments, and the author's original. */
 interface Dress<E> {
   readonly bare: E
   readonly arguments: readonly FacadeArgument[]
@@ -152,12 +154,12 @@ function offerArguments<E extends FacadeEntry>(
   }
 }
 
-/** Without a tool that gives it there is nothing to pass on. */
+/** Without a tool that provides the value, the argument is useless. */
 function isUsed<E>({ part }: FacadeArgument, own: Own<E>): boolean {
   return [...own.values()].some(({ tool }) => tool.part === part)
 }
 
-/** The method for the same caller, as if its client had declared the extension. */
+/** Calls the method for the same caller, as if the client had declared the extension. */
 async function callMethod(exchange: Exchange, { method, params }: FacadeTool): Promise<unknown> {
   const { engine, conversation, caller, reply, peer, id, meta } = exchange
   const args = exchange.input as Params
@@ -180,7 +182,7 @@ async function callMethod(exchange: Exchange, { method, params }: FacadeTool): P
   return inner.raw && route.finish !== undefined ? route.finish(inner, value) : value
 }
 
-/** Refusals, and mistakes in arguments, are for the model to read; anything else fails as it always does. */
+/** Problems and invalid arguments become tool errors that the model can read; other errors are thrown. */
 function failed<E extends FacadeEntry>(
   { problemOf, problemMeta }: FacadeParts<E>,
   exchange: Exchange,
@@ -201,10 +203,9 @@ function failed<E extends FacadeEntry>(
   return result
 }
 
-// Arguments beside a tool's own, for callers that have no other place for them. A tool that has an argument of that name keeps it: then
-// the name means what the tool says, and nothing else.
+// Additional arguments of tools. If a tool already has an argument of that name, it keeps its meaning.
 
-/** What of a tool decides which of them it gets. */
+/** What decides which arguments a tool gets. */
 interface DressedTool {
   readonly tool: Tool
   readonly facts: { readonly scopes?: unknown; readonly scopesFor?: unknown }
@@ -213,9 +214,10 @@ interface DressedTool {
 interface FacadeArgument {
   readonly name: string
   readonly part: FacadePart
-  /** Where it belongs: the member of that name under this key of `_meta`. */
+  /** The key in `_meta` under which it belongs. */
   readonly extension: string
   readonly schema: Readonly<Record<string, unknown>>
+  /** Whether the tool gets this argument. */
   suits(tool: DressedTool): boolean
 }
 
@@ -254,17 +256,17 @@ const facadeArguments: readonly FacadeArgument[] = [
   },
 ]
 
-/** Words of a schema by which it may speak of arguments without naming them. */
+/** Keywords by which a schema may allow arguments without naming them. */
 const unnaming = ['patternProperties', 'propertyNames', 'unevaluatedProperties']
 
-/** Whether an argument of that name may be the tool's own: it is named somewhere, or the tool takes whatever it is given. */
+/** Whether the tool itself may use an argument of that name. */
 function isOwn(schema: Readonly<Record<string, unknown>>, name: string): boolean {
   const { properties, additionalProperties: others } = schema
   if (others === undefined ? properties === undefined : others !== false) return true
   return unnaming.some(word => word in schema) || JSON.stringify(schema).includes(JSON.stringify(name))
 }
 
-/** The tool with these arguments beside its own. */
+/** The tool definition with additional arguments. */
 function dressed(tool: Tool, more: readonly FacadeArgument[]): Tool {
   const { inputSchema } = tool
   const own = isRecord(inputSchema['properties']) ? inputSchema['properties'] : {}
@@ -272,7 +274,7 @@ function dressed(tool: Tool, more: readonly FacadeArgument[]): Tool {
   return { ...tool, inputSchema: { ...inputSchema, properties } }
 }
 
-/** The params with those arguments where they belong. Throws where they are no text, or `_meta` says something else. */
+/** Moves façade arguments to `_meta`. Throws if they are not strings, or contradict `_meta`. */
 function moved(params: Params, meta: Params | undefined, more: readonly FacadeArgument[]): Params {
   const args = { ...(params['arguments'] as Params) }
   const said: Record<string, unknown> = { ...meta }

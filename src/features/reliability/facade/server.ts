@@ -1,4 +1,4 @@
-/** For clients that know no extensions: what these have as methods and `_meta` is there as tools and arguments. Off by default. */
+/** Server side of the façade: the option `facade`, and the layers that load and apply it. Off by default. */
 import { wireName } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
@@ -11,16 +11,16 @@ import { problemPort } from '../problem/messages.ts'
 import { type FacadePart, facadeParts } from './messages.ts'
 import type { Facade } from './runtime.ts'
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface FacadeServerOptions {
   /**
-   * For clients and models that know no extensions: what these have as methods and `_meta` is there as tools (`begin_transaction`,
-   * `check_permissions`, …) and as arguments of your tools (`transaction_id`, …). True: all of it. Default false.
+   * For clients and models without extensions: offers extension methods as tools (`begin_transaction`, `check_permissions`, …) and
+   * their `_meta` as arguments of your tools (`transaction_id`, …). True: all parts. Default false.
    */
   readonly facade?: boolean | readonly FacadePart[]
 }
 
-/** Extensions as tools, for clients that know none. */
+/** The server feature: the option `facade`. */
 export const facadeFeature = defineServerFeature<FacadeServerOptions>({
   name: 'facade',
   options: { facade: 'any' },
@@ -32,10 +32,10 @@ export const facadeFeature = defineServerFeature<FacadeServerOptions>({
   },
 })
 
-/** What tells of tools: by name, by what the manifest says of them, or by its revision. */
+/** Methods whose answers depend on the tools. */
 const telling = [listTools, callTool, getManifest, readResource, initialize, discover].map(({ name }) => name)
 
-/** Nothing about tools is answered before it is there: lists and calls agree from the first one on. */
+/** Answers about tools wait until the façade is loaded, so that lists and calls agree. */
 function facadeSide(open: () => Promise<Facade>): Side {
   let facade: Facade | undefined
   let loading: Promise<void> | undefined
@@ -51,7 +51,8 @@ function facadeSide(open: () => Promise<Facade>): Side {
     )
     return loading
   }
-  // Begun at once, so that it is mostly there when the first client comes; what fails here fails again, and is told, with a request.
+  // Loaded at once, so that it is usually ready for the first client. An error here occurs again with the first request, and is
+  // reported there.
   load().catch(() => undefined)
   return {
     layers: [

@@ -1,4 +1,4 @@
-/** The methods of extensions as tools that anybody can list and call, and what they ask for. */
+/** The façade tools: one per extension method, with name, description and input schema. */
 import type { Method } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { ToolAnnotations } from '../../mcp/tools/messages.ts'
@@ -11,7 +11,7 @@ import { recommendServers } from '../recommendations/messages.ts'
 import { beginTransaction, commitTransaction, getTransaction, rollbackTransaction } from '../transactions/messages.ts'
 import type { FacadePart } from './messages.ts'
 
-/** One method, dressed as a tool. */
+/** A method offered as a tool. */
 export interface FacadeTool {
   readonly name: string
   readonly part: FacadePart
@@ -19,7 +19,7 @@ export interface FacadeTool {
   readonly description: string
   readonly input: Readonly<Record<string, unknown>>
   readonly annotations: ToolAnnotations
-  /** The method's params for these arguments. Default: the same. */
+  /** Converts arguments to params. Default: unchanged. */
   readonly params?: (args: Params) => Params
 }
 
@@ -43,12 +43,12 @@ const happening = {
   session_token: token,
 }
 
-/** A session's token where it belongs. */
+/** Moves the session token to `_meta`. */
 function withToken({ session_token: given, ...args }: Params): Params {
   return given === undefined ? args : { ...args, _meta: { [permissionsExtension]: { session_token: given } } }
 }
 
-/** The tools of the facade. */
+/** All façade tools. */
 export const facadeTools: readonly FacadeTool[] = [
   {
     name: 'begin_transaction',
@@ -168,7 +168,7 @@ export const facadeTools: readonly FacadeTool[] = [
       ['events'],
     ),
     annotations: { destructiveHint: false, openWorldHint: false },
-    // Whoever knows no events has no ear for what is pushed.
+    // Clients without the extension cannot receive pushed events.
     params: args => withToken({ ...args, delivery: 'poll' }),
   },
   {

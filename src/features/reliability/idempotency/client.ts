@@ -1,4 +1,7 @@
-/** Using idempotency: a key of the runtime's own making for each call that changes something, where the server knows keys. */
+/**
+ * Client side of idempotency: adds a generated key to each call that may change something, if the server supports keys; and
+ * `client.callStatus`.
+ */
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
@@ -8,22 +11,22 @@ import type { Peer } from '../../../revisions/index.ts'
 import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
 import { getKey, idempotencyExtension, keyHeader, keyPattern, keyRule, type WireStatus } from './messages.ts'
 
-/** Asking after calls. */
+/** What the feature adds to the client. */
 export interface IdempotencyClientApi {
-  /** What a server that knows idempotency keys knows of the call that was made under one. */
+  /** What the server knows about the call made with this key. */
   callStatus(idempotencyKey: string, options?: RequestOptions): Promise<CallStatus>
 }
 
-/** What a call may say of its key. */
+/** Options of a call. */
 export interface IdempotencyCallOptions {
   /**
-   * Names this call to a server that knows such keys: made again under the same one it is not done twice. Default: one of the
-   * client's own, where the server knows keys and the tool may change something.
+   * Identifies this call: repeated with the same key it is executed once. Default: a generated key, if the server supports keys and the
+   * tool may change something.
    */
   readonly idempotencyKey?: string
 }
 
-/** Gives calls that change something a key. */
+/** The client feature: adds keys to calls. */
 export const idempotencyClient = defineClientFeature({
   name: 'idempotency',
   uses: [clientToolsPort],
@@ -38,7 +41,7 @@ export const idempotencyClient = defineClientFeature({
       name: 'idempotency',
       sends: (send, tool, { idempotencyKey: given }: ToolCallOptions & IdempotencyCallOptions) => {
         if (given !== undefined) checkKey(given)
-        // Read-only calls need none: they can be repeated as they are.
+        // Read-only calls can be repeated without a key.
         else if (!knows() || kit.port(clientToolsPort).known(tool)?.annotations?.readOnlyHint === true) return send
         return withKey(send, given ?? crypto.randomUUID(), given === undefined)
       },
@@ -52,20 +55,20 @@ export const idempotencyClient = defineClientFeature({
   },
 })
 
-/** Whether the server does what comes under one key once. */
+/** Whether the server declares the extension. */
 function knowsKeys(peer: Peer | undefined): boolean {
   return peer !== undefined && declared(peer, idempotencyExtension) !== undefined
 }
 
-/** Throws unless a key that was given can be one. */
+/** Throws if the key is invalid. */
 function checkKey(key: string): void {
   if (!keyPattern.test(key)) throw new TypeError(`"${clip(key)}" is no idempotency key: use ${keyRule}`)
 }
 
-/** How long a key is needed that we made ourselves: for the repetitions of this call, which are over long before. */
+/** The lifetime of generated keys: only the retries of this call need them. */
 const ownKeySeconds = 3_600
 
-/** `own`: nobody else knows the key, so nobody comes back with it later, and it need not take up room for a day. */
+/** Adds a key. `own`: generated here, so a short lifetime suffices. */
 function withKey(options: SendOptions, key: string, own = false): SendOptions {
   const said = options.meta?.[idempotencyExtension]
   const lasts = own ? { idempotency_ttl_seconds: ownKeySeconds } : {}
@@ -76,9 +79,9 @@ function withKey(options: SendOptions, key: string, own = false): SendOptions {
   }
 }
 
-/** What is known of the call that was made under a key. */
+/** What is known about the call with a key. */
 export interface CallStatus {
-  /** `indeterminate`: it was begun, and nobody knows how it ended. */
+  /** `indeterminate`: it was started, and its outcome is unknown. */
   readonly status: WireStatus['status']
   readonly tool: string | undefined
   readonly startedAt: Date | undefined

@@ -1,44 +1,45 @@
-/** Idempotency on the wire: a key in the `_meta` of a call, mirrored in a header over HTTP; in the result's what became of it. */
+/** Idempotency on the wire: a key in the `_meta` of a call, repeated in an HTTP header, and in the result whether it was a replay. */
 
 import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 
-/** The name of the extension. */
+/** The extension name. */
 export const idempotencyExtension = `${NS}/idempotency`
 
-/** In the `_meta` of a call. */
+/** The key in the `_meta` of a call. */
 export interface WireKey {
   readonly idempotency_key: string
   readonly idempotency_ttl_seconds?: number
 }
 
-/** In its result's. */
+/** The information in the `_meta` of the result. */
 export interface WireReplay {
   readonly idempotency_key: string
+  /** Whether an earlier result was returned. */
   readonly was_replay: boolean
   readonly original_timestamp: string
-  /** How long it is remembered, where that is less than its caller asked for. */
+  /** How long the key is kept, if that is shorter than requested. */
   readonly idempotency_ttl_seconds?: number
 }
 
-/** What a key may look like. */
+/** The syntax of keys. */
 export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
-/** The same, in words. */
+/** The same in words, for error messages. */
 export const keyRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 
-/** Sent over HTTP with the key, so that what stands between can see it. */
+/** The header that carries the key, so that proxies can see it. */
 export const keyHeader = 'idempotency-key'
-/** Taken too. */
+/** An alternative header that is accepted too. */
 export const otherKeyHeader = 'x-idempotency-key'
 
-/** Begins the keys that we make ourselves, of calls that have none. */
+/** The prefix of keys that are generated for calls without one. */
 export const minted = 'same:'
 
-/** How long a key is remembered where neither side says. */
+/** The default lifetime of a key. */
 export const defaultTtlSeconds = 86_400
 
-/** What is known of the call that was made under a key. */
+/** What is known about the call with a key. */
 export interface WireStatus {
   readonly idempotency_key: string
   readonly status: 'unknown' | 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
@@ -47,7 +48,7 @@ export interface WireStatus {
   readonly ended_at?: string
 }
 
-/** Asks what became of a key. */
+/** Queries a key. */
 export const getKey = request<WireStatus>()({
   name: 'idempotency/get',
   to: 'server',
@@ -56,12 +57,12 @@ export const getKey = request<WireStatus>()({
   params: object({ idempotency_key: string }),
 })
 
-/** Whether there is a key at all. Cheap: every call is asked. */
+/** Whether a call has a key. Must be fast, because it runs for every call. */
 export function isKeyed(exchange: Exchange): boolean {
   if (exchange.get(carried)?.[idempotencyExtension] !== undefined) return true
   const { meta, caller } = exchange
   if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
-  // Headers of a handshake say nothing of a call.
+  // Without HTTP, headers belong to the handshake and not to the call.
   if (caller.carrier !== 'http' || caller.header === undefined) return false
   return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
 }
