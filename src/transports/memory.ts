@@ -1,6 +1,6 @@
 /**
- * Two connected ends within one process: the whole stack without a socket. Frames pass as text, in order, and always
- * later than they were sent, so that nothing works here that would not work over a wire.
+ * Two connected ends within one process: the whole stack without a socket. Frames pass as text, in order, and always in a later
+ * microtask than the send, so that code which works here also works over a network.
  */
 import type { Clock } from '../core/clock.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../jsonrpc/connection.ts'
@@ -8,8 +8,9 @@ import { Backlog, noRoom } from './framing/backlog.ts'
 import { type CarrierLimits, serverCarrierLimits } from './framing/limits.ts'
 
 interface MemoryOptions {
-  /** The limits of both ends. An end that is not started counts as a slow reader. */
+  /** The limits of both ends. An end that is not started yet counts as a slow reader. */
   readonly limits?: Partial<CarrierLimits>
+  /** Times how long a reader may stall. Default: the real clock. */
   readonly clock?: Clock
 }
 
@@ -28,19 +29,24 @@ export function memoryPair(options: MemoryOptions = {}): [Connection, Connection
   return [left, right]
 }
 
+/** One end of the pair. Frames wait in the backlog of their sender until the other end has started. */
 class MemoryEnd implements Connection {
   readonly carrier = 'memory'
   readonly caller: Caller = { carrier: 'memory', connection: this }
   readonly #limits: CarrierLimits
-  /** What we sent and the other end has not heard yet. */
+  /** Frames that were sent here and not yet delivered to the other end. */
   readonly #backlog: Backlog
-  /** Its own, until the two are joined. */
+  /** The other end; this one itself until `join`. */
   #peer: MemoryEnd = this
+  /** Receives the frames of the other end, once started. */
   #sink: Sink | undefined = undefined
+  /** A microtask that delivers is already queued. */
   #scheduled = false
   /** Why frames can no longer be sent. */
   #refusal: ConnectionError | undefined = undefined
+  /** What `closed` is told: undefined after a regular close. */
   #reason: Error | undefined = undefined
+  /** The sink was told of the end. */
   #ended = false
 
   constructor(limits: CarrierLimits, clock: Clock | undefined) {
@@ -48,6 +54,7 @@ class MemoryEnd implements Connection {
     this.#backlog = new Backlog({ full() {}, free() {}, stalled: reason => this.#fail(reason) }, limits, clock)
   }
 
+  /** Sets the other end. Called once, right after construction. */
   join(peer: MemoryEnd): void {
     this.#peer = peer
   }
@@ -59,6 +66,7 @@ class MemoryEnd implements Connection {
 
   send(frame: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
+    // Frames are merged only while they wait for a slow reader, and a started end reads at once.
     const heard = this.#peer.#sink !== undefined
     // Only what waits for a slow reader is merged; an end that is started is none.
     if (this.#backlog.add(frame, heard ? undefined : outgoing?.merge)) {
@@ -66,6 +74,7 @@ class MemoryEnd implements Connection {
       return undefined
     }
     const refusal = noRoom(this.#limits, outgoing?.id === undefined)
+    // A refused request is reported to its caller. A response or notification has nobody to report to, so the connection ends.
     if (outgoing?.id === undefined) this.#fail(refusal)
     return Promise.reject(refusal)
   }
@@ -77,7 +86,7 @@ class MemoryEnd implements Connection {
     await Promise.resolve()
   }
 
-  /** The end without a farewell: what still waits is lost, and both ends hear why. */
+  /** Ends both sides at once: waiting frames are discarded, and both sinks are told the reason. */
   #fail(reason: ConnectionError): void {
     for (const end of [this, this.#peer]) {
       end.#backlog.clear()
@@ -86,12 +95,14 @@ class MemoryEnd implements Connection {
     }
   }
 
+  /** From now on, sends are rejected with this error. Only the first call counts. */
   #refuse(refusal: ConnectionError, reason: Error | undefined): void {
     if (this.#refusal !== undefined) return
     this.#refusal = refusal
     this.#reason = reason
   }
 
+  /** Delivers in a microtask, never synchronously within `send`. */
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
@@ -106,6 +117,7 @@ class MemoryEnd implements Connection {
     this.#peer.#end()
   }
 
+  /** Hands all waiting frames to the sink of the other end. */
   #deliver(): void {
     const peer = this.#peer
     const sink = peer.#sink
@@ -117,6 +129,7 @@ class MemoryEnd implements Connection {
     }
   }
 
+  /** Tells the sink, once, that the connection has ended. */
   #end(): void {
     if (this.#ended || this.#sink === undefined) return
     this.#ended = true
@@ -124,7 +137,7 @@ class MemoryEnd implements Connection {
   }
 }
 
-/** A character takes at most three bytes, so that short frames need not be counted. */
+/** A UTF-16 unit takes at most three bytes in UTF-8, so short frames need no exact count. */
 function isLonger(frame: string, bytes: number): boolean {
   return frame.length * 3 > bytes && Buffer.byteLength(frame) > bytes
 }

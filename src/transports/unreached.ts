@@ -1,14 +1,21 @@
-/** A server that could not be reached at all, as an error that names the address and what to do about it. */
+/**
+ * The error for a server that cannot be reached at all. It names the address and what to check. HTTP and WebSocket clients
+ * share it, so that the same failure reads the same on every carrier.
+ */
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 
-/** `why`: in the words of the system, for what it has no code of its own for. */
+/**
+ * Makes the error. `code` is the system's error code, if there is one; `why` is the text used for codes without a message of
+ * their own.
+ */
 export function unreached(address: URL, code: string | undefined, why: string, cause: unknown): ConnectionError {
   return new ConnectionError('refused', messageFor(address, code, why), { cause })
 }
 
+/** The text for the codes that users meet most often, and a general one for all others. */
 function messageFor({ origin, hostname, host, protocol }: URL, code: string | undefined, why: string): string {
-  // The web knows no origin of addresses that are not its own.
+  // `URL.origin` is the string "null" for schemes such as ws:.
   const where = clip(origin === 'null' ? `${protocol}//${host}` : origin)
   switch (code) {
     case 'ECONNREFUSED':

@@ -1,16 +1,19 @@
-/** The carriers that need sockets of their own or processes, in the build for browsers and Workers: each refuses, and names what there is instead. */
+/**
+ * Replacements for the carriers that need Node, in the build for browsers and Workers. Each throws an error that names the
+ * alternative on that platform. One file, because the build maps several modules to it.
+ */
 import { needsNode } from '../core/web.ts'
 import type { Connection, Door } from '../jsonrpc/connection.ts'
 import type { Listening, ListenOptions } from './http/listening.ts'
 
 export { httpLimits } from './http/limits.ts'
 
-/** Stands in for `http/listen.ts`: the platform listens, and brings requests. */
+/** Replaces `http/listen.ts`: on these platforms the runtime listens and passes requests to `server.fetch`. */
 export async function listenHttp(_door: Door, _options?: ListenOptions): Promise<Listening> {
   throw needsNode('server.listen', 'Give the requests of the platform to server.fetch: export default { fetch: server.fetch }')
 }
 
-/** Stands in for `stdio/client.ts`: no program can be started. */
+/** Replaces `stdio/client.ts`: no process can be started. */
 export function stdioClientConnection(): Connection {
   throw needsNode(
     'Starting a program ({ command })',
@@ -18,12 +21,12 @@ export function stdioClientConnection(): Connection {
   )
 }
 
-/** Stands in for `stdio/server.ts`: there is no standard input and output. */
+/** Replaces `stdio/server.ts`: there is no standard input or output. */
 export function stdioServerConnection(): Connection {
   throw needsNode('Serving on stdio', 'Give the requests of the platform to server.fetch')
 }
 
-/** Stands in for `websocket/server.ts`: sockets cannot be upgraded. */
+/** Replaces `websocket/server.ts`: sockets cannot be upgraded. */
 export function webSocketUpgrade(): never {
   throw needsNode(
     'Serving WebSockets (wsPath)',
@@ -31,5 +34,5 @@ export function webSocketUpgrade(): never {
   )
 }
 
-/** Stands in for the guard in `websocket/server.ts`. */
+/** Replaces the guard of `websocket/server.ts`. */
 export const authorizerGuard: () => never = webSocketUpgrade

@@ -1,21 +1,21 @@
 /**
- * Frames that wait for a slow reader: bounded in bytes, merged where a newer frame makes an older one pointless, and
- * watched, so that a reader who does not take them is found out. Duplex carriers share it.
+ * A queue of frames for a slow reader: bounded in bytes, merged where a newer frame replaces an older one, and watched, so that
+ * a reader that takes nothing is detected. All duplex carriers share it.
  */
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import type { QueueLimits } from './limits.ts'
 
-/** What a short answer takes in memory beside its text. */
+/** Estimated memory of a waiting answer besides its text. */
 const answerOverhead = 128
 
-/** What the backlog tells the one who fills and empties it. */
+/** Receives the state changes of a backlog; implemented by the connection that fills it. */
 export interface BacklogOwner {
-  /** More waits than `queueBytes`: a serving end now stops to take requests. */
+  /** More than `queueBytes` wait: a serving end stops accepting requests. */
   full(): void
-  /** No more than `queueBytes` waits. */
+  /** At most `queueBytes` wait. */
   free(): void
-  /** The reader takes too little. */
+  /** The reader took too little in `stallMs`. */
   stalled(reason: ConnectionError): void
 }
 
@@ -26,34 +26,39 @@ export interface FramePiece {
   readonly final: boolean
 }
 
+/** One frame that waits. */
 interface Item {
   readonly frame: string
   readonly bytes: number
-  /** What it counts as an answer. */
+  /** Bytes that count towards `answerCeiling`. */
   readonly owed: number
 }
 
-/** Larger frames leave in pieces, so that it shows how a slow reader gets on. */
+/** Larger frames are written in pieces, so that the progress of a slow reader is visible. */
 export const wholeBytes = 256 * 1024
+/** The size of those pieces. */
 export const pieceBytes = 64 * 1024
-/** How often a slow reader is looked at in `stallMs`: what the kernel still took at first gives it no second term. */
+/** Checks of a slow reader per `stallMs`, so that data which only filled kernel buffers does not grant it a second term. */
 const looks = 4
 
+/** The queue, with its limits and the watch on its reader. */
 export class Backlog {
   /** Bytes that wait. */
   bytes = 0
   readonly #owner: BacklogOwner
   readonly #limits: QueueLimits
   readonly #clock: Clock
-  /** In the order of leaving: a map keeps it, and finds what is to be merged. */
+  /** In order of sending. A map keeps that order and finds the frame to merge with. */
   readonly #items = new Map<string | number, Item>()
   #nextKey = 0
+  /** Bytes of waiting answers. */
   #owed = 0
-  /** What is left of a large frame. */
+  /** The remainder of a large frame that is being written. */
   #rest: Buffer | undefined = undefined
   #full = false
+  /** Bytes taken since the watch began. */
   #taken = 0
-  /** Looks since the reader had last taken enough. */
+  /** Checks since the reader last took enough. */
   #looks = 0
   #cancel: Cancel | undefined = undefined
 
@@ -64,14 +69,15 @@ export class Backlog {
   }
 
   /**
-   * Takes a frame in. It replaces one with the same merge key, at the end of the queue. False: that would be too much.
-   * What can be spared is left out before it comes to that. `answers`: nobody here waits for what comes of it.
+   * Adds a frame; false if that exceeds a limit. A frame with the same merge key is replaced, at the end of the queue. A
+   * `spare` frame is dropped early instead. `answers`: nobody here waits for the outcome of this frame.
    */
   add(frame: string, merge?: string, answers = false, spare = false): boolean {
     const key = merge ?? this.#nextKey++
     const old = this.#items.get(key)
     const bytes = Buffer.byteLength(frame)
     const total = this.bytes + bytes - (old?.bytes ?? 0)
+    // An empty queue takes any frame: otherwise one that is larger than the limit could never be sent.
     if (spare && total > this.#limits.spareCeiling && this.bytes > 0) return true
     const owed = answers ? bytes + answerOverhead : 0
     const allOwed = this.#owed + owed - (old?.owed ?? 0)
@@ -85,7 +91,7 @@ export class Backlog {
     return true
   }
 
-  /** Takes out what is to be sent next, a large frame piece by piece. */
+  /** Removes what is to be written next; a large frame piece by piece. */
   take(): FramePiece | undefined {
     if (this.#rest !== undefined) return this.#takePiece(this.#rest)
     const item = this.#shift()
@@ -95,14 +101,14 @@ export class Backlog {
     return { data: item.frame, final: true }
   }
 
-  /** Takes out the next frame whole, however large. */
+  /** Removes the next frame as a whole, whatever its size. */
   takeFrame(): string | undefined {
     const item = this.#shift()
     if (item !== undefined) this.#took(item.bytes)
     return item?.frame
   }
 
-  /** Forgets everything; the owner is told no more. */
+  /** Discards everything and stops the watch. */
   clear(): void {
     this.#cancel?.()
     this.#cancel = undefined
@@ -136,6 +142,7 @@ export class Backlog {
     this.#look()
   }
 
+  /** Tells the owner when the queue crosses `queueBytes`, in either direction. */
   #look(): void {
     const full = this.bytes > this.#limits.queueBytes
     if (full === this.#full) return
@@ -149,6 +156,7 @@ export class Backlog {
     }
   }
 
+  /** Starts a new observation period of `stallMs`. */
   #watch(): void {
     this.#taken = 0
     this.#looks = 0
@@ -159,6 +167,7 @@ export class Backlog {
     this.#cancel = this.#clock.setTimeout(() => this.#judge(), this.#limits.stallMs / looks, true)
   }
 
+  /** Ends a period early if the reader took enough, and reports it as stalled after the last check. */
   #judge(): void {
     const { queueBytes, stallMs } = this.#limits
     if (this.#taken >= queueBytes) return this.#watch()
@@ -169,7 +178,7 @@ export class Backlog {
   }
 }
 
-/** The refusal of a frame for which there is no room. */
+/** The error for a frame that the queue does not take. */
 export function noRoom(limits: QueueLimits, answers: boolean): ConnectionError {
   const message =
     answers && limits.answerCeiling !== undefined

@@ -1,7 +1,7 @@
 /**
- * Bytes → frames, one frame a line (the stdio binding of every revision: UTF-8, no line break inside a message).
- * On the hot path of stdio: all complete lines of a chunk are decoded at once and cut as text. Only where a line is too
- * long or not UTF-8 are they looked at one by one, so that a bad line costs its neighbours nothing.
+ * Splits bytes into frames, one frame per line (the stdio binding of every revision: UTF-8, no line break inside a message).
+ * This is the hot path of stdio: all complete lines of a chunk are decoded at once and split as text. They are examined one by
+ * one only if one of them is too long or not UTF-8, so that a bad line does not affect the others.
  */
 
 import { isAscii, isUtf8 } from 'node:buffer'
@@ -12,33 +12,41 @@ const newline = 0x0a
 const carriageReturn = 0x0d
 const space = 0x20
 const tab = 0x09
-/** So many loose chunks of an unfinished line are joined: a line that comes byte by byte must not cost an object a byte. */
+/**
+ * This many chunks of an unfinished line are joined into one, so that a line that arrives byte by byte does not cost one object
+ * per byte.
+ */
 const looseChunks = 256
-/** So many that are delivered may stand before those that are not. */
+/** Delivered entries are removed from the front of the list when there are this many. */
 const mostDone = 1_024
-/** A line that is too long is waited for up to so many times its limit, where only its end says whose answer it is. */
+/** An overlong line is read up to this many times the limit while only its end can tell which request it answers. */
 const patience = 8
 
-/** Cuts a stream of bytes into lines. It can be paused at any time, also from within the sink. */
+/** Splits a stream of bytes into lines. It can be paused at any time, also by the sink during delivery. */
 export class Lines {
-  /** How many frames the sink was given. */
+  /** Number of frames that the sink was given. */
   delivered = 0
   readonly #sink: Pick<Sink, 'frame' | 'fault'>
+  /** The most bytes in one line, without its line break. */
   readonly #limit: number
-  /** Made once: there may be one in every few bytes. */
+  /** Created once: hostile input can cause one every few bytes. */
   readonly #tooLarge: FrameFault
+  /** This end sends requests, so an unreadable line may be the answer to one of them. */
   readonly #asks: boolean
-  /** What is ready for the sink, from `#first` on: whole lines as text, and faults, in their order. `#at` is how far the first text is delivered. */
+  /**
+   * Text of whole lines, and faults, in order; the first `#first` entries are delivered. `#at` is how far the first text is
+   * delivered.
+   */
   readonly #ready: (string | FrameFault)[] = []
   #first = 0
   #at = 0
-  /** The line whose end has not come yet. It is joined once, when it has. */
+  /** The parts of the line whose end has not arrived yet. They are joined once. */
   #tail: Buffer[] = []
   #tailBytes = 0
   #loose = 0
-  /** In a line that was refused as too long, up to its end. */
+  /** Inside a line that was refused as too long, until its end. */
   #skipping = false
-  /** The last bytes of that line, while it is not told yet whose answer it is, and how many there were in all. */
+  /** The last bytes of that line, while it is not known which request it answers; `#skipped` counts all bytes of it. */
   #ending: Buffer | undefined = undefined
   #skipped = 0
   #paused = false
@@ -52,30 +60,34 @@ export class Lines {
     this.#tooLarge = tooLarge(limit)
   }
 
+  /** Takes a chunk and delivers the lines that it completes. */
   push(chunk: Buffer): void {
     this.#take(chunk)
     this.#deliver()
   }
 
-  /** The stream has ended; a last line without a line break counts too. */
+  /** The stream has ended. A last line without a line break counts too. */
   end(): void {
     if (this.#tail.length > 0 || this.#ending !== undefined) this.push(Buffer.of(newline))
   }
 
+  /** True between `pause` and `resume`. */
   get paused(): boolean {
     return this.#paused
   }
 
-  /** Holds back everything until `resume`, what has already been pushed included. */
+  /** Stops delivery until `resume`, including lines that were already pushed. */
   pause(): void {
     this.#paused = true
   }
 
+  /** Continues delivery. */
   resume(): void {
     this.#paused = false
     this.#deliver()
   }
 
+  /** Separates complete lines from the unfinished rest. */
   #take(chunk: Buffer): void {
     const last = chunk.lastIndexOf(newline)
     if (last === -1) {
@@ -95,6 +107,7 @@ export class Lines {
     if (last < chunk.length - 1) this.#keep(chunk.subarray(last + 1))
   }
 
+  /** Stores a part of an unfinished line. */
   #keep(part: Buffer): void {
     this.#tailBytes += part.length
     if (this.#tailBytes > this.#limit) return this.#refuse(part)
@@ -105,7 +118,7 @@ export class Lines {
     }
   }
 
-  /** The line is too long, by this part of it at the latest. */
+  /** The unfinished line is too long. Reports it now, or at its end if only that can name the request. */
   #refuse(part: Buffer): void {
     const head = beginning([...this.#tail, part])
     const whose = this.#asks ? whoseByHead(head) : 'none'
@@ -117,6 +130,7 @@ export class Lines {
     else this.#ending = Buffer.from(part.subarray(-lookBytes))
   }
 
+  /** Discards a part of an overlong line but keeps its last bytes. */
   #skip(part: Buffer): void {
     if (this.#ending === undefined) return
     this.#skipped += part.length
@@ -126,6 +140,7 @@ export class Lines {
     this.#ready.push(named(this.#tooLarge, 'any'))
   }
 
+  /** The overlong line has ended. */
   #skipLast(part: Buffer): void {
     this.#skip(part)
     if (this.#ending === undefined) return
@@ -139,13 +154,14 @@ export class Lines {
     this.#loose = 0
   }
 
-  /** Whole lines, the line break of the last included. */
+  /** Decodes whole lines at once; the region ends with a line break. */
   #decode(region: Buffer): void {
     const text = region.length > this.#limit + 1 ? undefined : decoded(region)
     if (text !== undefined) this.#ready.push(text)
     else this.#decodeSingly(region)
   }
 
+  /** Decodes line by line, because at least one line is too long or not UTF-8. */
   #decodeSingly(region: Buffer): void {
     let good = ''
     for (let start = 0, end = 0; start < region.length; start = end + 1) {
@@ -163,6 +179,7 @@ export class Lines {
     if (good !== '') this.#ready.push(good)
   }
 
+  /** Hands entries to the sink until paused. The flag prevents recursion when the sink resumes us. */
   #deliver(): void {
     if (this.#delivering) return
     this.#delivering = true
@@ -183,9 +200,11 @@ export class Lines {
     }
   }
 
-  /** The first is delivered. To shift it out would move all the others each time, and a hostile chunk holds tens of thousands. */
+  /**
+   * Marks the first entry as delivered. `shift` would move all others each time, and a hostile chunk holds tens of thousands.
+   */
   #done(): void {
-    // Lets go of the text.
+    // Releases the text for garbage collection.
     this.#ready[this.#first++] = ''
     if (this.#first === this.#ready.length) this.#ready.length = 0
     else if (this.#first === mostDone) this.#ready.splice(0, mostDone)
@@ -193,6 +212,7 @@ export class Lines {
     this.#first = 0
   }
 
+  /** Splits one text into frames, without CR and blank lines. */
   #cut(text: string): void {
     for (let start = this.#at; start < text.length && !this.#paused; start = this.#at) {
       const end = text.indexOf('\n', start)
@@ -205,7 +225,7 @@ export class Lines {
   }
 }
 
-/** Enough of the first bytes to tell whose answer it is. */
+/** The first bytes of a line in parts, enough to find an id. */
 function beginning(parts: readonly Buffer[]): Buffer {
   const [first = Buffer.alloc(0), ...others] = parts
   if (first.length >= lookBytes) return first
@@ -223,22 +243,24 @@ function whose(line: Buffer): Whose {
   return told === 'any' ? whoseByTail(line) : told
 }
 
+/** Adds the id of the request that the unreadable line was, if its start shows one. */
 function requested(fault: FrameFault, head: Buffer): FrameFault {
   const request = requestIn(head)
   return request === undefined ? fault : { ...fault, request }
 }
 
+/** Adds which request the unreadable line answers. */
 function named(fault: FrameFault, of: Whose): FrameFault {
   return of === 'none' ? fault : { ...fault, answers: of }
 }
 
-/** ASCII is by far the most frequent, and the cheapest to decode. Undefined when the bytes are not UTF-8. */
+/** Decodes bytes; undefined if they are not UTF-8. ASCII is by far the most frequent input and the fastest to decode. */
 function decoded(bytes: Buffer): string | undefined {
   if (isAscii(bytes)) return bytes.toString('latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
-/** Only the white space of JSON is nothing: a line of other blanks is a frame that is no JSON, and refused as such. */
+/** Only JSON white space is ignored. A line of other blanks is a frame that is not JSON, and is refused as such. */
 function isBlank(text: string, start: number, stop: number): boolean {
   for (let at = start; at < stop; at++) {
     const code = text.charCodeAt(at)
@@ -259,19 +281,20 @@ const notUtf8: FrameFault = {
   message: 'The line is not UTF-8. Send one JSON-RPC message as UTF-8 JSON text on each line',
 }
 
-// Whose answer a line is that is not read as a whole: what its first bytes say, else its last ones. Most servers write the id of an
-// answer before its result, some behind it. Bounded, whatever the line holds.
+// Finds the request that an unreadable line answers, from its first bytes, else from its last ones. Most servers write the id
+// before the result, some after it. Bounded, whatever the line holds.
 
-/** So much of either end of a line is looked at. */
+/** Number of bytes examined at either end of a line. */
 const lookBytes = 2 * idLength
 
-/** `none`: it is no answer; `any`: an answer to something, or nobody knows what. */
+/** The id that the line answers. `none`: it is not an answer; `any`: it may answer any request. */
 type Whose = { readonly id: Id } | 'none' | 'any'
 
+/** One member of the outermost object, up to where a nested value starts. */
 const member = /\s*"(\w{1,64})"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*(?=[\s,}])|true|false|null|[[{])\s*,?/y
 const last = /[,{]\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d{1,17})\s*(?:,\s*"\w{1,64}"\s*:\s*(?:"[^"\\]*"|\d{1,17})\s*){0,4}\}\s*$/
 
-/** The id of a request whose line is not read as a whole, where its first bytes tell it. */
+/** The id of an unreadable request, if its first bytes contain it. */
 function requestIn(bytes: Buffer): Id | undefined {
   const text = bytes.subarray(0, lookBytes).toString('utf8')
   let at = /^\s*\{/.exec(text)?.[0].length
@@ -284,11 +307,11 @@ function requestIn(bytes: Buffer): Id | undefined {
   return undefined
 }
 
-/** By the first bytes of a line: `any` where they do not tell. */
+/** Reads the first bytes of a line; `any` if they do not decide. */
 function whoseByHead(bytes: Buffer): Whose {
   const text = bytes.subarray(0, lookBytes).toString('utf8')
   const open = /^\s*\{/.exec(text)
-  // Noise is nobody's answer; a batch may hold any.
+  // Text that is not JSON answers nothing; a batch may answer any request.
   if (open === null) return /^\s*(\[|$)/.test(text) ? 'any' : 'none'
   let id: Whose = 'any'
   let at = open[0].length
@@ -304,7 +327,7 @@ function whoseByHead(bytes: Buffer): Whose {
   }
 }
 
-/** By the last bytes of a line whose first ones did not tell. */
+/** Reads the last bytes of a line whose first bytes did not decide. */
 function whoseByTail(bytes: Buffer): Whose {
   const text = bytes.subarray(-lookBytes).toString('utf8')
   const found = last.exec(text)

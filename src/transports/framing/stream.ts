@@ -1,4 +1,7 @@
-/** A connection over two byte streams, one frame a line: what both ends of stdio are made of. It runs over a socket as well. */
+/**
+ * A connection over two byte streams, one frame per line: the base of both ends of stdio; it works over a socket as well. Also
+ * holds `FrameTurns`, which limits how many frames are handled per turn of the event loop; the WebSocket carrier uses it too.
+ */
 
 import type { Readable, Writable } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
@@ -17,29 +20,29 @@ import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
 import { type StreamWrite, Writer } from './writer.ts'
 
-/** What a connection over byte streams can be told. */
+/** The streams of a connection, its role and its limits. */
 export interface StreamOptions {
   readonly carrier: Carrier
   readonly input: Readable
   readonly output: Writable
-  /** Writes to `output`, where its own `write` is not to be used. */
+  /** Writes to `output` in place of `output.write`, where that is diverted (standard output). */
   readonly write?: StreamWrite
   readonly limits: CarrierLimits
   /**
-   * The end that serves takes nothing in while too much waits to go out: so its answers are bounded by what it takes in.
-   * The end that asks goes on reading. If both did as the first, each would wait for the other.
+   * A serving end stops reading while too much waits to be written, which bounds its answers. A client end keeps reading: if
+   * both stopped, each would wait for the other.
    */
   readonly serving: boolean
-  /** Called once, when the connection lets go of its streams. */
+  /** Called once, when the connection releases its streams. */
   readonly release: () => void
   readonly clock?: Clock | undefined
-  /** The longest wait for the other end to take what was sent before the end, or to finish once it takes no more. */
+  /** The longest wait at the end for the peer to read what was sent, or to finish writing after it stopped reading. */
   readonly lingerMs?: number | undefined
 }
 
 const defaultLingerMs = 2000
 
-/** A connection over a pair of byte streams, one message a line. */
+/** A connection over a pair of byte streams, one message per line. */
 export class StreamConnection implements Connection {
   readonly carrier: Carrier
   readonly caller: Caller
@@ -49,16 +52,17 @@ export class StreamConnection implements Connection {
   readonly #writer: Writer
   #lines: Lines | undefined = undefined
   #sink: Sink | undefined = undefined
-  /** Why frames can no longer be sent. */
+  /** Why nothing can be sent any more. */
   #refusal: ConnectionError | undefined = undefined
+  /** A regular end is in progress. */
   #ending: Promise<void> | undefined = undefined
   #ended = false
-  /** Resolves when all that came was heard, and the connection has ended. */
+  /** Resolves when everything received was delivered and the connection has ended. */
   readonly over: Promise<void>
   readonly #resolveOver: () => void
   #reason: Error | undefined = undefined
   #cancelLinger: Cancel | undefined = undefined
-  /** Set while nothing is read for a time. */
+  /** Set while reading is suspended by `rest`. */
   #cancelRest: Cancel | undefined = undefined
 
   constructor(options: StreamOptions) {
@@ -88,7 +92,7 @@ export class StreamConnection implements Connection {
         )
     this.#lines = new Lines(turns, this.#options.limits.frameBytes, !serving)
     input.on('data', this.#read).on('end', this.#readEnd).on('close', this.#readEnd).on('error', this.#readFailed)
-    // A stream that was over before has no events left to tell it.
+    // A stream that ended earlier emits no event for it.
     if (input.readableEnded || input.destroyed) queueMicrotask(this.#readEnd)
   }
 
@@ -97,7 +101,8 @@ export class StreamConnection implements Connection {
     const answers = outgoing?.id === undefined
     if (this.#writer.send(frame, outgoing?.merge, answers, outgoing?.spare)) return undefined
     const refusal = noRoom(this.#options.limits, answers)
-    // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
+    // The caller of a request is told that it was not sent. A lost response would leave the peer waiting, so the connection
+    // ends.
     if (answers) this.#end(refusal)
     return Promise.reject(refusal)
   }
@@ -123,14 +128,14 @@ export class StreamConnection implements Connection {
     if (this.#ending === undefined && !this.#ended) {
       this.#refusal ??= new ConnectionError('aborted', 'The connection was closed on this side')
       this.#lines?.pause()
-      // Read on without looking: the other end may have to be rid of its own before it takes ours.
+      // Keep reading without parsing: the peer may have to finish its own write before it reads ours.
       this.#options.input.off('data', this.#read).resume()
       this.#ending = this.#endWhenEmptied()
     }
     return this.#ending ?? Promise.resolve()
   }
 
-  /** What was asked before the end is still answered, if that does not take too long. */
+  /** Requests received before the end of input are still answered, within `lingerMs`. */
   async #endWhenAnswered(): Promise<void> {
     await nextRound()
     await settlesWithin(this.#sink?.quiet?.() ?? Promise.resolve(), this.#lingerMs, this.#clock)
@@ -169,7 +174,7 @@ export class StreamConnection implements Connection {
   readonly #writeFailed = (cause: Error): void => this.#writeEnd(lost('Writing', cause.message, cause))
   readonly #writeClosed = (): void => this.#writeEnd(lost('Writing', 'the stream is closed'))
 
-  /** The other end takes nothing more, but what it said before may still be on its way. */
+  /** The peer no longer reads, but what it wrote before may still arrive. */
   #writeEnd(reason: ConnectionError): void {
     if (this.#ended || this.#cancelLinger !== undefined) return
     this.#refusal ??= reason
@@ -177,12 +182,13 @@ export class StreamConnection implements Connection {
     this.#cancelLinger = this.#clock.setTimeout(() => this.#end(reason), this.#lingerMs, true)
   }
 
-  /** Enough for this turn. */
+  /** Stops reading, for this turn or for the time of `rest`. */
   #rest(): void {
     this.#lines?.pause()
     this.#options.input.pause()
   }
 
+  /** Continues reading in a later turn. */
   #goOn(): void {
     if (this.#ended || this.#ending !== undefined || this.#cancelRest !== undefined) return
     const { input } = this.#options
@@ -194,18 +200,21 @@ export class StreamConnection implements Connection {
     if (input.readableEnded || input.destroyed) this.#readEnd()
   }
 
+  /** The output queue is full: a serving end stops reading. */
   #full(): void {
     if (!this.#options.serving) return
     this.#lines?.pause()
     this.#options.input.pause()
   }
 
+  /** The output queue has room again. */
   #free(): void {
     if (!this.#options.serving || this.#ending !== undefined) return
     this.#lines?.resume()
     if (this.#lines?.paused === false) this.#options.input.resume()
   }
 
+  /** Releases everything and tells the sink, once. */
   #end(reason: Error | undefined): void {
     if (this.#ended) return
     this.#ended = true
@@ -218,7 +227,7 @@ export class StreamConnection implements Connection {
     const { input, output, release } = this.#options
     input.off('data', this.#read).off('end', this.#readEnd).off('close', this.#readEnd).off('error', this.#readFailed)
     output.off('error', this.#writeFailed).off('close', this.#writeClosed)
-    // What the streams may still complain of concerns nobody, but unheard it would end the process.
+    // Later errors of the streams are of no interest, but an 'error' event without a listener would end the process.
     for (const stream of [input, output]) if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore)
     release()
     this.#sink?.closed(reason)
@@ -228,6 +237,7 @@ export class StreamConnection implements Connection {
 
 function ignore(): void {}
 
+/** Lets frames and answers that are already scheduled be processed first. */
 function nextRound(): Promise<void> {
   return new Promise(done => setImmediate(done))
 }
@@ -236,14 +246,15 @@ function lost(doing: string, why: string, cause?: Error): ConnectionError {
   return new ConnectionError('lost', `${doing} failed: ${clip(why)}. The other end is gone`, { cause })
 }
 
-// Frames from an end that may send any number of them: so many are taken in one turn of the event loop, the rest in the next
-// ones. The system gives us up to two mebibytes at once, and those may be tens of thousands of messages.
+// Limits how many frames of one peer are handled per turn of the event loop. The system delivers up to two mebibytes at once,
+// which may be tens of thousands of messages.
 
-/** What may be taken in one turn, unless told otherwise. */
+/** Units per turn by default; a short frame is about one unit. */
 const usualPerTurn = 256
-/** A frame counts by its length too. */
+/** A frame counts one more unit for this many characters. */
 const charsPerUnit = 4_096
 
+/** Passes frames to a sink, and pauses the source when a turn has had enough of them. */
 export class FrameTurns implements Pick<Sink, 'frame' | 'fault'> {
   readonly #sink: Pick<Sink, 'frame' | 'fault'>
   readonly #rest: () => void
@@ -253,7 +264,7 @@ export class FrameTurns implements Pick<Sink, 'frame' | 'fault'> {
   #scheduled = false
   #resting = false
 
-  /** `rest` is called when it is enough for this turn, `goOn` in the next. */
+  /** `rest` is called when the turn has had enough, `goOn` in the next one. */
   constructor(sink: Pick<Sink, 'frame' | 'fault'>, rest: () => void, goOn: () => void, perTurn = usualPerTurn) {
     this.#sink = sink
     this.#rest = rest
@@ -273,7 +284,7 @@ export class FrameTurns implements Pick<Sink, 'frame' | 'fault'> {
 
   #take(units: number): void {
     this.#taken += units
-    // Where little comes, no turn is counted.
+    // Under low load no timer is needed: the count then spans several turns, which only makes it stricter.
     if (this.#taken < this.#perTurn / 2) return
     if (!this.#scheduled) {
       this.#scheduled = true

@@ -1,22 +1,23 @@
 /**
- * Frames → lines on a byte stream. Writes are what costs, so all that is sent in one turn leaves with one: at the end of
- * the chunk being read if everything in it is answered by then; else, where it held several frames, after this round of
- * input and output, by when the others tend to be answered too. When the stream is full, frames wait in the backlog.
+ * Writes frames as lines to a byte stream. Writes are expensive, so frames are gathered: what answers the chunk being read
+ * leaves in one write when all of it is answered, or, if the chunk held several frames, after this round of the event loop.
+ * While the stream is full, frames wait in the backlog.
  */
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
 import { Backlog, type BacklogOwner, wholeBytes } from './backlog.ts'
 import type { QueueLimits } from './limits.ts'
 
-/** Text that has gathered to this length is written at once. */
+/** Gathered text of this length is written at once. */
 const gatherChars = 64 * 1024
 
-/** Like the `write` of a stream: false when it is full; `done` is called when it has passed the data on. */
+/** Like `write` of a stream: false when it is full; `done` is called when the data was passed on. */
 export type StreamWrite = (data: string | Buffer, done?: () => void) => boolean
 
+/** The stream, and who is told about its backlog. */
 interface WriterOptions {
   readonly output: Writable
-  /** Writes to `output`, where its own `write` is not to be used. */
+  /** Writes to `output` in place of `output.write`. */
   readonly write?: StreamWrite
   readonly owner: BacklogOwner
   readonly limits: QueueLimits
@@ -32,10 +33,11 @@ export class Writer {
   #scheduled = false
   /** Between `hold` and `release`. */
   #held = false
+  /** Frames sent since `hold`: equal to the frames read once all are answered. */
   #sentWhileHeld = 0
-  /** How many frames the last chunk brought. */
+  /** Number of frames in the last chunk. */
   #lastFrames = 0
-  /** The stream is full, until it says 'drain' and nothing waits any more. */
+  /** The stream is full. Stays set until 'drain' and an empty backlog. */
   #blocked = false
   #whenEmpty: (() => void) | undefined = undefined
   readonly #onFree: (() => void)[] = []
@@ -47,17 +49,17 @@ export class Writer {
     output.on('drain', this.#drain)
   }
 
-  /** Something waits for the reader. */
+  /** Frames are waiting for the reader. */
   get blocked(): boolean {
     return this.#blocked
   }
 
-  /** Called once, when nothing waits any more. */
+  /** Calls back once, when nothing waits any more. */
   onFree(fn: () => void): void {
     this.#onFree.push(fn)
   }
 
-  /** Takes a frame; false if too much waits already. */
+  /** Takes a frame; false if too much waits already. `answers`: no caller waits for its outcome; `spare`: may be dropped. */
   send(frame: string, merge?: string, answers = false, spare = false): boolean {
     const line = `${frame.includes('\n') ? oneLine(frame) : frame}\n`
     if (this.#held) this.#sentWhileHeld++
@@ -71,13 +73,13 @@ export class Writer {
     return true
   }
 
-  /** A chunk is about to be read: what it brings about is gathered. */
+  /** A chunk is about to be parsed: gather what is sent meanwhile. */
   hold(): void {
     this.#held = true
     this.#sentWhileHeld = 0
   }
 
-  /** The chunk brought `frames` frames. */
+  /** The chunk is parsed; it held this many frames. */
   release(frames: number): void {
     this.#held = false
     this.#lastFrames = frames
@@ -86,14 +88,14 @@ export class Writer {
     else this.#schedule()
   }
 
-  /** Resolves when the stream has taken everything that was sent, the stream's own buffer included. */
+  /** Resolves when the stream has passed on everything that was sent, including its own buffer. */
   async emptied(): Promise<void> {
     this.#flush()
     if (this.#blocked) await new Promise<void>(done => (this.#whenEmpty = done))
     if (this.#output.writableLength > 0) await new Promise<void>(done => this.#write('', done))
   }
 
-  /** Lets go of the stream and of all that waits. */
+  /** Detaches from the stream and discards what waits. */
   stop(): void {
     this.#output.off('drain', this.#drain)
     this.#backlog.clear()
@@ -102,7 +104,7 @@ export class Writer {
     this.#whenEmpty?.()
   }
 
-  /** A lone frame has nobody to wait for. */
+  /** After a single frame nothing else is expected, so it is written in this turn already. */
   #schedule(): void {
     if (this.#lastFrames <= 1) process.nextTick(this.#flush)
     else setImmediate(this.#flush)
@@ -121,7 +123,7 @@ export class Writer {
     }
   }
 
-  /** Stays blocked until nothing waits: what is sent meanwhile, even from within, comes after what was sent before. */
+  /** Stays blocked until the backlog is empty, so that frames sent meanwhile, even from a callback, keep their order. */
   readonly #drain = (): void => {
     for (let room = true; room; ) {
       let text = ''
@@ -142,7 +144,7 @@ export class Writer {
   }
 }
 
-/** Line breaks between the tokens of a JSON text mean nothing, but here they would end the frame. */
+/** Line breaks between JSON tokens have no meaning, but here they would end the frame. */
 function oneLine(frame: string): string {
   return frame.replace(/[\r\n]+/g, ' ')
 }

@@ -1,6 +1,6 @@
 /**
- * A URL read once: everything later is done with these parts, so that no second reader can see another address in it. And which
- * addresses are refused.
+ * Decides which addresses an outbound request may go to. A URL is parsed once into a `Destination`, and all later steps use its
+ * parts, so that no second parser can read another address in it. Works without the network: name resolution is in `send.ts`.
  */
 
 import ipaddr from 'ipaddr.js'
@@ -10,6 +10,10 @@ import type { OutboundOptions } from './outbound.ts'
 
 /** Ports that the Fetch standard blocks (https://fetch.spec.whatwg.org/#port-blocking): an HTTP request must not be read there. */
 
+/**
+ * Ports blocked by the Fetch standard (https://fetch.spec.whatwg.org/#port-blocking): other protocols listen there that might
+ * act on an HTTP request.
+ */
 const bad = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113,
   115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556,
@@ -21,23 +25,26 @@ function isBadPort(port: number): boolean {
   return bad.has(port)
 }
 
-/** An address that something is to be sent to. */
+/** A checked address. */
 export interface Destination {
   readonly url: URL
   readonly secure: boolean
-  /** A name, or an address without brackets. */
+  /** A name, or an IP address without brackets. */
   readonly host: string
   readonly port: number
-  /** One of our own, by its name or its address; only where the operator allows it. */
+  /** This machine, by name or address; only where the operator allows it. */
   readonly loopback: boolean
 }
 
 const urlLength = 8_192
 
-/** Letters, digits, hyphens and underscores in labels of at most 63; what else a URL may carry, no public name does. */
+/**
+ * A DNS name: letters, digits, hyphens and underscores, in labels of at most 63 characters. URLs allow more, public names do
+ * not.
+ */
 const namePattern = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*$/
 
-/** Reads and checks an address without asking the network. `allowLoopback` lets http and https to this machine through. */
+/** Parses and checks an address without the network. `allowLoopback` permits http and https to this machine. */
 export function readDestination(given: string | URL, allowLoopback: boolean): Destination {
   const url = parse(given)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refused(url, 'only https is spoken; give an https address')
@@ -56,17 +63,17 @@ export function readDestination(given: string | URL, allowLoopback: boolean): De
   return { url, secure, host, port, loopback: own }
 }
 
-/** `localhost` and all below it are this machine by definition (RFC 6761 §6.3), whatever DNS says. */
+/** `localhost` and all names below it are this machine by definition (RFC 6761 §6.3), whatever DNS says. */
 export function isOwnName(host: string): boolean {
   return host === 'localhost' || host.endsWith('.localhost')
 }
 
-/** Without its query, which may carry what is nobody's business, and without credentials. */
+/** The address for messages: without query and credentials, which may be secret. */
 export function shown(url: URL): string {
   return clip(`${url.protocol}//${url.host}${url.pathname}`)
 }
 
-/** The refusal of an address. */
+/** The error for an address that is not allowed. */
 export function refused(url: URL, why: string): OutboundError {
   return new OutboundError('refused', `The address ${shown(url)} is refused: ${why}`)
 }
@@ -78,21 +85,21 @@ function parse(given: string | URL): URL {
   try {
     return new URL(text)
   } catch {
-    // What it said is not repeated: unparsed, nobody knows which part of it is a secret.
+    // The text is not repeated: without parsing it, nobody knows which part of it is a secret.
     throw new OutboundError('refused', 'An address is refused: it is no URL; give a whole one, https://…')
   }
 }
 
-// Which addresses are plain public ones. The ranges are those of `ipaddr.js`; where it is generous, this file is not.
+// Which IP addresses are public. The ranges come from `ipaddr.js`; this code adds those that the library treats as ordinary.
 
-/** Ranges that are let through though they are special: `10.1.0.0/16`, `fd00:1::/32`, or one address. */
+/** Special ranges that the operator allows: `10.1.0.0/16`, `fd00:1::/32`, or one address. */
 export type Ranges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][]
 
 const globalUnicast = ipaddr.parseCIDR('2000::/3')
 
-/** Why this address is no place to connect to, in one or two words; undefined for a public one. */
+/** Why an address must not be connected to, in one or two words; undefined for a public or allowed one. */
 export function addressFault(address: string, allowed: Ranges = []): string | undefined {
-  // A zone names one of our own links, so that only link-local addresses carry one.
+  // A zone id names a local link, so only link-local addresses have one.
   if (address.includes('%')) return 'link-local'
   if (!isAddress(address)) return 'no address'
   const parsed = ipaddr.parse(address)
@@ -103,17 +110,17 @@ export function addressFault(address: string, allowed: Ranges = []): string | un
   return undefined
 }
 
-/** An address in its usual spelling: what `inet_aton` takes besides (`127.1`, `0x7f.1`, `010.0.0.1`) is none. */
+/** True for the usual notation only. Other forms that `inet_aton` accepts (`127.1`, `0x7f.1`, `010.0.0.1`) are refused. */
 function isAddress(text: string): boolean {
   return text.includes(':') ? ipaddr.IPv6.isValid(text) : ipaddr.IPv4.isValidFourPartDecimal(text)
 }
 
-/** Whether this is one of our own: 127.0.0.0/8 or ::1, and no other way to write them. */
+/** True for 127.0.0.0/8 and ::1. */
 function isLoopback(address: string): boolean {
   return isAddress(address) && !address.includes('%') && ipaddr.parse(address).range() === 'loopback'
 }
 
-/** Reads what an operator allows. A mistake in it is found at once, not at the first request. */
+/** Parses the ranges that an operator allows. A mistake throws at startup, not at the first request. */
 export function readRanges(list: readonly string[]): Ranges {
   return list.map(text => {
     const whole = ipaddr.isValid(text) ? `${text}/${ipaddr.parse(text).kind() === 'ipv4' ? 32 : 128}` : text
@@ -123,14 +130,14 @@ export function readRanges(list: readonly string[]): Ranges {
   })
 }
 
-/** Outside 2000::/3 nothing is given out; and a private IPv4 address may stand inside an IPv6 one (RFC 5214). */
+/** Nothing outside 2000::/3 is assigned, and an ISATAP address can contain a private IPv4 address (RFC 5214). */
 function faultOf6(address: ipaddr.IPv6): string | undefined {
   if (!address.match(globalUnicast)) return 'not global'
   const [, , , , high = 0, low] = address.parts
   return low === 0x5efe && (high & 0xfdff) === 0 ? 'a tunnel to an IPv4 address' : undefined
 }
 
-/** Where the library's word for a range says little. */
+/** Clearer words for the range names of the library. */
 const words = new Map([
   ['unspecified', 'this host itself'],
   ['linkLocal', 'link-local'],
@@ -144,9 +151,9 @@ const words = new Map([
   ['teredo', 'a tunnel to an IPv4 address'],
 ])
 
-// What can be said against an address without asking the network: it may be refused later all the same, when its name is looked up.
+// The check for callers that only store an address. It may still be refused later, when its name is resolved.
 
-/** The destination, or why it is none. */
+/** Returns the destination, or the error that says why it is refused. */
 export function judgeDestination(
   url: string,
   { loopback = false, allow = [] }: OutboundOptions = {},

@@ -1,4 +1,7 @@
-/** The outbound guard on Node: one deadline and one rule for every hop of a request to an address that a peer chose. */
+/**
+ * The outbound guard: a `fetch` for addresses that a peer chose. It applies one deadline and the same address rules to every
+ * hop of a request. `destination.ts` has the rules, `send.ts` (or `send.web.ts`) sends one hop.
+ */
 import { type Clock, type Duration, realClock, toMilliseconds } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { type Outbound, OutboundError, type OutboundRequest } from '../../core/outbound.ts'
@@ -9,39 +12,42 @@ import { type Answer, addressesOf, type Resolve, sendOnce, systemResolve } from 
 /** Statuses that have no body (https://fetch.spec.whatwg.org/#null-body-status). */
 const bodiless = new Set([204, 205, 304])
 
-/** Libraries read `url` and `redirected`, which a Response made by hand leaves empty. */
+/**
+ * Makes the Response. `url` and `redirected` are set by hand: libraries read them, and a constructed Response leaves them
+ * empty.
+ */
 function responseOf({ status, headers, body }: Answer, url: URL, redirected: boolean): Response {
   if (status < 200 || status > 599)
     throw new OutboundError('failed', `${shown(url)} answered with status ${status}, which HTTP does not have`)
-  // Cookies are nobody's here: not kept, and not shown.
+  // Cookies are neither stored nor exposed.
   headers.delete('set-cookie')
   const response = new Response(bodiless.has(status) ? null : body, { status, headers })
   Object.defineProperties(response, { url: { value: url.href }, redirected: { value: redirected } })
   return response
 }
 
-/** What outbound requests can be told. */
+/** The options of outbound requests. */
 export interface OutboundOptions {
-  /** Let http and https to this machine itself through (127.0.0.0/8, ::1, localhost), for development. Default false. */
+  /** Allow http and https to this machine (127.0.0.0/8, ::1, localhost), for development. Default false. */
   readonly loopback?: boolean
-  /** Special addresses that are meant all the same, such as a company's own network: `10.1.0.0/16`. Default: none. */
+  /** Special ranges that are allowed all the same, such as a company network: `10.1.0.0/16`. Default: none. */
   readonly allow?: readonly string[]
-  /** For everything: names, all redirects and the whole answer. Default 5 s. */
+  /** For the whole request: name resolution, all redirects and the body. Default 5 s. */
   readonly timeout?: Duration
   /** The largest body of an answer. Default 64 KiB. */
   readonly maxBytes?: number
   /**
-   * Hand bodies on as they are read, instead of whole. `timeout` is then for the head of an answer, and for each pause within
-   * its body. Default false.
+   * Return bodies as streams. `timeout` then applies to the head of the answer, and to each pause within the body. Default
+   * false.
    */
   readonly stream?: boolean
   /** Default 3. */
   readonly maxRedirects?: number
-  /** Authorities trusted besides those that Node trusts, in PEM. */
+  /** Additional certificate authorities, in PEM. */
   readonly ca?: string
-  /** How names become addresses. Default: as the operating system does it. */
+  /** Resolves names to addresses. Default: the resolver of the operating system. */
   readonly resolve?: Resolve
-  /** For tests: the time, and timers. Default: the real one. */
+  /** Timers, for tests. Default: the real clock. */
   readonly clock?: Clock
 }
 
@@ -58,11 +64,13 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
   const timeoutMs = toMilliseconds(options.timeout ?? '5s', 'timeout')
   const idleMs = options.stream === true ? timeoutMs : undefined
 
+  /** Sends one hop, to addresses that were checked. */
   async function reach(to: Destination, draft: Draft, signal: AbortSignal): Promise<Answer> {
     const addresses = await unlessAborted(addressesOf(to, resolve, allowed), signal)
     return sendOnce({ ...draft, to, addresses, signal, maxBytes, ca, idleMs })
   }
 
+  /** Follows redirects, with the full check for each of them. */
   async function walk(url: string | URL, request: OutboundRequest, signal: AbortSignal): Promise<Response> {
     let draft = draftOf(request)
     let to = readDestination(url, loopback)
@@ -94,7 +102,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
   }
 }
 
-/** A body that nobody will read holds its connection no longer. */
+/** Releases the connection of a body that nobody will read. */
 function discard({ body }: Answer): void {
   if (body instanceof ReadableStream) body.cancel().catch(() => undefined)
 }
@@ -105,7 +113,7 @@ function redirectOf({ status, headers }: Answer): string | undefined {
   return redirects.has(status) ? (headers.get('location') ?? undefined) : undefined
 }
 
-/** Where a redirect leads, by the same rule as any address, and never to a weaker place than where it came from. */
+/** Checks a redirect like any other address. It must not lead from https to http, nor from another machine to this one. */
 function follow(location: string, from: Destination, draft: Draft, loopback: boolean): Destination {
   if (draft.redirect === 'error') throw refused(from.url, 'it answers with a redirect, and none was wanted')
   if (draft.method !== 'GET' && draft.method !== 'HEAD')
@@ -118,7 +126,7 @@ function follow(location: string, from: Destination, draft: Draft, loopback: boo
   return to
 }
 
-/** What a caller wants sent, checked once. */
+/** A request after its method, headers and body were checked. */
 interface Draft {
   readonly method: string
   readonly headers: Headers
@@ -128,13 +136,14 @@ interface Draft {
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
-/** What decides about the connection, the framing or the sender's name is the guard's alone. */
+/** Headers that control the connection, the framing or the host name are set by the guard alone. */
 const own =
   /^(host|connection|content-length|transfer-encoding|accept-encoding|cookie2?|te|trailer|upgrade|expect|keep-alive|proxy-.*)$/
 
-/** The headers that may go to an origin other than the one they were meant for. */
+/** Headers that are kept when a redirect leads to another origin. */
 const harmless = new Set(['accept', 'accept-language', 'mcp-protocol-version', 'user-agent'])
 
+/** Checks what the caller wants to send. */
 function draftOf({ method = 'GET', headers, body, redirect = 'follow' }: OutboundRequest): Draft {
   const verb = method.toUpperCase()
   if (!methods.has(verb))
@@ -149,7 +158,7 @@ function draftOf({ method = 'GET', headers, body, redirect = 'follow' }: Outboun
   return { method: verb, headers: list, body: bytes, redirect }
 }
 
-/** For another origin: no credentials, and nothing that could be one. */
+/** For another origin: only headers that cannot be credentials. */
 function withoutSecrets(draft: Draft): Draft {
   return { ...draft, headers: new Headers([...draft.headers].filter(([name]) => harmless.has(name))) }
 }

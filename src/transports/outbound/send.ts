@@ -1,4 +1,8 @@
-/** One request to addresses that were checked, and its answer, whole or as a stream: no proxy, no cookies, no kept socket, no second lookup. */
+/**
+ * One outbound request on Node, to addresses that were checked before, and its answer, as bytes or as a stream. It uses no
+ * proxy, no cookies and no kept-alive socket, and resolves a name only once, so that the checked address is the one connected
+ * to.
+ */
 
 import { lookup } from 'node:dns/promises'
 import http from 'node:http'
@@ -11,9 +15,10 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { giveBack } from '../../stores/blobs.ts'
 import { addressFault, type Destination, isOwnName, type Ranges, refused, shown } from './destination.ts'
 
-/** One request to one address, without redirects. */
+/** One request to one destination, without redirects. */
 export interface Hop {
   readonly to: Destination
+  /** The checked addresses of the destination; no others are connected to. */
   readonly addresses: readonly string[]
   readonly method: string
   readonly headers: Headers
@@ -21,20 +26,20 @@ export interface Hop {
   /** Aborts at the deadline, or when the caller gives up. */
   readonly signal: AbortSignal
   readonly maxBytes: number
-  /** Authorities trusted besides those that Node trusts. */
+  /** Additional certificate authorities, in PEM. */
   readonly ca: string | undefined
-  /** Where the body is wanted as a stream: the longest pause within it. */
+  /** Set if the body is wanted as a stream: the longest pause within it. */
   readonly idleMs: number | undefined
 }
 
-/** Its answer, with the body whole or as a stream. */
+/** The answer, with its body as bytes or as a stream. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>
 }
 
-/** Rejects with the signal's reason where that aborts. */
+/** Sends one request. Rejects with the reason of the signal if that aborts. */
 export function sendOnce(hop: Hop): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const { to, signal, body } = hop
@@ -50,7 +55,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
     }
   }
   const give = (answer: Answer): void => {
-    // A stream is under way: its reader ends it, or the signal does.
+    // The body is still being read: its reader or the signal ends the request.
     if (answer.body instanceof ReadableStream) resolve(answer)
     else settle(resolve)(answer)
   }
@@ -58,7 +63,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   const lost = (cause?: unknown): void => fail(signal.aborted ? signal.reason : failure(to, cause))
   signal.addEventListener('abort', stop, { once: true })
   request.on('error', lost)
-  // A switch of protocols ends without an answer and without an error; what breaks within an answer is the answer's to tell.
+  // A protocol switch closes the request without a response or an error. Failures within an answer are reported by its body.
   let answered = false
   request.on('close', () => {
     if (!answered) lost()
@@ -71,6 +76,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   return promise
 }
 
+/** Opens the request with a lookup that returns only the checked addresses. */
 function open({ to, addresses, method, headers, body, ca }: Hop): http.ClientRequest {
   const pinned: LookupFunction = (_name, options, callback) => {
     const all = addresses.map(address => ({ address, family: isIP(address) }))
@@ -87,12 +93,12 @@ function open({ to, addresses, method, headers, body, ca }: Hop): http.ClientReq
     maxHeaderSize: 16_384,
     insecureHTTPParser: false,
   }
-  // An agent of its own: the global one may have been given a proxy by the environment, and keeps sockets.
+  // Own agents: the global ones may use a proxy from the environment, and keep sockets alive.
   if (!to.secure) return http.request({ ...options, agent: new http.Agent({ keepAlive: false }) })
   return https.request({
     ...options,
     agent: new https.Agent({ keepAlive: false, maxCachedSessions: 0 }),
-    // Said in words, for the environment can turn it off.
+    // Explicit, since NODE_TLS_REJECT_UNAUTHORIZED can turn the default off.
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',
     servername: isIP(to.host) === 0 ? to.host : '',
@@ -100,12 +106,13 @@ function open({ to, addresses, method, headers, body, ca }: Hop): http.ClientReq
   })
 }
 
-/** The headers that are the guard's alone. An answer that is compressed all the same is refused: its size could not be known. */
+/** Headers that only the guard sets. It asks for identity, because the size of a compressed answer is not known in advance. */
 function own(to: Destination, body: Uint8Array | undefined): Record<string, string> {
   const length = body === undefined ? {} : { 'content-length': `${body.byteLength}` }
   return { host: to.url.host, 'accept-encoding': 'identity', connection: 'close', ...length }
 }
 
+/** Reads the head, checks it, and reads or wraps the body. */
 async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | undefined): Promise<Answer> {
   const { to, method, maxBytes } = hop
   const headers = new Headers()
@@ -130,7 +137,7 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
   return { status: response.statusCode ?? 0, headers, body: joinBytes(chunks) }
 }
 
-/** Reads on only when its reader does. */
+/** The body as a stream that reads from the socket only when its reader does. */
 function streamed(
   response: http.IncomingMessage,
   { to, maxBytes, signal }: Hop,
@@ -179,13 +186,13 @@ function failure(to: Destination, cause: unknown): OutboundError {
   return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
 }
 
-// The body of an answer, chunk by chunk, without more memory than what is being read.
+// The body of an answer, chunk by chunk, with no more memory than the chunk being read.
 
 type Chunk = Buffer<ArrayBuffer>
 
 /**
- * Each call gives the next chunk as it came from the parser; undefined at the end. Iterating over the response would copy together
- * what has come meanwhile, and leave twice the memory behind.
+ * Each call returns the next chunk as the parser produced it; undefined at the end. Iterating over the response would join
+ * chunks that arrived meanwhile, and use twice the memory.
  */
 function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise<Chunk | undefined> {
   let over: { readonly error?: unknown } | undefined
@@ -213,12 +220,13 @@ function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise
   }
 }
 
-/** Reads that are remembered before the first chunk of a body is there. */
+/** Reads that are tracked before the first chunk of a body arrives. */
 const remembered = 16
 
 /**
- * Node's parser copies bodies out of what the socket has read, and that lies about until it is collected: as much again as the content.
- * It is given back as soon as it is parsed, once the first chunk has shown that it is a copy indeed.
+ * Frees the read buffers of a socket early. Node's parser copies bodies out of them, and they would stay until garbage
+ * collection: as much memory again as the content. A buffer is freed once it is parsed, after the first chunk has shown that
+ * chunks are copies.
  */
 class Thrift {
   #reads: unknown[] = []
@@ -226,12 +234,12 @@ class Thrift {
 
   constructor(request: http.ClientRequest) {
     request.on('socket', socket => {
-      // Heard after the parser, which is there first and takes all of it at once.
+      // Runs after the listener of the parser, which was added first and consumes the data synchronously.
       if (socket.listenerCount('data') > 0) socket.on('data', (data: Chunk) => this.#read(data))
     })
   }
 
-  /** A chunk has come of it. */
+  /** The parser has produced a chunk. */
   parsed({ buffer }: Chunk): void {
     this.#copied ??= !this.#reads.includes(buffer)
     this.#reads = []
@@ -241,28 +249,28 @@ class Thrift {
     if (this.#copied === true) giveBack(data)
     if (this.#copied !== undefined) return
     this.#reads.push(data.buffer)
-    // From which of them a chunk comes could no longer be told.
+    // Too many reads to tell which of them the chunk came from.
     if (this.#reads.length > remembered) this.#copied = false
   }
 }
 
-// From a name to the addresses that may be connected to. Asked once: what was checked is what is used.
+// Resolves a name to addresses that may be connected to. It is resolved once: the checked addresses are the ones used.
 
-/** Gives every address of a name. Called once per hop. */
+/** Resolves a name to all of its addresses. Called once per hop. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
-/** As the operating system resolves names, its hosts file included. */
+/** The resolver of the operating system, including its hosts file. */
 export const systemResolve: Resolve = async name => (await lookup(name, { all: true, verbatim: true })).map(each => each.address)
 
-/** More than any honest name has; each may be tried in turn. */
+/** The most addresses of one name; each may be tried in turn. */
 const addressCount = 32
 
 /**
- * The addresses behind a destination. One forbidden address among them refuses the name: a name that points inside and outside
- * at once is waiting for the right moment.
+ * The addresses of a destination. One forbidden address refuses the name: mixing internal and public addresses is typical of
+ * DNS rebinding.
  */
 export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ranges): Promise<readonly string[]> {
-  // Never asked of DNS, which might say otherwise.
+  // Never resolved by DNS, which might return another address.
   if (isOwnName(to.host)) return ['127.0.0.1', '::1']
   if (to.loopback) return [to.host]
   const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)

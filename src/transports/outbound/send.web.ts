@@ -1,4 +1,7 @@
-/** One request by the platform's `fetch`, and its answer, whole or as a stream: no cookies, no redirect that was not looked at. */
+/**
+ * One outbound request by the platform's `fetch`, for browsers and Workers: no cookies, and redirects are returned, not
+ * followed. Replaces `send.ts`, which needs sockets and DNS.
+ */
 
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -7,7 +10,7 @@ import type { Answer, Hop } from './send.ts'
 
 export type { Answer, Hop } from './send.ts'
 
-/** Rejects with the signal's reason where that aborts. */
+/** Sends one request. Rejects with the reason of the signal if that aborts. */
 export async function sendOnce(hop: Hop): Promise<Answer> {
   const { to, signal, maxBytes, idleMs } = hop
   if (hop.ca !== undefined) throw new OutboundError('refused', 'The option ca is for Node: this platform trusts whom it trusts')
@@ -18,7 +21,7 @@ export async function sendOnce(hop: Hop): Promise<Answer> {
   if (response.type === 'opaqueredirect')
     throw new OutboundError('failed', `${shown(to.url)} redirects, and a page is not told where to; give the final address`)
   const headers = new Headers(response.headers)
-  // What the platform has undone already; libraries would undo it again.
+  // The platform has already decompressed the body; with these headers, libraries would do it again.
   for (const name of ['content-encoding', 'content-length']) headers.delete(name)
   const chunks = (response.body ?? new Blob([]).stream()).getReader()
   const stop = (): void => {
@@ -30,9 +33,10 @@ export async function sendOnce(hop: Hop): Promise<Answer> {
   return { status: response.status, headers, body: new Uint8Array(await new Response(body).arrayBuffer()) }
 }
 
-/** Workers have neither cookies nor the word for them. */
+/** Workers have no cookies and reject the option `credentials`. */
 const withoutCookies: RequestInit = 'credentials' in Request.prototype ? { credentials: 'omit' } : {}
 
+/** The options for `fetch`. */
 function initOf({ method, headers, body }: Hop, signal: AbortSignal): RequestInit {
   return {
     method,
@@ -44,11 +48,12 @@ function initOf({ method, headers, body }: Hop, signal: AbortSignal): RequestIni
   }
 }
 
+/** The limits of a body, and how to stop it. */
 interface Bounds extends Pick<Hop, 'to' | 'maxBytes' | 'signal' | 'idleMs'> {
   readonly stop: () => void
 }
 
-/** Reads on only when its reader does. */
+/** A body limited in size and pauses. It reads from the network only when its reader does. */
 function bounded(
   chunks: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { to, maxBytes, signal, idleMs, stop }: Bounds,
@@ -85,24 +90,25 @@ function bounded(
   )
 }
 
+/** The error for a request without an answer. */
 function failure(to: Destination, cause: unknown): OutboundError {
   const why = cause instanceof Error ? cause.message : 'the connection ended without an answer'
   return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
 }
 
-// The platform resolves names itself and tells nobody to which address, so that an address can be refused only by how it is
-// written. In a browser that is the page's own network; Workers reach public addresses alone.
+// The platform resolves names itself and does not reveal the address, so an address can only be refused by how it is written.
+// In a browser, requests come from the page's own network; Workers reach only public addresses.
 
-/** Gives every address of a name. */
+/** Resolves a name to all of its addresses. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
-/** Knows none: the platform will. */
+/** Returns no address: the platform resolves the name when it connects. */
 export const systemResolve: Resolve = async () => []
 
-/** Endings and single labels that no public name has (RFC 6762, RFC 8375, RFC 6761 and ICANN's list of private names). */
+/** Single labels and endings that no public name has (RFC 6761, RFC 6762, RFC 8375 and ICANN's private names). */
 const inside = /^[^.]+$|\.(local|internal|home\.arpa|lan|corp|home|test|invalid|onion)$/
 
-/** None, where the destination may be spoken to. */
+/** Throws if the destination is not allowed. The list is always empty, since the platform picks the address. */
 export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ranges): Promise<readonly string[]> {
   if (to.loopback) return []
   const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)

@@ -1,4 +1,8 @@
-/** The client's end of the old HTTP+SSE pair on Node. */
+/**
+ * The client side of the HTTP+SSE transport (2024-11-05 basic/transports, "HTTP with SSE"): one stream carries everything that
+ * the server sends, and its first event names the address to which all messages are posted. POSTs use the exchange and the
+ * wires of Streamable HTTP.
+ */
 import { createDeadlines, type Deadline, type Deadlines, LinkedSet } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -24,6 +28,7 @@ import {
 } from '../http/client-wire.ts'
 import { SseParser } from './parse.ts'
 
+/** The options of an HTTP client, and the time limit for the first event. */
 interface SseClientOptions extends HttpClientOptions {
   /** Until the server has named the address to post to. Default 10 s. */
   readonly endpointTimeoutMs?: number
@@ -36,20 +41,19 @@ export function sseClientConnection(url: string | URL, options: SseClientOptions
   return new SseClientConnection(target, wireFor(target, options), settings)
 }
 
-/**
- * The client's end of the old pair (2024-11-05 basic/transports, "HTTP with SSE"): one stream brings everything the
- * server says, its first event names the address to which everything we say is posted.
- */
+/** The options with their defaults filled in. */
 interface SseClientSettings extends ClientSettings {
   /** Until the server has named the address to post to. Default 10 s. */
   readonly endpointTimeoutMs: number
 }
 
+/** The connection: reader of the stream and, for each POST, the port of an `HttpClientExchange`. */
 class SseClientConnection implements Connection, WirePort, AnswerReader {
   readonly carrier = 'sse'
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines
   readonly live = new LinkedSet<OpenHttpCall>()
+  /** Events received so far; used to limit how many are handled per turn of the event loop. */
   heard = 0
 
   readonly #url: URL
@@ -58,13 +62,18 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
   readonly #parser: SseParser
   readonly #opened = Promise.withResolvers<void>()
   #sink: Sink | undefined
+  /** Notifications and responses that the server has not accepted yet. */
   #untaken = 0
   #stream: WireCall | undefined
+  /** The server has answered the GET with an event stream. */
   #streaming = false
+  /** Path and query to post to, once named. */
   #endpoint: string | undefined
-  /** Messages wait for it: at first for the address, then for those that must not be overtaken. */
+  /** What the next message waits for: first the endpoint, later the delivery of notifications that it must not overtake. */
   #before: Promise<void> = this.#opened.promise
+  /** Set when the connection has ended, with the error for later sends. */
   #ended: ConnectionError | undefined
+  /** Ends the connection if no endpoint is named in time. */
   #late: Deadline | undefined
 
   constructor(url: URL, wire: HttpWire, settings: SseClientSettings) {
@@ -77,7 +86,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
       settings.headers,
     )
     this.#parser = new SseParser({ eventBytes: settings.limits.frameBytes }, (data, type) => this.#event(data, type))
-    // Whoever waits hears of a failure; that nobody does is no failure of its own.
+    // `start` and `send` report the failure; this avoids an unhandled rejection if neither is waiting.
     this.#opened.promise.catch(() => undefined)
   }
 
@@ -104,7 +113,8 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
     this.#untaken++
     const sent = this.#before.then(() => this.#deliver(frame, outgoing))
     const taken = (): void => void this.#untaken--
-    // Each POST may take a socket of its own, and sockets overtake each other. Requests may; what follows a notification may not.
+    // Each POST may use its own socket, and sockets can overtake each other. Requests may be reordered; messages after a
+    // notification may not.
     this.#before = sent.then(taken, taken)
     return sent
   }
@@ -140,6 +150,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
     this.#end(error)
   }
 
+  /** Suspends the endpoint deadline while credentials are obtained. */
   held(held: boolean): void {
     const { clock, endpointTimeoutMs } = this.settings
     if (this.#late !== undefined) this.#late.at = held ? Number.POSITIVE_INFINITY : clock.now() + endpointTimeoutMs
@@ -160,6 +171,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
     this.#sink?.hold?.(id, held)
   }
 
+  /** Posts one message. The request id is left out: the answer arrives on the stream, so the POST must not wait for it. */
   #deliver(frame: string, { headers, signal }: Outgoing): Promise<void> {
     if (this.#ended !== undefined) throw this.#ended
     if (signal?.aborted)
@@ -175,7 +187,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
     else if (type === '') this.frame(data, 200)
   }
 
-  /** A later second address is not taken: nothing in the protocol moves a connection. */
+  /** Accepts the endpoint. Later endpoint events are ignored: the protocol has no way to move a connection. */
   #take(address: string): void {
     if (this.#endpoint !== undefined) return
     const target = URL.parse(address, this.#url)
@@ -192,7 +204,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
     this.#opened.resolve()
   }
 
-  /** Once, by whichever side: nothing waits any longer. */
+  /** Ends the connection once, whichever side ended it, and settles everything that waits. */
   #end(error?: ConnectionError): void {
     if (this.#ended !== undefined) return
     const failed = error ?? closed()
@@ -202,7 +214,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
     this.#stream?.drop()
     for (const exchange of this.live.all()) exchange.abort(failed)
     this.#wire.close()
-    // A connection that never came about is reported by start() alone.
+    // A connection that was never established is reported by the rejection of `start` alone.
     if (began || error === undefined) this.#sink?.closed(error)
   }
 }

@@ -1,10 +1,12 @@
 /**
- * Server-sent events, from bytes, in pieces of any size (WHATWG HTML, "Interpreting an event stream").
- * Stricter than a browser: bytes that are not UTF-8 and events beyond the limits are refused, not altered or piled up.
+ * Parses server-sent events from bytes that arrive in pieces of any size (WHATWG HTML, "Interpreting an event stream"), and
+ * holds the byte buffer and the strict UTF-8 decoder that body readers share with it. Stricter than a browser: bytes that are
+ * not UTF-8 and events beyond the limits are refused, not replaced or buffered.
  */
 import { joinBytes } from '../../core/base64.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 
+/** The bounds of one event. */
 interface SseLimits {
   /** Bytes between two blank lines, field names and comments included. */
   readonly eventBytes: number
@@ -16,30 +18,36 @@ const lf = 0x0a
 const cr = 0x0d
 const colon = 0x3a
 const space = 0x20
-/** Ids that can go back to the server in a header. From an event with another id nothing can be continued. */
+/** Ids that can be sent back in a Last-Event-ID header. A stream cannot be resumed after an event with any other id. */
 const sendable = /^\P{Cc}{1,1024}$/u
 
-/** Feeds on chunks, calls back once per complete event. What a stream leaves unfinished at its end never was an event. */
+/**
+ * Takes chunks and calls back once per complete event. An event that the end of the stream cuts off is discarded, as the
+ * standard requires.
+ */
 export class SseParser {
-  /** The id that a reader gives to continue after the last complete event; undefined if there is none. */
+  /** The id to send as Last-Event-ID to continue after the last complete event; undefined if there is none. */
   lastId: string | undefined
-  /** The wait before reconnecting that the server asked for last. */
+  /** The reconnection delay that the server sent last (`retry`). */
   retryMs: number | undefined
 
   readonly #onEvent: (data: string, type: string) => void
   readonly #maxBytes: number
   readonly #maxLines: number
-  /** The beginning of a line whose end has not come yet. */
+  /** The start of a line whose end has not arrived yet. */
   readonly #partial = new ByteBuffer()
+  /** The first line was seen; only there can a byte order mark stand. */
   #begun = false
+  /** The last chunk ended with CR: a leading LF of the next one belongs to the same line end. */
   #afterCr = false
+  /** Bytes and data lines of the current event. */
   #bytes = 0
   #lines = 0
   #data = ''
   #type = ''
   #id: string | undefined
 
-  /** `type` is empty for plain messages, as on the wire. `lastId` is already that of the event when it is called. */
+  /** `onEvent` gets an empty `type` for plain messages, as on the wire. `lastId` is already updated when it is called. */
   constructor(limits: SseLimits, onEvent: (data: string, type: string) => void, lastId?: string) {
     this.#maxBytes = limits.eventBytes
     this.#maxLines = limits.lines ?? 65_536
@@ -48,12 +56,12 @@ export class SseParser {
     this.#id = lastId
   }
 
-  /** Throws ConnectionError (`too-large`, `protocol`); the parser is of no use afterwards. */
+  /** Parses one chunk. Throws ConnectionError (`too-large`, `protocol`); the parser must not be used afterwards. */
   push(bytes: Uint8Array): void {
     if (bytes.length === 0) return
     let at = this.#afterCr && bytes[0] === lf ? 1 : 0
     this.#afterCr = false
-    // Both positions are kept between lines, so that each byte is searched once for each of the two.
+    // Both positions are kept between lines, so that each byte is searched at most once for LF and once for CR.
     let nextLf = bytes.indexOf(lf, at)
     let nextCr = bytes.indexOf(cr, at)
     while (nextLf !== -1 || nextCr !== -1) {
@@ -73,6 +81,7 @@ export class SseParser {
     if (this.#bytes + this.#partial.length > this.#maxBytes) throw this.#tooLarge()
   }
 
+  /** One complete line, joined with the part that came in earlier chunks. */
   #line(bytes: Uint8Array, start: number, end: number): void {
     if (this.#partial.length === 0) {
       this.#field(bytes, start, end)
@@ -83,6 +92,7 @@ export class SseParser {
     this.#field(line, 0, line.length)
   }
 
+  /** Interprets one line: blank (end of event), data, or another field. */
   #field(line: Uint8Array, from: number, end: number): void {
     this.#bytes += end - from
     if (this.#bytes > this.#maxBytes) throw this.#tooLarge()
@@ -101,6 +111,7 @@ export class SseParser {
     this.#data = this.#lines === 1 ? value : `${this.#data}\n${value}`
   }
 
+  /** Fields other than `data:`, and `data` without a colon. */
   #named(line: string): void {
     const at = line.indexOf(':')
     const name = at === -1 ? line : line.slice(0, at)
@@ -112,6 +123,7 @@ export class SseParser {
     } else if (name === 'id' && !value.includes('\0')) this.#id = sendable.test(value) ? value : undefined
   }
 
+  /** A blank line: the event is complete. */
   #dispatch(): void {
     const data = this.#data
     const type = this.#type
@@ -120,7 +132,7 @@ export class SseParser {
     this.#lines = 0
     this.#data = ''
     this.#type = ''
-    // Only now: an id whose event never came whole must not be the place to continue from.
+    // Not earlier: a stream must not be resumed after an event that never arrived completely.
     this.lastId = this.#id
     if (complete) this.#onEvent(data, type === 'message' ? '' : type)
   }
@@ -133,7 +145,7 @@ export class SseParser {
   }
 }
 
-/** `data:` byte by byte: the one field that is on the path of every message. */
+/** Compares `data:` byte by byte, without decoding: every message passes here. */
 function isData(line: Uint8Array, at: number, end: number): boolean {
   return (
     end - at >= 5 &&
@@ -145,39 +157,43 @@ function isData(line: Uint8Array, at: number, end: number): boolean {
   )
 }
 
-/** The first letters of data, event, id and retry: comments and fields that mean nothing are not worth decoding. */
+/** True for the first letters of data, event, id and retry. Comments and unknown fields are not decoded. */
 function mayBeField(first: number | undefined): boolean {
   return first === 0x64 || first === 0x65 || first === 0x69 || first === 0x72
 }
 
+/** One space after the colon does not belong to the value. */
 function valueStart(line: Uint8Array, at: number, end: number): number {
   return at < end && line[at] === space ? at + 1 : at
 }
 
-// Bytes that come in pieces and are wanted whole. Large pieces are kept as they are and joined once, at the end; small ones share
-// blocks, so that a peer that sends byte by byte cannot make each byte cost an object. What is given up was never copied.
+// A buffer for bytes that arrive in pieces and are needed as a whole. Large pieces are kept and joined once at the end; small
+// ones are copied into shared blocks, so that a peer that sends byte by byte does not cost one object per byte.
 
 const none = new Uint8Array(0)
-/** Pieces from this size on are kept as they are. */
+/** Pieces of at least this size are kept without copying. */
 const largePiece = 2 * 1024
 const blockBytes = 64 * 1024
 
+/** Collects bytes until they are taken as one array. */
 export class ByteBuffer {
   readonly #pieces: Uint8Array[] = []
-  /** Small pieces, one behind the other. */
+  /** Small pieces, one after the other. */
   #block: Uint8Array = none
   #used = 0
   #length = 0
 
+  /** Bytes collected so far. */
   get length(): number {
     return this.#length
   }
 
+  /** Adds a piece. The array is kept, so the caller must not reuse it. */
   push(piece: Uint8Array): void {
     if (piece.length === 0) return
     const first = this.#length === 0
     this.#length += piece.length
-    // One piece alone is mostly all there is.
+    // The first piece is often the only one, so it is not copied.
     if (first || piece.length >= largePiece) {
       this.#seal()
       this.#pieces.push(piece)
@@ -188,7 +204,7 @@ export class ByteBuffer {
     this.#used += piece.length
   }
 
-  /** All bytes so far; the buffer is empty afterwards. */
+  /** Returns all bytes and empties the buffer. */
   take(): Uint8Array {
     this.#seal()
     const pieces = this.#pieces.splice(0)
@@ -198,7 +214,7 @@ export class ByteBuffer {
     return pieces.length < 2 ? only : joinBytes(pieces)
   }
 
-  /** The block grows up to its full size, then a new one is begun. */
+  /** The block doubles up to its full size; then a new one is started. */
   #makeRoom(length: number): void {
     if (this.#block.length === blockBytes) this.#seal()
     const block = new Uint8Array(Math.min(blockBytes, Math.max(2 * (this.#used + length), 1024)))
@@ -206,7 +222,7 @@ export class ByteBuffer {
     this.#block = block
   }
 
-  /** What the block holds becomes a piece of its own size; the block can be filled again. */
+  /** Turns the content of the block into a piece of its own. */
   #seal(): void {
     if (this.#used === 0) return
     this.#pieces.push(this.#block.slice(0, this.#used))
@@ -214,11 +230,11 @@ export class ByteBuffer {
   }
 }
 
-/** Up to this many bytes of ASCII are put together by hand: asking the decoder takes longer, and a peer may send nothing but tiny lines. */
+/** ASCII up to this length is decoded by hand: calling the decoder takes longer, and a peer may send only tiny lines. */
 const fewBytes = 16
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Bytes → text, refusing what is not UTF-8 instead of altering it. A byte order mark is kept. */
+/** Decodes UTF-8. Throws on invalid bytes instead of replacing them. Keeps a byte order mark. */
 export function decodeUtf8(bytes: Uint8Array): string {
   const short = bytes.length <= fewBytes ? fromAscii(bytes) : undefined
   if (short !== undefined) return short

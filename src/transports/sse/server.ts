@@ -1,7 +1,7 @@
 /**
- * The server end of the HTTP+SSE pair (2024-11-05 basic/transports): a GET opens the stream whose first event names
- * an address, and what is posted to that address belongs to the stream's connection. It stands on the same guard,
- * limits and lanes as Streamable HTTP, behind a small door of its own.
+ * The server side of the HTTP+SSE transport (2024-11-05 basic/transports): a GET opens the stream, its first event names an
+ * address, and messages posted there belong to the connection of that stream. It reuses the guard, limits and lanes of
+ * Streamable HTTP, and only adds how a POST finds its stream.
  */
 import type { IncomingMessage } from 'node:http'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
@@ -12,21 +12,23 @@ import type { NodeHttpHandler } from '../http/node.ts'
 import { NodeExchange } from '../http/node-exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
+/** Where messages are posted, and how connections are named. */
 interface SsePairOptions {
   /** The path of the second address, as clients reach it. */
   readonly messagePath: string
-  /** Gives each connection a name that cannot be guessed. */
+  /** Makes the id of a connection, which must not be guessable. Default: 24 random bytes in hex. */
   readonly newSession?: () => string
 }
 
+/** The two request handlers of the transport. */
 interface SsePair {
-  /** Serves the address that clients are given. */
+  /** Handles the address that clients connect to (GET). */
   readonly open: NodeHttpHandler
-  /** Serves `messagePath`. */
+  /** Handles `messagePath` (POST). */
   readonly post: NodeHttpHandler
 }
 
-/** The pair on node:http, or inside any framework that stands on it, over an endpoint that several carriers share. */
+/** Serves the transport on node:http, or in any framework based on it, over an endpoint that several carriers can share. */
 export function ssePair(shared: Endpoint, { messagePath, newSession = randomSession }: SsePairOptions): SsePair {
   const connections = new Map<string, SseConnection>()
   const endpoint = { ...shared, answersOnGet: true }
@@ -38,11 +40,12 @@ export function ssePair(shared: Endpoint, { messagePath, newSession = randomSess
     shared.door.accept(connection)
   }
 
-  /** Another principal's connection is answered like one that does not exist. */
+  /** Answers for the connection of another principal as if it did not exist, so that ids cannot be probed. */
   function deliver(session: string | undefined, text: string, caller: Caller, reply: HttpLane): void {
     const connection = session === undefined ? undefined : connections.get(session)
     if (connection === undefined || connection.caller.principal?.id !== caller.principal?.id) reply.refuse(unknownSession)
     else {
+      // 202 first: the answer travels on the stream, not in the response to the POST.
       reply.end()
       connection.receive(text)
     }
@@ -61,6 +64,7 @@ export function ssePair(shared: Endpoint, { messagePath, newSession = randomSess
   }
 }
 
+/** One client: its open stream, with the messages that it posts. */
 class SseConnection implements Connection {
   readonly carrier = 'sse'
   readonly caller: Caller
@@ -79,12 +83,13 @@ class SseConnection implements Connection {
     lane.onClose(() => this.#end())
   }
 
-  /** Only now is the address named, so that nothing can be posted before somebody listens. */
+  /** Sends the `endpoint` event only now, so that nothing is posted before somebody receives it. */
   start(sink: Sink): void {
     this.#sink = sink
     this.#lane.announce(endpointText(this.#address))
   }
 
+  /** A message was posted for this connection. */
   receive(text: string): void {
     if (!this.#closed) this.#sink?.frame(text)
   }
@@ -116,7 +121,7 @@ class SseConnection implements Connection {
   }
 }
 
-/** A door that takes nothing; what is opened in it is put in its place. */
+/** A door that refuses every request; callers override the one method that they serve. */
 function noDoor(refusal: Refusal): HttpDoor {
   return {
     deliver: (_text, _caller, reply) => reply.refuse(refusal),
@@ -139,6 +144,7 @@ const unknownSession: Refusal = {
   message: 'There is no open event stream of that name. Open one by GET and post to the address that its first event gives',
 }
 
+/** The connection id in the query of a POST. */
 function sessionOf(req: IncomingMessage): string | undefined {
   const [, query = ''] = (req.url ?? '').split('?', 2)
   return new URLSearchParams(query).get('session') ?? undefined

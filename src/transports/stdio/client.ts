@@ -1,4 +1,7 @@
-/** The asking end of stdio: starts a command and speaks with it over its standard input and output. */
+/**
+ * The client side of stdio: starts a command, exchanges frames over its standard input and output, and explains how it ended.
+ * `command.ts` handles the process; this file makes a connection of it.
+ */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { settlesWithin } from '../../core/deadlines.ts'
 import { secretValues } from '../../core/redact.ts'
@@ -8,19 +11,19 @@ import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
 import { type CommandOptions, type ExitStatus, type RunningCommand, runCommand } from './command.ts'
 
-/** How a server that is started as a process is spoken to. */
+/** Which command to start, and the limits of the connection to it. */
 export interface StdioClientOptions extends CommandOptions {
   readonly limits?: Partial<CarrierLimits>
   readonly clock?: Clock
 }
 
-/** A connection to a server that runs as a process of ours. */
+/** A connection to a server that runs as a child process. */
 export interface StdioClientConnection extends Connection {
-  /** Known once the connection is started. */
+  /** The process id; undefined before `start`. */
   readonly pid: number | undefined
-  /** Resolves when the command has ended. */
+  /** Resolves when the command has exited. */
   readonly exited: Promise<ExitStatus>
-  /** The last lines that the command wrote on standard error. */
+  /** The last lines that the command wrote to standard error. */
   readonly stderrTail: readonly string[]
 }
 
@@ -37,9 +40,10 @@ export function stdioClientConnection(options: StdioClientOptions): StdioClientC
   return new CommandConnection(options)
 }
 
-/** How long it may take to hear out what a command has said before it ended. */
+/** How long to wait for output that the command wrote before it exited to be delivered. */
 const heardMs = 2_000
 
+/** Joins the process and the stream connection: whichever ends first ends the other. */
 class CommandConnection implements StdioClientConnection {
   readonly carrier = 'stdio'
   readonly caller: Caller = { carrier: 'stdio', connection: this }
@@ -49,7 +53,9 @@ class CommandConnection implements StdioClientConnection {
   #command: RunningCommand | undefined = undefined
   #stream: StreamConnection | undefined = undefined
   #sink: Sink | undefined = undefined
+  /** The command has written something that looks like a JSON-RPC message. */
   #answered = false
+  /** `close` was called, so the end is no failure. */
   #closing = false
   #ending: Promise<void> | undefined = undefined
 
@@ -77,14 +83,14 @@ class CommandConnection implements StdioClientConnection {
     this.#stream = streamOf(command, this.#options)
     this.#stream.start({
       frame: text => {
-        // A line of a log is no answer.
+        // Log lines on standard output do not count as an answer.
         this.#answered ||= /^\s*[[{]/.test(text)
         sink.frame(text)
       },
       fault: fault => sink.fault(fault),
       closed: reason => void this.#end(reason),
     })
-    // A child of it may hold the output open for ever, so that the end of the process counts as well.
+    // A grandchild may keep the output open for ever, so the exit of the process ends the connection too.
     command.exited.then(() => this.#end(undefined))
     try {
       await command.started
@@ -106,6 +112,7 @@ class CommandConnection implements StdioClientConnection {
     await this.#end(undefined)
   }
 
+  /** Starts the command; a failure is reported to the sink as well. */
   #run(sink: Sink): RunningCommand {
     try {
       return runCommand(this.#options, this.#options.clock ?? realClock)
@@ -116,6 +123,7 @@ class CommandConnection implements StdioClientConnection {
     }
   }
 
+  /** Ends the process and the connection, once. */
   #end(reason: Error | undefined): Promise<void> {
     this.#ending ??= this.#endCommand(reason, this.#closing)
     return this.#ending
@@ -123,14 +131,14 @@ class CommandConnection implements StdioClientConnection {
 
   async #endCommand(reason: Error | undefined, wanted: boolean): Promise<void> {
     await this.#command?.end(!this.#answered)
-    // The rest of what it said may still be on its way through the turns of the event loop.
+    // Frames that were already read may still wait for their turn of the event loop.
     const { clock = realClock, killMs = heardMs } = this.#options
     if (!wanted && this.#stream !== undefined) await settlesWithin(this.#stream.over, killMs, clock)
     await this.#stream?.close()
     this.#sink?.closed(wanted ? undefined : await this.#describe(reason))
   }
 
-  /** Why it ended: that it never started, or how it ended and what it said last. */
+  /** Explains the end: the command could not start, or its exit status and last output. */
   async #describe(reason: Error | undefined): Promise<ConnectionError> {
     const command = this.#command
     try {
@@ -160,7 +168,7 @@ function streamOf(command: RunningCommand, { limits, closeMs, clock }: StdioClie
     lingerMs: closeMs,
     release() {
       command.input.end()
-      // Its last words are of no use, but they must not block it.
+      // The remaining output is discarded, but an unread pipe would block the command.
       command.output.resume()
     },
   })

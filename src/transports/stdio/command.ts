@@ -1,6 +1,7 @@
 /**
- * A running command: the head of a process group of its own. It ends as a whole, step by step: it is given time to end
- * by itself, then SIGTERM, then SIGKILL; and what it leaves behind is ended too.
+ * Runs the command of a stdio server: its environment, its process group, its standard error and its end. A command ends in
+ * steps: time to exit by itself, then SIGTERM, then SIGKILL, and the same for processes that it leaves behind. Knows nothing of
+ * frames or connections.
  */
 
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
@@ -14,48 +15,49 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { Lines } from '../framing/lines.ts'
 
-/** Which program is started, and how. */
+/** Which program to start, and how. */
 export interface CommandOptions {
-  /** The program. It is looked up on the PATH and never given to a shell. */
+  /** The program. It is looked up on the PATH and never passed to a shell. */
   readonly command: string
   readonly args?: readonly string[]
-  /** Added to the few variables that a command inherits: PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, LC_*, TMPDIR. */
+  /** Added to the few inherited variables: PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, LC_*, TMPDIR. */
   readonly env?: Readonly<Record<string, string>>
+  /** The working directory. Default: that of this process. */
   readonly cwd?: string
-  /** Where the command's standard error goes: to ours (default), nowhere, or line by line to a function. */
+  /** Where standard error goes: to ours (default), nowhere, or line by line to a function. */
   readonly stderr?: 'inherit' | 'ignore' | ((line: string) => void)
-  /** How long the command may take to end by itself once its input is closed. Default 2 s; 300 ms where it never answered. */
+  /** How long the command may take to exit once its input is closed. Default 2 s; 300 ms if it never answered. */
   readonly closeMs?: number
-  /** How long it may take to end after SIGTERM. Default 2 s. */
+  /** How long it may take to exit after SIGTERM. Default 2 s. */
   readonly killMs?: number
 }
 
-/** How a command ended. Nothing is known of one that never started. */
+/** How a command exited. Empty if it never started. */
 export interface ExitStatus {
   readonly code?: number
   readonly signal?: NodeJS.Signals
 }
 
-/** A program that was started. */
+/** A command that was started. */
 export interface RunningCommand {
   readonly pid: number | undefined
   readonly input: Writable
   readonly output: Readable
   readonly stderr: Stderr
-  /** Resolves when it runs; rejects if it cannot be started. */
+  /** Resolves when the command runs; rejects if it cannot be started. */
   readonly started: Promise<void>
-  /** Resolves when its first process has ended. */
+  /** Resolves when the command itself, not its children, has exited. */
   readonly exited: Promise<ExitStatus>
-  /** How it ended, once it has. */
+  /** How it exited; undefined while it runs. */
   readonly status: ExitStatus | undefined
   /**
-   * Resolves when all of it has ended and its output was read. To be called when its input is closed or it has ended. `soon`: nothing
-   * was ever done with it, so that there is nothing for which it could need its time.
+   * Ends the command; resolves when its whole group has exited and its output was read. Call it when its input is closed or it
+   * has exited. `soon`: the command never answered, so it gets less time.
    */
   end(soon?: boolean): Promise<void>
 }
 
-/** How long a command that never answered may take to end by itself. */
+/** How long a command that never answered may take to exit by itself. */
 const soonMs = 300
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
@@ -103,6 +105,7 @@ export function runCommand(options: CommandOptions, clock: Clock): RunningComman
   }
 }
 
+/** Spawns the process. Throws a ConnectionError if that fails at once. */
 function launch(options: CommandOptions): Child {
   let child: Child
   try {
@@ -111,14 +114,14 @@ function launch(options: CommandOptions): Child {
       env: commandEnvironment(options.env),
       cwd: options.cwd,
       shell: false,
-      // Makes it the head of a group, and keeps the keyboard's Ctrl-C for us: we end it in order.
+      // Starts a new process group, and keeps Ctrl-C of the terminal from reaching the command: we end it in order.
       detached: process.platform !== 'win32',
       windowsHide: true,
     })
   } catch (cause) {
     throw refusal(options, cause)
   }
-  // Where the system is out of descriptors there is a child without streams, which has only an error to tell.
+  // If the system is out of file descriptors, Node returns a child without streams that only emits an error.
   if (child.stdin !== undefined) return child
   child.on('error', () => {})
   throw refusal(options, new Error('the system has no descriptors left for it'))
@@ -129,11 +132,12 @@ function starting(child: Child, options: CommandOptions): Promise<void> {
     child.once('spawn', resolve)
     child.on('error', cause => reject(refusal(options, cause)))
   })
-  // Whoever cares looks at it; nobody has to.
+  // Avoids an unhandled rejection when nobody waits for the start.
   started.catch(() => {})
   return started
 }
 
+/** The exit status; empty if the command never started. */
 function exiting(child: Child, started: Promise<void>): Promise<ExitStatus> {
   return new Promise(resolve => {
     child.once('exit', (code, signal) => resolve(signal === null ? { code: code ?? 0 } : { signal }))
@@ -141,7 +145,7 @@ function exiting(child: Child, started: Promise<void>): Promise<ExitStatus> {
   })
 }
 
-/** Passes on to our own standard error, no faster than that is read. */
+/** Copies to our standard error, no faster than that is read. */
 function forward(from: Readable): void {
   from.on('data', chunk => {
     if (process.stderr.write(chunk)) return
@@ -150,6 +154,7 @@ function forward(from: Readable): void {
   })
 }
 
+/** The error for a command that cannot be started, with what to correct. */
 function refusal({ command, cwd }: CommandOptions, cause: unknown): ConnectionError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   let why = clip(cause instanceof Error ? cause.message : String(cause))
@@ -160,7 +165,8 @@ function refusal({ command, cwd }: CommandOptions, cause: unknown): ConnectionEr
   return new ConnectionError('refused', `Cannot start ${clip(command)}: ${why}`, { cause })
 }
 
-// The environment of a command that serves: the little it needs to run, and what it is given; not our secrets.
+// The environment of a command: a short allowlist of inherited variables, so that our secrets do not leak, and what the caller
+// adds.
 
 const posix = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'TMPDIR']
 const windows = [
@@ -182,7 +188,7 @@ const windows = [
   'PROCESSOR_ARCHITECTURE',
 ]
 
-/** Picks from `ambient` by the allowlist of the platform, then adds what is `given`. */
+/** Selects from `ambient` by the allowlist of the platform, then adds `given`. */
 export function commandEnvironment(
   given: Readonly<Record<string, string>> = {},
   ambient: Readonly<Record<string, string | undefined>> = process.env,
@@ -191,25 +197,25 @@ export function commandEnvironment(
   const allowed = new Set(platform === 'win32' ? windows : posix)
   const environment: Record<string, string> = {}
   for (const [name, value] of Object.entries(ambient)) {
-    // Windows does not tell Path from PATH.
+    // Variable names on Windows are case-insensitive.
     const known = platform === 'win32' ? name.toUpperCase() : name
     const isAllowed = allowed.has(known) || (platform !== 'win32' && name.startsWith('LC_'))
-    // Some shells export functions this way, and run them when they start.
+    // Some shells export functions as variables that begin with `()`, and execute them when they start.
     if (isAllowed && value !== undefined && !value.startsWith('()')) environment[name] = value
   }
   return Object.assign(environment, given)
 }
 
-// A command and everything it started, as one: on POSIX its process group, on Windows its process tree.
-// Signals go to all of it, and no group outlives this process.
+// The command and everything it started: on POSIX its process group, on Windows its process tree. Signals go to all of it, and
+// no group outlives this process.
 
 const isWindows = process.platform === 'win32'
 const pollMs = 20
 
-/** Groups that are to be ended when this process exits. */
+/** Groups to kill when this process exits. */
 const open = new Set<number>()
 
-/** Makes sure that the group ends with this process at the latest. `endGroup` lets it go. */
+/** Kills the group when this process exits, until `endGroup` removes it. */
 function trackGroup(pid: number): void {
   if (open.size === 0) process.on('exit', killAll)
   open.add(pid)
@@ -219,10 +225,10 @@ function killAll(): void {
   for (const pid of open) signalGroup(pid, 'SIGKILL')
 }
 
-/** False if there is nobody left to signal. Signal 0 only asks. */
+/** Sends a signal; false if no process is left. Signal 0 only checks. */
 function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
   if (isWindows && signal !== 0) {
-    // There is no polite signal for console programs here, and no group: the tree is ended by the system's own tool.
+    // Windows has no polite signal for console programs and no process groups, so `taskkill` ends the tree.
     return spawnSync('taskkill', ['/pid', `${pid}`, '/T', '/F'], { windowsHide: true }).status === 0
   }
   try {
@@ -233,8 +239,8 @@ function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
 }
 
 /**
- * Ends a group step by step: time to end by itself, SIGTERM, SIGKILL; then the same for what outlives its head.
- * `exited` settles when the head has ended.
+ * Ends a group in steps: time to exit by itself, SIGTERM, SIGKILL; then the same for processes that outlive its leader.
+ * `exited` settles when the leader has exited.
  */
 async function endGroup(pid: number, exited: Promise<unknown>, closeMs: number, killMs: number, clock: Clock): Promise<void> {
   if (!(await settlesWithin(exited, closeMs, clock))) {
@@ -247,6 +253,7 @@ async function endGroup(pid: number, exited: Promise<unknown>, closeMs: number, 
   if (open.size === 0) process.off('exit', killAll)
 }
 
+/** Ends processes of the group that are still running after its leader. */
 async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise<void> {
   if (!signalGroup(pid, 'SIGTERM')) return
   const end = clock.now() + graceMs
@@ -254,29 +261,30 @@ async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise
   signalGroup(pid, 'SIGKILL')
 }
 
-// What a command says on standard error: apart from the protocol, line by line, with the last lines kept for error messages. A command
-// that floods it is not heard out: what goes beyond the bounds is counted, and dropped undecoded.
+// Standard error of a command, line by line, with the last lines kept for error messages. If a command floods it, what exceeds
+// the rate limit is counted and dropped without decoding.
 
-/** The most bytes of a line; longer ones are left out and noted. */
+/** The most bytes of a line; longer ones are replaced by a note. */
 const lineBytes = 64 * 1024
 const keptLines = 20
 const keptChars = 1000
 const quotedLines = 8
 const newline = 0x0a
-/** Bytes a second, and at once, that are heard. */
+/** Bytes per second, and in one burst, that are processed. */
 const heard = { perSecond: 128 * 1024, burst: 1024 * 1024 } as const
-/** What is kept of what is dropped, in case that those are the last words. */
+/** The last dropped bytes are kept: they may be the reason why the command exits. */
 const lastBytes = 4 * 1024
 
+/** Collects the lines of standard error, rate-limited. */
 export class Stderr {
   /** The last lines, oldest first. */
   readonly tail: string[] = []
   readonly #lines: Lines
   readonly #buckets: Buckets
   readonly #add: (line: string) => void
-  /** Lines that were left out since the last one that was heard. */
+  /** Lines dropped since the last processed one. */
   #left = 0
-  /** The last bytes of what was left out; undefined where nothing was. */
+  /** The last dropped bytes; undefined while nothing is dropped. */
   #dropped: Buffer | undefined = undefined
 
   constructor(clock: Clock, onLine: (line: string) => void = () => {}) {
@@ -295,13 +303,14 @@ export class Stderr {
     this.#lines = new Lines({ frame: add, fault: fault => add(note[fault.kind]) }, lineBytes)
   }
 
+  /** Takes a chunk; drops it while the rate is exceeded. */
   push(chunk: Buffer): void {
     if (this.#dropped === undefined) {
       if (this.#buckets.take('bytes', chunk.length) === 0) this.#lines.push(chunk)
       else this.#drop(chunk)
       return
     }
-    // It is heard again from the beginning of a line on.
+    // Processing continues only at the start of a line.
     const broken = this.#dropped.at(-1) !== newline
     const start = broken ? chunk.indexOf(newline) + 1 : 0
     if ((broken && start === 0) || this.#buckets.take('bytes', chunk.length) > 0) return this.#drop(chunk)
@@ -310,6 +319,7 @@ export class Stderr {
     this.#lines.push(chunk.subarray(start))
   }
 
+  /** The stream has ended: the last dropped lines are processed after all. */
   end(): void {
     if (this.#dropped !== undefined) {
       const last = this.#dropped.subarray(this.#dropped.indexOf(newline) + 1)
@@ -321,19 +331,20 @@ export class Stderr {
   }
 
   #drop(chunk: Buffer): void {
-    // What came of a line before stands for the whole of it.
+    // The part of a line that came before the first dropped byte is reported as a line.
     if (this.#dropped === undefined) this.#lines.end()
     this.#left += newlines(chunk)
     this.#dropped = Buffer.concat([this.#dropped ?? Buffer.alloc(0), chunk.subarray(-lastBytes)]).subarray(-lastBytes)
   }
 
+  /** Reports how many lines were dropped. */
   #note(): void {
     this.#dropped = undefined
     this.#add(`[… ${this.#left} lines left out]`)
     this.#left = 0
   }
 
-  /** The last words, short enough for an error message, without secrets. Where a program died, the frames of its stack say least. */
+  /** The last lines for an error message: short, without secrets, and without stack frames, which explain least. */
   quote(secrets: readonly string[] = []): string {
     const telling = this.tail.filter(line => !/^\s+at\s/.test(line)).slice(-quotedLines)
     return telling.map(line => clip(redact(line.trim(), secrets))).join(' | ')

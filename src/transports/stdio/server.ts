@@ -1,4 +1,7 @@
-/** The serving end of stdio: frames come on standard input and leave on standard output. */
+/**
+ * The server side of stdio: frames arrive on standard input and leave on standard output. It also reserves standard output, so
+ * that nothing else in the process can write between the frames.
+ */
 
 import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
@@ -7,6 +10,7 @@ import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
 import type { StreamWrite } from '../framing/writer.ts'
 
+/** Other streams than those of the process, limits and waits. */
 interface StdioServerOptions {
   /** Default: standard input. */
   readonly input?: Readable
@@ -14,7 +18,7 @@ interface StdioServerOptions {
   readonly output?: Writable
   readonly limits?: Partial<CarrierLimits>
   readonly clock?: Clock
-  /** The longest wait at the end for the client to take what was sent. Default 2 s. */
+  /** The longest wait at the end for the client to read what was sent. Default 2 s. */
   readonly lingerMs?: number
 }
 
@@ -42,7 +46,7 @@ export function stdioServerConnection(options: StdioServerOptions = {}): Connect
     lingerMs,
     release() {
       claim?.release()
-      // Streams that were given end with the connection. The process's own stay, but no longer keep it alive.
+      // Streams passed by the caller end with the connection. Those of the process stay open, but no longer keep it alive.
       if (input === process.stdin) input.pause()
       else input.destroy()
       if (output !== process.stdout) output.end()
@@ -50,7 +54,7 @@ export function stdioServerConnection(options: StdioServerOptions = {}): Connect
   })
 }
 
-/** Keeps standard output for the protocol alone. */
+/** Exclusive use of standard output. */
 interface StdoutClaim {
   /** Writes to the real standard output. */
   readonly write: StreamWrite
@@ -59,8 +63,8 @@ interface StdoutClaim {
 }
 
 /**
- * Sends what anybody else writes to standard output to standard error. `console.log`, `info`, `debug`, `table` and the
- * others all end in the stream's `write`, so that is the one place to stand.
+ * Redirects everything that other code writes to standard output to standard error. All methods of `console` end in the `write`
+ * of the stream, so replacing that one function is enough.
  */
 export function claimStdout(): StdoutClaim {
   const { stdout, stderr } = process
@@ -71,7 +75,7 @@ export function claimStdout(): StdoutClaim {
   return {
     write: (data, done) => original.call(stdout, data, 'utf8', done),
     release() {
-      // If somebody has wrapped our function in the meantime, theirs stays: it is not ours to remove.
+      // If other code has wrapped our function in the meantime, its wrapper stays in place.
       if (stdout.write !== diverted) return
       if (before === undefined) Reflect.deleteProperty(stdout, 'write')
       else Object.defineProperty(stdout, 'write', before)

@@ -1,4 +1,7 @@
-/** The asking end of a WebSocket. */
+/**
+ * The client side of a WebSocket on Node: opens the socket, obtains credentials for its handshake where the server asks for
+ * them, and explains why a handshake failed. The connection itself is `connection.ts`.
+ */
 import type { IncomingMessage } from 'node:http'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { type CredentialHeaders, type Credentials, wantsCredentials } from '../../core/credentials.ts'
@@ -11,14 +14,14 @@ import { unreached } from '../unreached.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs, type Ws } from './ws.ts'
 
-/** What a WebSocket of a client can be told. */
+/** The options of a client's WebSocket. */
 export interface WebSocketClientOptions extends WebSocketSettings {
   /** Sent with the handshake, for example `authorization`. */
   readonly headers?: Readonly<Record<string, string>>
   readonly limits?: Partial<CarrierLimits>
   /** The longest wait for the server to answer the handshake. Default 10 s. */
   readonly handshakeMs?: number
-  /** Brings credentials for the handshake, and better ones where those are refused. */
+  /** Supplies credentials for the handshake, and new ones if those are refused. */
   readonly authorizer?: Credentials
 }
 
@@ -35,6 +38,7 @@ export function webSocketClientConnection(url: string | URL, options: WebSocketC
   return new WebSocketConnection({ limits: clientCarrierLimits(options.limits), serving: false, open }, options)
 }
 
+/** Checks the scheme of the address. */
 function addressOf(url: string | URL): URL {
   const address = URL.canParse(url) ? new URL(url) : undefined
   if (address?.protocol === 'ws:' || address?.protocol === 'wss:') return address
@@ -44,6 +48,7 @@ function addressOf(url: string | URL): URL {
   )
 }
 
+/** Opens the socket; a failure ends the connection. */
 async function openSocket(connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
   try {
     await shake(await loadWs(), connection, url, options)
@@ -54,13 +59,16 @@ async function openSocket(connection: WebSocketConnection, url: URL, options: We
   }
 }
 
-/** A last bound, whatever an authorizer hopes for. */
+/** The most handshakes, whatever the authorizer decides. */
 const mostTries = 8
 
-/** A handshake that was refused for its credentials opened nothing: it is made again with better ones. */
+/**
+ * Repeats the handshake with new credentials while the server refuses those sent. A refused handshake has opened nothing, so
+ * repeating it is safe.
+ */
 async function shake(ws: Ws, connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
   const { authorizer } = options
-  // Credentials speak of HTTP, which a handshake is.
+  // Credentials are bound to HTTP addresses, and the handshake is an HTTP request.
   const address = new URL(url.href.replace(/^ws/, 'http'))
   const gone = new AbortController()
   if (authorizer !== undefined) void connection.gone.then(() => gone.abort())
@@ -80,11 +88,13 @@ async function shake(ws: Ws, connection: WebSocketConnection, url: URL, options:
   }
 }
 
+/** True if the server refused the handshake for its credentials. */
 function isRefusal(error: unknown): error is ConnectionError & { readonly status: number } {
   if (!(error instanceof ConnectionError) || error.status === undefined) return false
   return wantsCredentials(error.status, error.headers?.['www-authenticate'])
 }
 
+/** Asks the authorizer for better credentials. */
 async function improve(
   authorizer: Credentials,
   { status, headers }: ConnectionError & { readonly status: number },
@@ -100,8 +110,10 @@ async function improve(
   }
 }
 
+/** `no-subprotocol`: the server selected none, which `ws` treats as an error. */
 type Outcome = 'open' | 'no-subprotocol'
 
+/** One attempt to open the socket. */
 function handshake(
   ws: Ws,
   connection: WebSocketConnection,
@@ -144,6 +156,7 @@ function unreachable(url: URL, cause: unknown): ConnectionError {
   return unreached(url, code, why, cause)
 }
 
+/** The error for a handshake that was answered with another status than 101. */
 async function refusalOf(response: IncomingMessage, clock: Clock): Promise<ConnectionError> {
   const status = response.statusCode ?? 0
   const why = await explanation(response, clock)
@@ -156,7 +169,7 @@ async function refusalOf(response: IncomingMessage, clock: Clock): Promise<Conne
 const explanationBytes = 4096
 const explanationMs = 1000
 
-/** The message of the error in the body, if it is as short as such a thing should be and there in time. */
+/** The error message in the body, if the body is short and arrives in time. */
 async function explanation(response: IncomingMessage, clock: Clock): Promise<string> {
   let body = ''
   async function read(): Promise<void> {

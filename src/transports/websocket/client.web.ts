@@ -1,4 +1,7 @@
-/** The asking end of a WebSocket by the platform's own: it sends no headers of ours, and its reading cannot be paused. */
+/**
+ * The client side of a WebSocket in browsers and Workers, over the platform's own `WebSocket`. Separate from `client.ts`,
+ * because that class can neither send headers nor pause reading, and does not report when buffered data was sent.
+ */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
 import { settlesWithin } from '../../core/deadlines.ts'
@@ -7,14 +10,16 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { unreached } from '../unreached.ts'
 
-/** What a WebSocket of a client can be told. */
+/** The options of a client's WebSocket on this platform. */
 export interface WebSocketClientOptions {
+  /** Not supported here: a connection with headers is refused. */
   readonly headers?: Readonly<Record<string, string>>
   readonly limits?: Partial<CarrierLimits>
   /** The longest wait for the server to answer the handshake. Default 10 s. */
   readonly handshakeMs?: number
-  /** The longest wait at the end for the other side's farewell. Default 2 s. */
+  /** The longest wait at the end for the closing handshake. Default 2 s. */
   readonly lingerMs?: number
+  /** Not supported here: a connection with an authorizer is refused. */
   readonly authorizer?: Credentials
   readonly clock?: Clock
 }
@@ -22,7 +27,7 @@ export interface WebSocketClientOptions {
 /** The name under which MCP is offered on a WebSocket (Sec-WebSocket-Protocol). */
 const subprotocol = 'mcp'
 
-/** How often it is looked whether the platform has sent what waits: it tells nobody. */
+/** How often the send buffer is polled: the platform has no event for it. */
 const lookMs = 20
 
 /** Connects to a server at a `ws:` or `wss:` address. `start` opens the socket. */
@@ -35,6 +40,7 @@ export function webSocketClientConnection(url: string | URL, options: WebSocketC
   return new WebSocketClient(new URL(url), options)
 }
 
+/** The connection over the platform's socket. */
 class WebSocketClient implements Connection {
   readonly carrier = 'websocket'
   readonly caller: Caller = { carrier: 'websocket', connection: this }
@@ -45,13 +51,14 @@ class WebSocketClient implements Connection {
   readonly #clock: Clock
   #sink: Sink | undefined = undefined
   #socket: WebSocket | undefined = undefined
-  /** What is sent before the socket is open. */
+  /** Frames sent before the socket is open; undefined afterwards. */
   #early: string[] | undefined = []
   #earlyChars = 0
-  /** What came while nothing is taken in. */
+  /** Frames received while reading is suspended by `rest`. */
   #held: string[] | undefined = undefined
   #heldChars = 0
   #closing: Promise<void> | undefined = undefined
+  /** Why the connection failed; the cause of later rejections. */
   #failure: ConnectionError | undefined = undefined
   #over = false
   readonly #ended = Promise.withResolvers<void>()
@@ -67,7 +74,8 @@ class WebSocketClient implements Connection {
   async start(sink: Sink): Promise<void> {
     this.#sink = sink
     try {
-      // A browser gives up where a server knows no subprotocols, and does not say why it gave up.
+      // A browser closes the socket if the server does not select the subprotocol, without saying so. So every failure is
+      // retried once without it.
       await this.#open([subprotocol]).catch(() => this.#open([]))
     } catch (error) {
       const reason = error instanceof ConnectionError ? error : unreached(this.#url, undefined, String(error), error)
@@ -76,6 +84,7 @@ class WebSocketClient implements Connection {
     }
   }
 
+  /** One attempt to open the socket. */
   #open(protocols: string[]): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#over) throw new ConnectionError('aborted', 'The connection was closed before it was open')
@@ -111,7 +120,7 @@ class WebSocketClient implements Connection {
         'too-large',
         `More than ${queueCeiling} bytes (queueCeiling) wait to be read by the other end`,
       )
-      // Whoever asks hears of it; but an answer must not just be missing.
+      // The caller of a request is told. A response must not be lost silently, so the connection ends.
       if (outgoing?.id === undefined) this.#fail(refusal)
       throw refusal
     }
@@ -122,6 +131,7 @@ class WebSocketClient implements Connection {
     }
   }
 
+  /** Data that was sent and has not left yet. */
   get #waiting(): number {
     return this.#early === undefined ? (this.#socket?.bufferedAmount ?? 0) : this.#earlyChars
   }
@@ -153,6 +163,7 @@ class WebSocketClient implements Connection {
     this.#finish(undefined)
   }
 
+  /** Handles one message: checks its type and size, delivers it or holds it. */
   #hear(data: unknown): void {
     if (this.#closing !== undefined || this.#over) return
     const { frameBytes, queueCeiling } = this.#limits
@@ -168,6 +179,7 @@ class WebSocketClient implements Connection {
       this.#fail(new ConnectionError('too-large', 'The other end sends more than can be taken in, and does not wait'))
   }
 
+  /** Delivers what was held while reading was suspended. */
   #goOn(): void {
     const held = this.#held ?? []
     this.#held = undefined
@@ -183,7 +195,7 @@ class WebSocketClient implements Connection {
 
   #finish(reason: ConnectionError | undefined): void {
     if (this.#over) return
-    // What came before the end is heard before it.
+    // Messages that arrived before the end are delivered before it.
     if (this.#closing === undefined && this.#failure === undefined) this.#goOn()
     this.#over = true
     this.#failure ??= reason
@@ -197,6 +209,7 @@ const notText = {
   message: 'The WebSocket message is binary. Send one JSON-RPC message as text in each WebSocket message',
 } as const
 
+/** The error for a socket that the other end closed, or that broke (1006). */
 function leave(code: number, reason: string): ConnectionError {
   const how = code === 1006 ? 'The connection broke off' : `The other end closed the WebSocket with code ${code}`
   return new ConnectionError('lost', `${how}${reason === '' ? '' : `: ${clip(reason)}`}`)

@@ -1,4 +1,7 @@
-/** A WebSocket as a connection, the same at both ends: each frame is one text message. */
+/**
+ * A WebSocket as a connection, the same for client and server: each frame is one text message. Holds what does not depend on
+ * who opened the socket: queues, pings, pauses and the closing handshake.
+ */
 import { isAscii } from 'node:buffer'
 import type { Duplex } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
@@ -19,31 +22,33 @@ import { FrameTurns } from '../framing/stream.ts'
 import { Sender } from './sender.ts'
 import type { Socket, SocketEvents } from './ws.ts'
 
-/** Limits and waits of a WebSocket. */
+/** Timeouts of a WebSocket. */
 export interface WebSocketSettings {
-  /** How often the other end is asked for a sign of life; if there is none until the next time, it is given up. Default 30 s; 0: never. */
+  /** Interval of pings. If none is answered until the next one, the connection is given up. Default 30 s; 0: never. */
   readonly pingMs?: number
-  /** The longest wait at the end for the other side to take what was sent, and again for its farewell. Default 2 s. */
+  /** The longest wait at the end for the peer to read what was sent, and again for the closing handshake. Default 2 s. */
   readonly lingerMs?: number
   readonly clock?: Clock
 }
 
+/** What differs between client and server. */
 interface WebSocketRole {
   readonly limits: CarrierLimits
-  /** The end that serves takes nothing in while too much waits to go out; the end that asks goes on reading. */
+  /** A serving end stops reading while too much waits to be written; a client end keeps reading. */
   readonly serving: boolean
+  /** Who sends the messages, on a server. */
   readonly caller?: Caller
-  /** Opens the socket, where that is done by `start`. */
+  /** Opens the socket in `start`, on a client. */
   readonly open?: (connection: WebSocketConnection) => Promise<void>
 }
 
-/** The name under which MCP is offered on a WebSocket (Sec-WebSocket-Protocol). */
+/** The subprotocol name of MCP (Sec-WebSocket-Protocol). */
 export const subprotocol = 'mcp'
 
-/** What the end that asks takes in one turn of the event loop: it has other servers to listen to. */
+/** Frames that a client handles per turn of the event loop, since it may have connections to many servers. */
 const perTurn = 16
 
-/** Codes by which the other end takes leave in good order; 1005 stands for none. */
+/** Close codes of a regular end; 1005 stands for a close frame without a code. */
 const farewells: ReadonlySet<number> = new Set([1000, 1001, 1005])
 
 /** A connection over one WebSocket. */
@@ -58,24 +63,27 @@ export class WebSocketConnection implements Connection, SocketEvents {
   #socket: Socket | undefined = undefined
   #isOpen = false
   #sink: Sink | undefined = undefined
-  /** Where frames go: to the sink, so many in a turn. */
+  /** Receives frames: the sink, or `FrameTurns` in front of it. */
   #taker: Pick<Sink, 'frame' | 'fault'> | undefined = undefined
-  /** What came while nothing is taken in. */
+  /** Messages received while paused. */
   readonly #held: (string | FrameFault)[] = []
   #paused = true
+  /** The other end has sent something since the last ping. */
   #alive = true
   #cancelPing: Cancel | undefined = undefined
-  /** Set while nothing is read for a time. */
+  /** Set while reading is suspended by `rest`. */
   #cancelRest: Cancel | undefined = undefined
-  /** Why frames can no longer be sent. */
+  /** Why nothing can be sent any more. */
   #refusal: ConnectionError | undefined = undefined
+  /** The error that ended the socket, reported when it closes. */
   #failure: Error | undefined = undefined
   #closing: Promise<void> | undefined = undefined
-  /** Set when it has ended, with the reason that is told. */
+  /** Set when the connection has ended, with the reason that the sink is told. */
   #end: { readonly reason: Error | undefined } | undefined = undefined
   readonly #ended = Promise.withResolvers<void>()
-  /** Requests that were sent before the socket is open. */
+  /** Requests sent before the socket is open. */
   #early: Id[] | undefined = undefined
+  /** The handshake waits for credentials. */
   #waits = false
 
   constructor(role: WebSocketRole, { pingMs = 30_000, lingerMs = 2000, clock = realClock }: WebSocketSettings) {
@@ -103,7 +111,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     const answers = outgoing?.id === undefined
     if (this.#sender.send(frame, outgoing?.merge, answers, outgoing?.spare)) return undefined
     const refusal = noRoom(this.#role.limits, answers)
-    // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
+    // The caller of a request is told. A response must not be lost silently, so the connection ends.
     if (answers) this.fail(refusal)
     return Promise.reject(refusal)
   }
@@ -130,29 +138,32 @@ export class WebSocketConnection implements Connection, SocketEvents {
     return this.#closing
   }
 
-  /** Takes leave of a client whose token has expired; it may come back with another (close code 3000, "Unauthorized"). */
+  /**
+   * Closes the connection of a client whose token is no longer valid (close code 3000, "Unauthorized"). It may reconnect with
+   * another token.
+   */
   expire(): void {
     this.#closing ??= this.#close(3000, 'The token is no longer valid')
   }
 
-  /** Resolves when it has ended, however it did. */
+  /** Resolves when the connection has ended, for whatever reason. */
   get gone(): Promise<void> {
     return this.#ended.promise
   }
 
-  /** The opening waits for something on this side, and with it what is to be sent. */
+  /** Suspends the deadlines of requests that wait for the handshake, while credentials are obtained. */
   hold(held: boolean): void {
     this.#waits = held
     for (const id of this.#early ?? []) this.#sink?.hold?.(id, held)
   }
 
-  /** The socket to be used; it need not be open yet. */
+  /** Sets the socket, which need not be open yet. */
   attach(socket: Socket): void {
     this.#socket = socket
     if (this.#end !== undefined) socket.terminate()
   }
 
-  /** The socket is open; `stream` is the one below it. */
+  /** The socket is open; `stream` is the TCP or TLS socket below it. */
   opened(stream: Duplex): void {
     if (this.#socket === undefined) return
     this.#isOpen = true
@@ -162,13 +173,14 @@ export class WebSocketConnection implements Connection, SocketEvents {
     this.#schedulePing()
   }
 
+  /** Remembers a request that was sent before the socket is open. */
   #sendEarly(id: Id): void {
     this.#early ??= []
     this.#early.push(id)
     if (this.#waits) this.#sink?.hold?.(id, true)
   }
 
-  /** Ends without a farewell, for this reason. */
+  /** Ends the connection at once, without a closing handshake. */
   fail(reason: Error): void {
     this.#failure ??= reason
     this.#refusal ??= new ConnectionError('lost', 'The connection has failed', { cause: reason })
@@ -179,6 +191,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
   message(data: Buffer, isText: boolean): void {
     this.#alive = true
     if (this.#closing !== undefined) return
+    // Decoding ASCII as latin1 is the fastest way.
     const item = isText ? data.toString(isAscii(data) ? 'latin1' : 'utf8') : notText
     if (this.#paused) this.#held.push(item)
     else this.#deliver(item)
@@ -195,12 +208,12 @@ export class WebSocketConnection implements Connection, SocketEvents {
 
   error(error: Error): void {
     this.#failure ??= broken(error, this.#role.limits.frameBytes)
-    // The farewell is already sent; whoever broke the rules does not decide how long we wait for the answer to it.
+    // `ws` has already sent the close frame. A peer that broke the protocol does not decide how long we wait for its answer.
     this.#clock.setTimeout(() => this.#socket?.terminate(), this.#lingerMs, true)
   }
 
   ended(code: number, reason: string): void {
-    // What came before the end is heard before it.
+    // Messages that arrived before the end are delivered before it.
     if (this.#closing === undefined && !this.#role.serving) for (const item of this.#held.splice(0)) this.#deliver(item)
     if (this.#closing !== undefined) this.#finish(undefined)
     else if (this.#failure === undefined && this.#role.serving && farewells.has(code)) this.#finish(undefined)
@@ -224,6 +237,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     else this.#taker?.fault(item)
   }
 
+  /** Limits the frames per turn of the event loop. */
   #inTurns(sink: Sink): FrameTurns {
     return new FrameTurns(
       sink,
@@ -233,16 +247,18 @@ export class WebSocketConnection implements Connection, SocketEvents {
     )
   }
 
-  /** Enough for this turn, or for longer. */
+  /** Stops reading, for this turn or for longer. */
   #pause(): void {
     this.#paused = true
     this.#socket?.pause()
   }
 
+  /** Continues reading, unless the connection ends or rests. */
   #goOn(): void {
     if (this.#end === undefined && this.#closing === undefined && this.#cancelRest === undefined) this.#resume()
   }
 
+  /** The output queue is full: a server stops reading. */
   #full(): void {
     if (this.#role.serving) this.#pause()
   }
@@ -251,6 +267,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     if (this.#role.serving && this.#sink !== undefined && this.#closing === undefined) this.#resume()
   }
 
+  /** Delivers what was held, then reads on. Delivery may pause it again. */
   #resume(): void {
     this.#paused = false
     this.#alive = true
@@ -267,7 +284,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
   }
 
   #ping(): void {
-    // While nothing is taken in, signs of life are not seen either.
+    // While reading is paused, answers to pings are not seen either.
     if (!this.#alive && !this.#paused) {
       this.fail(new ConnectionError('lost', `The other end gave no sign of life for ${this.#pingMs} ms (pingMs)`))
       return
@@ -277,6 +294,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     this.#schedulePing()
   }
 
+  /** Releases everything and tells the sink, once. */
   #finish(reason: Error | undefined): void {
     if (this.#end !== undefined) return
     this.#end = { reason }
@@ -295,7 +313,7 @@ const notText: FrameFault = {
   message: 'The WebSocket message is binary. Send one JSON-RPC message as text in each WebSocket message',
 }
 
-/** RFC 6455 has the connection end after such a message, so that there is no going on with the next. */
+/** Translates an error of `ws`. After a bad message RFC 6455 requires the connection to end, so there is no recovery. */
 function broken(cause: Error, limit: number): ConnectionError {
   const code = 'code' in cause ? cause.code : undefined
   if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') {
@@ -307,6 +325,7 @@ function broken(cause: Error, limit: number): ConnectionError {
   return new ConnectionError(kind, `The WebSocket failed: ${clip(cause.message)}`, { cause })
 }
 
+/** The error for a socket that the other end closed, or that broke (1006). */
 function leave(code: number, reason: string): ConnectionError {
   const why = reason === '' ? '' : `: ${clip(reason)}`
   const how = code === 1006 ? 'The connection broke off' : `The other end closed the WebSocket with code ${code}`

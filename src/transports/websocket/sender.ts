@@ -1,6 +1,6 @@
 /**
- * Frames → messages on a WebSocket. What is sent in one round leaves with one write of the socket below. While that is
- * full, frames wait in the backlog; large ones leave as fragments, so that it shows how a slow reader gets on.
+ * Sends frames as WebSocket messages. Frames of one turn leave with one write of the socket below. While that is full, frames
+ * wait in the backlog; large ones are sent as fragments, so that the progress of a slow reader is visible.
  */
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
@@ -8,14 +8,16 @@ import { Backlog, type BacklogOwner, wholeBytes } from '../framing/backlog.ts'
 import type { QueueLimits } from '../framing/limits.ts'
 import type { Socket } from './ws.ts'
 
+/** The sending half of a WebSocket connection. */
 export class Sender {
   readonly #backlog: Backlog
   #socket: Socket | undefined = undefined
   #stream: Duplex | undefined = undefined
-  /** The stream is full, until it says 'drain' and nothing waits any more. Before it is open it counts as full. */
+  /** The stream is full. Stays set until 'drain' and an empty backlog. Before the socket is open it counts as full. */
   #blocked = true
+  /** Writes are gathered until the end of this turn. */
   #corked = false
-  /** The newest ping that could not be answered yet. */
+  /** The newest ping that is not answered yet. */
   #ping: Buffer | undefined = undefined
   #whenEmpty: (() => void) | undefined = undefined
   readonly #onFree: (() => void)[] = []
@@ -24,7 +26,7 @@ export class Sender {
     this.#backlog = new Backlog(owner, limits, clock)
   }
 
-  /** Now it can be sent; `stream` is the socket below the WebSocket. */
+  /** The socket is open: sends what waits. `stream` is the TCP or TLS socket below it. */
   open(socket: Socket, stream: Duplex): void {
     this.#socket = socket
     this.#stream = stream
@@ -32,12 +34,12 @@ export class Sender {
     this.#drain()
   }
 
-  /** Something waits for the reader. */
+  /** Frames are waiting for the reader. */
   get blocked(): boolean {
     return this.#blocked
   }
 
-  /** Called once, when nothing waits any more. */
+  /** Calls back once, when nothing waits any more. */
   onFree(fn: () => void): void {
     this.#onFree.push(fn)
   }
@@ -55,7 +57,7 @@ export class Sender {
     return true
   }
 
-  /** Answers a ping. While the stream is full, only the newest one is kept for an answer (RFC 6455 §5.5.3 allows it). */
+  /** Answers a ping. While the stream is full, only the newest ping is kept (allowed by RFC 6455 §5.5.3). */
   pong(data: Buffer): void {
     if (this.#stream?.writableNeedDrain === false) this.#socket?.pong(data)
     else this.#ping = data
@@ -70,13 +72,14 @@ export class Sender {
     }
   }
 
+  /** Detaches from the stream and discards what waits. */
   stop(): void {
     this.#stream?.off('drain', this.#drain)
     this.#backlog.clear()
     this.#whenEmpty?.()
   }
 
-  /** Stays blocked until nothing waits: what is sent meanwhile, even from within, comes after what was sent before. */
+  /** Stays blocked until the backlog is empty, so that frames sent meanwhile, even from a callback, keep their order. */
   readonly #drain = (): void => {
     if (this.#ping !== undefined) this.#socket?.pong(this.#ping)
     this.#ping = undefined
@@ -92,7 +95,7 @@ export class Sender {
     }
   }
 
-  /** False if the stream is full now. */
+  /** Sends one message or fragment; false if the stream is full now. */
   #write(data: string | Buffer, final: boolean): boolean {
     if (!this.#corked) {
       this.#corked = true

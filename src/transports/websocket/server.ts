@@ -1,4 +1,7 @@
-/** The serving end of a WebSocket: takes over sockets that ask a node:http server for the upgrade. */
+/**
+ * The server side of WebSockets: accepts upgrade requests of a node:http server, and closes connections whose token expires or
+ * is revoked. Host and Origin are checked by the listener before.
+ */
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
@@ -11,30 +14,31 @@ import { type Refusal, refusalFrame } from '../http/refusal.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs } from './ws.ts'
 
-/** Who was let in. */
+/** The result of a guard that lets a client in. */
 interface Admission {
+  /** Who the client is; absent for anonymous clients. */
   readonly principal?: Principal
-  /** Whether nobody was shut out since. Otherwise it is not known whether this one was. */
+  /** False if any token was revoked since the check, so that this one may have been revoked too. */
   isCurrent?(): boolean
-  /** Whether it would be let in now, as long as it is open. */
+  /** Whether the token is still valid. Polled while the connection is open. */
   holds?(): Awaitable<boolean>
 }
 
-/** What concerns WebSockets on a listener. */
+/** The options of WebSockets on a listener. */
 export interface WebSocketServerOptions extends WebSocketSettings {
   /**
-   * Looks at a request before it is answered: a refusal (it has a status), or who it is that may come in.
-   * Default: whoever calls the handler has checked Host, Origin and authorization before.
+   * Checks a request before it is answered: returns a refusal (with a status) or who is let in. Default: the caller of the
+   * handler has checked Host, Origin and authorization before.
    */
   readonly guard?: (request: IncomingMessage) => Awaitable<Refusal | Admission | undefined>
-  /** The longest time the guard may take. Default 10 s. */
+  /** The longest time that the guard may take. Default 10 s. */
   readonly guardMs?: number
-  /** How long a socket may outlast the token that opened it. Default 60 s. */
+  /** How long a socket may stay open after its token has expired. Default 60 s. */
   readonly expiredMs?: number
   readonly limits?: Partial<CarrierLimits>
 }
 
-/** For the event 'upgrade' of a node:http server. */
+/** A listener for the 'upgrade' event of a node:http server. */
 export type UpgradeHandler = (request: IncomingMessage, stream: Duplex, head: Buffer) => void
 
 /**
@@ -64,6 +68,7 @@ export async function webSocketUpgrade(
       connection.attach(bind(connection))
       connection.opened(stream)
       accept(connection)
+      // A token may have been revoked while the upgrade was in progress.
       if (!isRefusal(verdict) && verdict?.isCurrent?.() === false) connection.expire()
       if (principal?.expiresAt !== undefined) endWith(principal.expiresAt, connection, stream, options)
       if (!isRefusal(verdict) && verdict?.holds !== undefined) endUnless(() => verdict.holds?.(), connection, stream, options)
@@ -71,12 +76,13 @@ export async function webSocketUpgrade(
   }
 
   return (request, stream, head) => {
-    // Until the upgrade nobody else listens, and an error without a listener would end the process.
+    // Before the upgrade nobody else listens, and an 'error' event without a listener would end the process.
     stream.on('error', () => stream.destroy())
     handle(request, stream, head).catch(() => refuse(stream, { status: 500, message: 'The server failed while letting you in' }))
   }
 }
 
+/** Runs the guard, within `guardMs`. */
 async function admit(request: IncomingMessage, options: WebSocketServerOptions): Promise<Refusal | Admission | undefined> {
   const { guard, guardMs = 10_000, clock = realClock } = options
   if (guard === undefined) return undefined
@@ -85,7 +91,7 @@ async function admit(request: IncomingMessage, options: WebSocketServerOptions):
   return { status: 503, message: `Letting you in took longer than ${guardMs} ms (guardMs). Try again later` }
 }
 
-/** A guard that asks who it is. Host and Origin are checked before. */
+/** A guard that identifies the client by its token. */
 export function authorizerGuard(authorizer: Authorizer): NonNullable<WebSocketServerOptions['guard']> {
   return async request => {
     const { headers, rawHeaders, url = '' } = request
@@ -99,7 +105,7 @@ export function authorizerGuard(authorizer: Authorizer): NonNullable<WebSocketSe
   }
 }
 
-/** The connection ends with the token that opened it, give or take what clocks differ. */
+/** Closes the connection when its token has expired, with a tolerance for clock differences. */
 function endWith(
   expiresAt: number,
   connection: WebSocketConnection,
@@ -110,10 +116,10 @@ function endWith(
   stream.once('close', cancel)
 }
 
-/** How often an open connection asks whether its token is still good. */
+/** How often an open connection checks whether its token is still valid. */
 const recheckMs = 15_000
 
-/** A token can be taken back before it expires: the connection ends then, too. */
+/** Closes the connection when its token is revoked before it expires. A check that fails counts as valid. */
 function endUnless(
   holds: () => Awaitable<boolean | undefined>,
   connection: WebSocketConnection,
@@ -134,9 +140,10 @@ function endUnless(
   stream.once('close', () => cancel())
 }
 
-/** A longer wait would come round at once: timers count in 31 bits. */
+/** Longer timers would fire at once: the delay is a signed 32-bit number. */
 const longestTimer = 2 ** 31 - 1
 
+/** Calls at a point in time that may be further away than one timer can wait. */
 function atTime(time: number, fn: () => void, clock: Clock): Cancel {
   let cancel: Cancel
   const wait = (): void => {
@@ -151,7 +158,7 @@ function isRefusal(verdict: Refusal | Admission | undefined): verdict is Refusal
   return verdict !== undefined && 'status' in verdict
 }
 
-/** A client that offers only other subprotocols does not mean to speak MCP. */
+/** Refuses a client that offers only other subprotocols: it does not expect MCP. */
 function offerRefusal({ headers }: IncomingMessage): Refusal | undefined {
   const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
   if (offered === undefined || offered.includes(subprotocol)) return undefined
@@ -161,7 +168,7 @@ function offerRefusal({ headers }: IncomingMessage): Refusal | undefined {
   }
 }
 
-/** A socket that asks for an upgrade has no response object: the refusal is written by hand. */
+/** Writes the refusal by hand: an upgrade request has no response object. */
 function refuse(stream: Duplex, refusal: Refusal): void {
   const body = refusalFrame(refusal)
   const headers = {
@@ -174,6 +181,7 @@ function refuse(stream: Duplex, refusal: Refusal): void {
   stream.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}\r\n${lines.join('')}\r\n${body}`)
 }
 
+/** The caller of all messages on this socket. */
 function callerOf({ headers }: IncomingMessage, stream: Duplex, principal: Principal | undefined): Caller {
   return {
     carrier: 'websocket',

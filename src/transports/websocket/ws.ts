@@ -1,32 +1,39 @@
-/** The one place that knows the package `ws`, an optional peer: it is loaded when the first WebSocket is wanted. */
+/**
+ * The only file that imports the package `ws`, an optional peer dependency. It is loaded when the first WebSocket is needed,
+ * and wrapped in the few functions that the carrier uses.
+ */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { RawData, WebSocket } from 'ws'
 
-/** An open socket, as much of it as we need. */
+/** An open WebSocket, reduced to what the carrier uses. */
 export interface Socket {
-  /** A message, or with `final: false` a part of one. */
+  /** Sends a message, or with `final: false` a fragment of one. */
   send(data: string | Buffer, final: boolean): void
   ping(): void
   pong(data: Buffer): void
   pause(): void
   resume(): void
   close(code?: number, reason?: string): void
-  /** Ends it at once, without a farewell. */
+  /** Closes at once, without a closing handshake. */
   terminate(): void
 }
 
+/** What a socket reports to its connection. */
 export interface SocketEvents {
+  /** A complete message. */
   message(data: Buffer, isText: boolean): void
-  /** The other end has shown that it lives. */
+  /** The other end answered a ping. */
   sign(): void
-  /** The other end has asked for a sign of life; it is for us to answer, or not to pile up answers. */
+  /** The other end sent a ping. The connection answers, so that it can skip answers for a peer that does not read. */
   pinged(data: Buffer): void
+  /** The socket failed; `ended` follows. */
   error(error: Error): void
-  /** The end; called once. */
+  /** The socket is closed. Called once. */
   ended(code: number, reason: string): void
 }
 
+/** The handshake of a client. */
 interface ConnectOptions {
   readonly protocols: readonly string[]
   readonly headers: Readonly<Record<string, string>>
@@ -34,13 +41,15 @@ interface ConnectOptions {
   readonly handshakeTimeout: number
 }
 
+/** What a client socket reports, including the result of its handshake. */
 interface ConnectEvents extends SocketEvents {
+  /** The handshake succeeded; `stream` is the TCP or TLS socket below. */
   open(stream: Duplex): void
-  /** The server has answered, but not with an upgrade. */
+  /** The server answered the handshake with another status than 101. */
   refused(response: IncomingMessage): void
 }
 
-/** Answers an upgrade request; `done` gets the socket. What is no proper request is refused by the package itself. */
+/** Answers an upgrade request; `done` gets the socket. The package itself refuses malformed requests. */
 type Upgrade = (
   request: IncomingMessage,
   stream: Duplex,
@@ -48,12 +57,15 @@ type Upgrade = (
   done: (bind: (events: SocketEvents) => Socket) => void,
 ) => void
 
+/** The functions of the package that the carrier uses. */
 export interface Ws {
+  /** Opens a client socket. */
   connect(url: URL, options: ConnectOptions, events: ConnectEvents): Socket
+  /** Makes the function that accepts upgrade requests of a server. */
   upgrade(options: { readonly maxPayload: number; readonly protocol: string }): Upgrade
 }
 
-/** Loads the package ws. */
+/** Loads the package; the error says how to install it. */
 export async function loadWs(): Promise<Ws> {
   const ws = await import('ws').catch((cause: unknown) => {
     throw new Error('WebSockets need the package ws, which is not installed. Install it: npm i ws', { cause })
@@ -84,6 +96,7 @@ export async function loadWs(): Promise<Ws> {
   }
 }
 
+/** Connects the events of the package to ours. */
 function bindSocket(socket: WebSocket, events: SocketEvents): Socket {
   socket.on('message', (data: RawData, isBinary: boolean) => events.message(asBuffer(data), !isBinary))
   socket.on('pong', () => events.sign())
@@ -101,7 +114,7 @@ function bindSocket(socket: WebSocket, events: SocketEvents): Socket {
   }
 }
 
-/** By its default setting the package gives one Buffer a message; its types do not know that. */
+/** With its default setting the package delivers one Buffer per message, but its types allow more. */
 function asBuffer(data: RawData): Buffer {
   if (Buffer.isBuffer(data)) return data
   return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data)
