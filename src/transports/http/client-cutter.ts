@@ -1,9 +1,12 @@
-/** The bytes of an answer, cut out of what a socket gives: its head, then its body, told piece by piece, up to its last byte. */
+/**
+ * Parses HTTP/1.1 answers from the bytes of a socket: the head, then the body piece by piece, up to its last byte. Used by
+ * `client-socket.ts`, which does not use the parser of node:http.
+ */
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { HeaderView } from './client-wire.ts'
 
-/** Hears of one answer. It may pause the cutter from within. */
+/** Receives one answer. It may pause the parser during a call. */
 export interface CutterUser {
   head(head: AnswerHead): void
   data(bytes: Buffer): void
@@ -12,46 +15,49 @@ export interface CutterUser {
 
 const none = Buffer.alloc(0)
 const sizeLine = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?$/
+/** The most characters in a line between chunks. */
 const longestLine = 1024
 
+/** The parser of one answer: a state machine whose state is the function for the next part. */
 export class AnswerCutter {
   readonly #user: CutterUser
   #step: () => boolean = this.#takeHead
   #head: AnswerHead | undefined = undefined
   #rest: Buffer = none
-  /** Of the body, or of the chunk. */
+  /** Bytes left of the body or the chunk. */
   #left = 0
   #trailers = 0
-  /** While it is, nothing more is told; what comes waits here. */
+  /** While true nothing is passed on; received bytes wait here. */
   paused = false
+  /** The answer is complete. */
   done = false
 
   constructor(user: CutterUser) {
     this.#user = user
   }
 
-  /** Its head is there. */
+  /** The head has been parsed. */
   get begun(): boolean {
     return this.#head !== undefined
   }
 
-  /** Something is here that was not told yet; behind the end of an answer nothing should be. */
+  /** Bytes are left that were not passed on. After a complete answer there should be none. */
   get holds(): boolean {
     return this.#rest.length > 0
   }
 
-  /** Takes what a socket gave. Throws ConnectionError. */
+  /** Parses what a socket received. Throws ConnectionError. */
   push(bytes: Buffer): void {
     this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
     this.run()
   }
 
-  /** Goes on with what is here. */
+  /** Continues with the bytes that wait. */
   run(): void {
     while (this.#rest.length > 0 && !this.done && !this.paused) if (!this.#step()) return
   }
 
-  /** The socket has ended. Throws where that is too early. */
+  /** The socket has ended. Throws if the answer is incomplete. */
   close(): void {
     if (this.done) return
     if (this.#head?.framing !== 'until-close')
@@ -69,7 +75,7 @@ export class AnswerCutter {
     this.#rest = rest.subarray(end + 4)
     if (head.status === 101)
       throw new ConnectionError('lost', 'The server switched protocols instead of answering; whether it acted is unknown')
-    // What comes before the answer proper says nothing of it.
+    // Informational responses (1xx) precede the answer and are ignored.
     if (head.status >= 200) this.#begin(head)
     return true
   }
@@ -83,6 +89,7 @@ export class AnswerCutter {
     if (this.#left === 0) this.#finish(head)
   }
 
+  /** Part of the body, or of a chunk. */
   #takeBody(): boolean {
     const rest = this.#rest
     const part = rest.length <= this.#left ? rest : rest.subarray(0, this.#left)
@@ -95,6 +102,7 @@ export class AnswerCutter {
     return true
   }
 
+  /** The size line of a chunk. */
   #takeSize(): boolean {
     const line = this.#line()
     if (line === undefined) return false
@@ -105,6 +113,7 @@ export class AnswerCutter {
     return true
   }
 
+  /** The line break after a chunk. */
   #takeLineEnd(): boolean {
     if (this.#rest.length < 2) return false
     if (this.#rest[0] !== 13 || this.#rest[1] !== 10) throw notHttp('a chunk is longer than it says')
@@ -113,6 +122,7 @@ export class AnswerCutter {
     return true
   }
 
+  /** Trailers after the last chunk, which are ignored. */
   #takeTrailer(): boolean {
     const line = this.#line()
     if (line === undefined) return false
@@ -122,7 +132,7 @@ export class AnswerCutter {
     return true
   }
 
-  /** Undefined while it is not whole. */
+  /** The next line; undefined while it is incomplete. */
   #line(): string | undefined {
     const end = this.#rest.indexOf('\r\n')
     if (end > longestLine || (end === -1 && this.#rest.length > longestLine)) throw notHttp('a line between chunks is too long')
@@ -138,28 +148,29 @@ export class AnswerCutter {
   }
 }
 
-// The head of an answer over HTTP/1.1, read strictly (RFC 9112): what says in two ways how long its body is, folds its lines or
-// names its members in other characters is refused rather than guessed, since others on the way may have guessed otherwise.
+// The head of an answer, parsed strictly (RFC 9112): two lengths, folded lines or invalid header names are refused, not
+// interpreted, since an intermediary may have interpreted them differently (request smuggling).
 
-/** How the end of a body is told. */
+/** How the end of a body is determined. */
 type Framing = { readonly length: number } | 'chunked' | 'until-close'
 
+/** Status, headers, and how body and connection end. */
 export interface AnswerHead {
   readonly status: number
   readonly headers: HeaderView
   readonly framing: Framing
-  /** Milliseconds for which its socket may serve again; 0: not at all; undefined: as long as we like. */
+  /** How long the socket may be reused, in milliseconds; 0: not at all; undefined: the server names no limit. */
   readonly keepMs: number | undefined
 }
 
-/** Of an answer's head. */
+/** The most bytes of a head. */
 const mostHeadBytes = 16 * 1024
 
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/
 const lengthText = /^\d{1,15}$/
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
-/** Throws ConnectionError where it is none. */
+/** Throws ConnectionError if the text is not an HTTP head. */
 function readHead(text: string): AnswerHead {
   const lines = text.split('\r\n')
   const [, minor, code] = statusLine.exec(lines[0] ?? '') ?? []
@@ -176,7 +187,7 @@ function readHead(text: string): AnswerHead {
   return { status, headers, framing: framingOf(status, headers), keepMs: keepMsOf(minor === '1', headers) }
 }
 
-/** Names that were found to be some, in lower case: servers say the same few with every answer. */
+/** Valid header names in lower case, cached: servers send the same few with every answer. */
 const names = new Map<string, string>()
 const mostNames = 200
 
@@ -205,14 +216,15 @@ function framingOf(status: number, headers: FlatHeaders): Framing {
   return { length: Number(first) }
 }
 
+/** How long the server keeps the connection, from Connection and Keep-Alive. */
 function keepMsOf(persists: boolean, headers: FlatHeaders): number | undefined {
   const options = headers.get('connection')?.toLowerCase() ?? ''
-  // The two that nearly all answers have need no closer look.
+  // Nearly all answers have one of these two values and need no regular expression.
   if (options !== 'keep-alive' && options !== '' && /(^|[\s,])close($|[\s,])/.test(options)) return 0
   if (!persists && !/(^|[\s,])keep-alive($|[\s,])/.test(options)) return 0
   const kept = headers.get('keep-alive')
   const seconds = kept === undefined ? undefined : /timeout=(\d{1,6})/.exec(kept)?.[1]
-  // Given up a second before the server does.
+  // Close a second before the server does.
   return seconds === undefined ? undefined : Math.max(0, Number(seconds) * 1000 - 1000)
 }
 
@@ -220,7 +232,7 @@ function notHttp(why: string): ConnectionError {
   return new ConnectionError('protocol', `The answer is not HTTP (${why})`)
 }
 
-/** Few and short: a list is found faster than a map is made. */
+/** A flat list: for few headers it is faster than a map. */
 class FlatHeaders implements HeaderView {
   readonly #flat: string[] = []
 

@@ -1,12 +1,8 @@
 /**
- * HTTP requests by node:http and node:https over kept-alive sockets: a third of the processor time of `fetch`.
- *
- * On repeating a request. When a kept-alive socket breaks before the first byte of an answer, either the server had
- * closed it while it was idle (the request was never read) or it died over the request (which may have run). The two
- * look alike from here: ECONNRESET on a reused socket. A tool must not run twice, so nothing is repeated by default.
- * Instead the first case is made rare: sockets are given up before servers usually do (and before the time a server
- * announces), and after a pause the event loop takes in what the server closed meanwhile before a socket is picked.
- * With `retryReset` the request is sent once more, on another socket; that is for servers whose calls are idempotent.
+ * HTTP requests by node:http and node:https over kept-alive sockets, for https: addresses. Nothing is repeated by default:
+ * ECONNRESET on a reused socket does not tell whether the server had closed it while idle or failed over the request, and a
+ * tool must not run twice. To make that rare, idle sockets are closed before servers usually do, and after a pause the event
+ * loop runs before a socket is used. `retryReset` sends the request once more, for servers whose calls are idempotent.
  */
 
 import http from 'node:http'
@@ -19,22 +15,22 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
 import { type AnswerReader, type HeaderView, type HttpWire, pace, type WireCall, type WireRequest } from './client-wire.ts'
 
-/** What concerns sockets on Node. */
+/** Options of the sockets on Node. */
 export interface NodeWireOptions {
-  /** Until the socket is open and secured. Default 10 s. */
+  /** Until the socket is connected and secured. Default 10 s. */
   readonly connectTimeoutMs?: number
-  /** How long an idle socket is kept. Default 4 s: Node's own servers close after 5. */
+  /** How long an idle socket is kept. Default 4 s: Node's servers close after 5 s. */
   readonly keepAliveMs?: number
   /** Sockets at once, streams included; further requests wait. Default 256. */
   readonly maxSockets?: number
-  /** Send a request once more when a reused socket broke before any answer. It may then run twice. Default false. */
+  /** Repeat a request once when a reused socket broke before any answer. It may then run twice. Default false. */
   readonly retryReset?: boolean
   /** For https: a private authority (`ca`), a client certificate (`cert`, `key`), … */
   readonly tls?: ConnectionOptions
   readonly clock?: Clock
 }
 
-/** After a pause this long, what happened on the idle sockets is taken in before one is used. */
+/** After an idle time this long, the event loop runs first, so that sockets which the server closed meanwhile are noticed. */
 const pauseMs = 100
 
 /** A wire to the origin of `url`. */
@@ -42,6 +38,7 @@ export function nodeWire(url: URL, options: NodeWireOptions = {}): HttpWire {
   return new NodeWire(url, options)
 }
 
+/** The agent with its sockets. */
 class NodeWire implements HttpWire, RequestMaker {
   readonly retryReset: boolean
   readonly address: URL
@@ -51,7 +48,7 @@ class NodeWire implements HttpWire, RequestMaker {
   readonly #host: string
   readonly #hostname: string
   readonly #port: number
-  /** Sockets that were once open: what fails on others never reached the server. */
+  /** Sockets that were connected: failures on others never reached the server. */
   readonly #opened = new WeakSet<Duplex>()
   #usedAt = 0
 
@@ -77,7 +74,7 @@ class NodeWire implements HttpWire, RequestMaker {
     if (body !== undefined) headers.push('content-length', `${Buffer.byteLength(body)}`)
     const call = new NodeCall(this, request, reader)
     if (this.#clock.now() - this.#usedAt > pauseMs && this.#hasIdle()) {
-      // The second turn is the first that is sure to come after the loop has looked at its sockets.
+      // Only in the second turn is it certain that the event loop has polled its sockets.
       setImmediate(() => setImmediate(() => call.go()))
     } else call.go()
     return call
@@ -113,6 +110,7 @@ class NodeWire implements HttpWire, RequestMaker {
     return false
   }
 
+  /** Applies the connect timeout to a new socket, and remembers when it is connected. */
   #watch(socket: Duplex | null | undefined, timeoutMs: number): Duplex | null | undefined {
     if (socket === null || socket === undefined) return socket
     const giveUp = (): void => {
@@ -132,25 +130,27 @@ class NodeWire implements HttpWire, RequestMaker {
   }
 }
 
-// One request by node:http and what comes back for it, told to a reader in the words of `client-wire.ts`.
+// One request by node:http, and its answer.
 
-/** Whoever holds the sockets. */
+/** The part of the wire that a call uses. */
 interface RequestMaker {
   readonly retryReset: boolean
   readonly address: URL
   request(request: WireRequest): http.ClientRequest
-  /** A socket has just done its work. */
+  /** A socket has just been used. */
   used(): void
-  /** Whether this socket was ever open. */
+  /** Whether this socket was ever connected. */
   reached(socket: Duplex | null): boolean
 }
 
+/** One call: sends its request, and passes the parts of the answer to its reader. */
 class NodeCall implements WireCall {
   readonly #wire: RequestMaker
   readonly #request: WireRequest
   readonly #reader: AnswerReader
   #current: http.ClientRequest | undefined
   #answered = false
+  /** The request was sent a second time (`retryReset`). */
   #repeated = false
   #done = false
 
@@ -226,7 +226,7 @@ class NodeCall implements WireCall {
     )
   }
 
-  /** A switch of protocols ends without an answer and without an error. */
+  /** A protocol switch closes the request without a response or an error. */
   #closed(request: http.ClientRequest): void {
     if (this.#done || this.#answered || this.#current !== request) return
     this.#fail(new ConnectionError('lost', 'The connection ended without an answer; whether the server acted is unknown'))
@@ -239,6 +239,7 @@ class NodeCall implements WireCall {
   }
 }
 
+/** The headers of node:http as a `HeaderView`. */
 class NodeHeaders implements HeaderView {
   readonly #headers: http.IncomingHttpHeaders
 
@@ -256,6 +257,7 @@ class NodeHeaders implements HeaderView {
   }
 }
 
+/** Converts an error of node:http. `reached`: the request may have been sent. */
 function translate(cause: NodeJS.ErrnoException, reached: boolean, address: URL): ConnectionError {
   const { code } = cause
   if (code === 'HPE_HEADER_OVERFLOW')

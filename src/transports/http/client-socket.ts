@@ -1,6 +1,7 @@
 /**
- * HTTP/1.1 requests on plain sockets of our own, kept alive: a third of the processor time of node:http, whose requests, answers and
- * agents are made for far more than one message and its answer. What is said in `client-node.ts` on repeating a request holds here.
+ * HTTP/1.1 requests over plain sockets with keep-alive, for http: addresses. It takes a third of the processor time of
+ * node:http, which does far more than one message and its answer need. The rules for repeating a request are those of
+ * `client-node.ts`.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -12,7 +13,7 @@ import { AnswerCutter, type AnswerHead, type CutterUser } from './client-cutter.
 import type { NodeWireOptions } from './client-node.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
 
-/** After a pause this long, what happened on the idle sockets is taken in before one is used. */
+/** After an idle time this long, the event loop runs first, so that sockets which the server closed meanwhile are noticed. */
 const pauseMs = 100
 
 /** A wire to the origin of an http: address. */
@@ -20,18 +21,20 @@ export function socketWire(url: URL, options: NodeWireOptions = {}): HttpWire {
   return new SocketWire(url, options)
 }
 
-/** A socket with the call that it serves now. */
+/** A socket, with the call that uses it now. */
 interface Line {
   readonly socket: Socket
-  /** It was open once: what fails before never reached the server. */
+  /** The socket was connected: failures before that never reached the server. */
   opened: boolean
   /** It has served a call before. */
   reused: boolean
   call: SocketCall | undefined
+  /** When it became idle, and how long it may stay so. */
   idleSince: number
   keepMs: number
 }
 
+/** The pool of sockets, and the queue of calls that wait for one. */
 class SocketWire implements HttpWire {
   readonly retryReset: boolean
   readonly address: URL
@@ -40,6 +43,7 @@ class SocketWire implements HttpWire {
   readonly #port: number
   readonly #connectMs: number
   readonly #keepMs: number
+  /** The most sockets at once. */
   readonly #most: number
   readonly #lines = new Set<Line>()
   readonly #idle: Line[] = []
@@ -63,13 +67,13 @@ class SocketWire implements HttpWire {
   send(request: WireRequest, reader: AnswerReader): WireCall {
     const call = new SocketCall(this, request, reader)
     if (this.#idle.length > 0 && this.#clock.now() - this.#usedAt > pauseMs) {
-      // The second turn is the first that is sure to come after the loop has looked at its sockets.
+      // Only in the second turn is it certain that the event loop has polled its sockets.
       setImmediate(() => setImmediate(() => this.place(call)))
     } else this.place(call)
     return call
   }
 
-  /** Gives the call a socket, now or when one is free. */
+  /** Gives the call a socket, now or when one becomes free. */
   place(call: SocketCall): void {
     if (call.done) return
     const line = this.#take() ?? (this.#lines.size < this.#most ? this.#open() : undefined)
@@ -77,12 +81,12 @@ class SocketWire implements HttpWire {
     else this.#serve(line, call)
   }
 
-  /** The call wants no socket any more. */
+  /** The call no longer waits for a socket. */
   leave(call: SocketCall): void {
     this.#waiting.delete(call)
   }
 
-  /** The answer is whole; `keepMs`: for how long the server keeps the socket. */
+  /** The answer is complete; `keepMs`: how long the server keeps the socket open, 0 if it does not. */
   release(line: Line, keepMs: number | undefined): void {
     const now = this.#clock.now()
     this.#usedAt = now
@@ -98,7 +102,7 @@ class SocketWire implements HttpWire {
     this.#sweep ??= this.#clock.setTimeout(() => this.#sweepIdle(), this.#keepMs, true)
   }
 
-  /** The socket is of no more use. */
+  /** Closes a socket that cannot be reused. */
   drop(line: Line): void {
     line.call = undefined
     line.socket.destroy()
@@ -125,7 +129,7 @@ class SocketWire implements HttpWire {
     return undefined
   }
 
-  /** The one that idles for the shortest time, if the server still has it. */
+  /** The most recently used idle socket that the server has not closed yet. */
   #take(): Line | undefined {
     const now = this.#clock.now()
     for (let line = this.#idle.pop(); line !== undefined; line = this.#idle.pop()) {
@@ -138,6 +142,7 @@ class SocketWire implements HttpWire {
     return undefined
   }
 
+  /** Closes sockets that were idle for too long. */
   #sweepIdle(): void {
     this.#sweep = undefined
     const now = this.#clock.now()
@@ -167,7 +172,7 @@ class SocketWire implements HttpWire {
       line.opened = true
     })
     socket.on('data', bytes => {
-      // An answer to nothing: whoever sends it would answer the next call with it.
+      // Data without a request: it would be taken for the answer to the next one.
       if (line.call === undefined) socket.destroy()
       else line.call.received(bytes)
     })
@@ -182,6 +187,7 @@ class SocketWire implements HttpWire {
     return line
   }
 
+  /** The socket has closed: its call fails, and a waiting call can have a new one. */
   #gone(line: Line, failed: NodeJS.ErrnoException | ConnectionError | undefined): void {
     this.#lines.delete(line)
     const { call } = line
@@ -192,10 +198,11 @@ class SocketWire implements HttpWire {
   }
 }
 
-// One request on a socket, and what comes back for it, told to a reader in the words of `client-wire.ts`.
+// One request on a socket, and its answer.
 
 type Cause = NodeJS.ErrnoException | ConnectionError | undefined
 
+/** One call: writes its request, and passes the parts of the answer to its reader. */
 class SocketCall implements WireCall, CutterUser {
   done = false
   readonly #wire: SocketWire
@@ -212,7 +219,7 @@ class SocketCall implements WireCall, CutterUser {
     this.#reader = reader
   }
 
-  /** Has got a socket. */
+  /** A socket is available. */
   go(line: Line): void {
     this.#line = line
     this.#cutter = new AnswerCutter(this)
@@ -240,7 +247,7 @@ class SocketCall implements WireCall, CutterUser {
     }
   }
 
-  /** The server says no more; where that is too early, the end of the socket tells. */
+  /** The server has finished sending. If that is too early, the close event of the socket reports it. */
   ended(): void {
     const cutter = this.#cutter
     if (cutter?.begun !== true || cutter.paused) return
@@ -251,7 +258,7 @@ class SocketCall implements WireCall, CutterUser {
     }
   }
 
-  /** The socket is gone. */
+  /** The socket has closed before the answer was complete. */
   broken(line: Line, cause: Cause): void {
     this.#line = undefined
     if (this.done) return
@@ -293,7 +300,7 @@ class SocketCall implements WireCall, CutterUser {
     else this.#paced.end()
   }
 
-  /** A stream of events is handed on so much a turn: meanwhile its socket waits. */
+  /** Limits how much of an event stream is handled per turn; meanwhile the socket is paused. */
   #pacing(): Paced {
     const cutter = this.#cutter
     const pause = (): void => {
@@ -323,12 +330,13 @@ class SocketCall implements WireCall, CutterUser {
     this.#reader.end()
   }
 
-  /** It failed, and its socket with it. */
+  /** Fails the call and closes its socket. */
   #give(error: ConnectionError): void {
     this.#letGo()
     this.#fail(error)
   }
 
+  /** Closes the socket of this call. */
   #letGo(): void {
     const line = this.#line
     this.#line = undefined
@@ -347,7 +355,7 @@ const names = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const asciiText = /^[\t\x20-\x7e]*$/
 const byteText = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** One piece, one call of the system. Throws where a header could not be one. */
+/** Writes the request in one system call where possible. Throws if a header is invalid. */
 function write({ socket }: Line, { method, path, headers, body }: WireRequest, host: string): void {
   let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\naccept-encoding: identity\r\n`
   let plain = asciiText.test(path)
@@ -363,7 +371,7 @@ function write({ socket }: Line, { method, path, headers, body }: WireRequest, h
   if (body === undefined) head += '\r\n'
   else head += `content-length: ${Buffer.byteLength(body)}\r\n\r\n`
   if (plain) return void socket.write(body === undefined ? head : head + body)
-  // Header values travel as bytes.
+  // Header values are bytes, not UTF-8 text.
   socket.write(head, 'latin1')
   if (body !== undefined) socket.write(body)
 }
@@ -374,7 +382,7 @@ function unanswered(address: URL, line: Line, cause: NodeJS.ErrnoException | und
   return new ConnectionError('lost', words, { cause })
 }
 
-/** Closed by the server, with a word or without. */
+/** The server closed the socket, with or without an error. */
 function isReset(cause: Cause): boolean {
   return cause === undefined || ('code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE'))
 }

@@ -1,6 +1,7 @@
 /**
- * What a client connection needs of HTTP, and no more: send one request, hear of its answer piece by piece, let go.
- * Callbacks instead of promises, because every message passes here. Two makers: `client-node.ts`, `client-fetch.ts`.
+ * The contract between client connections and the code that makes their HTTP requests ("wires": `client-socket.ts`,
+ * `client-node.ts`, `client-fetch.ts`), with what all wires share: pacing of event streams, and errors for answers without a
+ * message. It uses callbacks instead of promises, because every message passes here.
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -11,48 +12,49 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Id, isRecord } from '../../jsonrpc/message.ts'
 import type { ClientSettings } from './client-connection.ts'
 
+/** One HTTP request. */
 export interface WireRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'
   /** Path and query; a wire is bound to one origin. */
   readonly path: string
-  /** Names and values by turns, names in lower case. The wire may add its own. */
+  /** Names (in lower case) and values in turn. The wire may add its own. */
   readonly headers: string[]
   readonly body?: string
 }
 
-/** The answer's headers, by lower-case name; the web's own `Headers` is one. */
+/** The headers of an answer, by lower-case name; the web's `Headers` implements it. */
 export interface HeaderView {
   get(name: string): string | null | undefined
   forEach(fn: (value: string, name: string) => void): void
 }
 
-/** Hears of one answer: `head`, any number of `chunk`, then `end` or, at any point instead, `fail`. */
+/** Receives one answer: `head`, any number of `chunk`, then `end`; or, at any point, `fail`. */
 export interface AnswerReader {
   head(status: number, headers: HeaderView): void
   chunk(bytes: Uint8Array): void
   end(): void
   fail(error: ConnectionError): void
-  /** The request waits for something on this side; whoever minds its time stops meanwhile. */
+  /** The request waits for something on this side, such as credentials; its deadlines are suspended meanwhile. */
   held?(held: boolean): void
-  /** Messages handed on so far, where there may be many. */
+  /** Messages received so far, on streams that may have many. */
   readonly heard?: number
 }
 
-/** A request under way. */
+/** A request in progress. */
 export interface WireCall {
-  /** Ends it at once, with its socket; the reader hears nothing more. */
+  /** Cancels it and closes its socket; the reader is not called any more. */
   drop(): void
 }
 
-/** Sends HTTP requests of a client to one server. */
+/** Sends HTTP requests to one server. */
 export interface HttpWire {
-  /** The reader hears nothing before this has returned. */
+  /** Sends a request. The reader is never called before this returns. */
   send(request: WireRequest, reader: AnswerReader): WireCall
-  /** Frees what idles. Requests under way are their senders' to drop. */
+  /** Closes idle sockets. Requests in progress are cancelled by their senders. */
   close(): void
 }
 
-/** Checks the address of a server once, so that later steps can trust it. */
+/** Parses and checks the address of a server once, so that later steps can rely on it. */
 export function httpUrl(url: string | URL): URL {
   const parsed = new URL(url)
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
@@ -64,67 +66,74 @@ export function httpUrl(url: string | URL): URL {
   return parsed
 }
 
-/** Anything thrown while an answer is read, as what it means for the connection. */
+/** Converts anything thrown while an answer is read. */
 export function asConnectionError(thrown: unknown): ConnectionError {
   return thrown instanceof ConnectionError
     ? thrown
     : new ConnectionError('protocol', 'The answer could not be read', { cause: thrown })
 }
 
-// What an exchange or a stream may know of the connection it belongs to.
+// What an exchange or a stream may use of its connection.
 
-/** Messages without an answer that may be under way to a server at once. */
+/** Notifications and responses that may be on their way to a server at once. */
 export const maxUntaken = 1_000
 
+/** The part of a connection that an exchange uses. */
 export interface WirePort {
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
-  /** Everything under way, to be let go when the connection closes. */
+  /** Everything in progress, to be aborted when the connection closes. */
   readonly live: LinkedSet<OpenHttpCall>
-  /** What Streamable HTTP has and the old pair has not. */
+  /** Present on Streamable HTTP, absent on HTTP+SSE. */
   readonly streamable?: StreamablePort
+  /** Posts a message. */
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
+  /** Passes a received message on. `within`: the request whose answer stream brought it. */
   frame(text: string, status: number, within?: Id): void
-  /** The server let go of the stream of this request, and will be asked for the rest. */
+  /** The server closed the stream of this request before its answer; the rest will be requested by GET. */
   released?(id: Id, retryMs: number | undefined): void
-  /** The request with this id waits for something on this side. */
+  /** Suspends or resumes the deadline of a request. */
   hold(id: Id, held: boolean): void
 }
 
-/** Sessions, and streams that can be continued. */
+/** Sessions and resumable streams, which only Streamable HTTP has. */
 export interface StreamablePort {
   readonly settings: ClientSettings
-  /** The session that a message with these hints travels in, if it does and there is one. */
+  /** The session to send a message in; undefined if there is none or the message belongs to none. */
   sessionFor(outgoing: Outgoing): string | undefined
-  /** A first answer named a session. Throws ConnectionError if the name is none. */
+  /** The server has named a session. Throws ConnectionError if the id is invalid. */
   takeSession(id: string): void
-  /** The server does not know this session (any more). */
+  /** The server does not know this session any more. */
   loseSession(id: string): void
+  /** Opens a stream by GET, after the event `lastId` if given. */
   get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall
 }
 
+/** A request or stream in progress. */
 export interface OpenHttpCall extends Linked {
-  /** Of the request that awaits its answer here, where there is one. */
+  /** The id of the request that waits for its answer here, if any. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void
 }
 
-// A stream of events, for each turn of the event loop only so many messages: what a socket gives at once may be more than a
-// thousand of them, and the system offers many such pieces in one turn.
+// Limits how much of an event stream is handled per turn of the event loop: one read of a socket may hold more than a thousand
+// messages, and the system delivers many reads in one turn.
 
 const sliceBytes = 4 * 1024
 const bytesPerTurn = 256 * 1024
 const messagesPerTurn = 64
 
+/** Receives the bytes of a stream at that pace. */
 interface PacedReader {
   take(chunk: Uint8Array): void
+  /** The source has ended and all of its bytes were passed on. */
   end(): void
   fail(cause: Error): void
-  /** Messages that came of what was taken so far. */
+  /** Messages found in the bytes so far. */
   heard(): number
 }
 
-/** Hands the bytes of `response` on to `reader`, and then how it ended. */
+/** Passes the body of a node:http response to `reader`, and then how it ended. */
 export function pace(response: IncomingMessage, reader: PacedReader): void {
   const paced = new Paced(response, reader)
   response.on('data', chunk => paced.take(chunk))
@@ -132,19 +141,21 @@ export function pace(response: IncomingMessage, reader: PacedReader): void {
   response.on('error', cause => paced.fail(cause))
 }
 
-/** Where the bytes come from. */
+/** A source that can be paused. */
 interface Flow {
   pause(): unknown
   resume(): unknown
 }
 
+/** Splits chunks into slices, and pauses the source when a turn has had enough. */
 export class Paced {
   readonly #response: Flow
   readonly #reader: PacedReader
-  /** What came, but not in this turn. */
+  /** Received, but left for a later turn. */
   #rest: Buffer | undefined = undefined
   #bytes = 0
   #heard = 0
+  /** A timer for the next turn is set. */
   #counting = false
   #ended = false
 
@@ -153,6 +164,7 @@ export class Paced {
     this.#reader = reader
   }
 
+  /** Takes a chunk; what exceeds this turn is kept. */
   take(chunk: Buffer): void {
     let at = 0
     while (at < chunk.length && !this.#enough()) {
@@ -164,19 +176,19 @@ export class Paced {
     this.#rest = at < chunk.length ? chunk.subarray(at) : undefined
     const enough = this.#enough()
     if (enough) this.#response.pause()
-    // Where little comes, no turn is counted.
+    // Under low load no timer is needed.
     if (this.#counting || (!enough && this.#bytes < sliceBytes)) return
     this.#counting = true
     setImmediate(this.#next)
   }
 
-  /** Comes while some of it is still to be taken. */
+  /** The source has ended, possibly while a rest still waits. */
   end(): void {
     this.#ended = true
     if (this.#rest === undefined) this.#reader.end()
   }
 
-  /** Nothing more comes, but what has come still counts. */
+  /** The source failed. What has arrived is still delivered. */
   fail(cause: Error): void {
     if (this.#rest !== undefined) this.#reader.take(this.#rest)
     this.#rest = undefined
@@ -199,7 +211,7 @@ export class Paced {
   }
 }
 
-// HTTP answers that carry no message, as errors that say what came and what to look at.
+// Errors for HTTP answers that carry no message: what arrived, and what to check.
 
 /** `application/json; charset=utf-8` → `application/json`. */
 export function mediaType(value: string | null | undefined): string {
@@ -209,6 +221,7 @@ export function mediaType(value: string | null | undefined): string {
   return (end === -1 ? value : value.slice(0, end)).trim().toLowerCase()
 }
 
+/** The headers as a plain object. */
 export function headerRecord(headers: HeaderView): Readonly<Record<string, string>> {
   const entries: [string, string][] = []
   headers.forEach((value, name) => {
@@ -217,12 +230,12 @@ export function headerRecord(headers: HeaderView): Readonly<Record<string, strin
   return Object.fromEntries(entries)
 }
 
-/** An answer that asks for credentials: its headers are what counts, whatever its body says. */
+/** True for an answer that asks for credentials: its headers count, whatever its body says. */
 export function isChallenge(status: number, headers: HeaderView): boolean {
   return status === 401 || (status === 403 && typeof headers.get('www-authenticate') === 'string')
 }
 
-/** Not a success: `status`, with the headers, which may hold a challenge or a wait. */
+/** The error for a status that is not a success, with the headers, which may hold a challenge or a retry time. */
 export function httpRefusal(status: number, headers: HeaderView, hint: string): ConnectionError {
   const said = hint === '' ? '' : `: ${clip(redact(hint))}`
   const fix = status === 401 ? '. It wants credentials: give the option auth' : ''
@@ -230,13 +243,13 @@ export function httpRefusal(status: number, headers: HeaderView, hint: string): 
   return new ConnectionError('status', message, { status, headers: headerRecord(headers) })
 }
 
-/** The server has forgotten the session, so it did nothing with what was sent in it. */
+/** The error for a session that the server has forgotten. The message sent in it was not processed. */
 export function sessionGone(status: number): ConnectionError {
   const message = `The server no longer knows this session (HTTP ${status}); a new one must be opened`
   return new ConnectionError('session', message, { status })
 }
 
-/** Redirects are not followed: the body and its credentials are for the server that was named. */
+/** The error for a redirect. Redirects are not followed: the message and its credentials are for the named server only. */
 export function redirection(status: number, headers: HeaderView): ConnectionError {
   const to = headers.get('location')
   const where = to === null || to === undefined ? 'elsewhere' : clip(redact(to))
@@ -250,7 +263,7 @@ export function redirection(status: number, headers: HeaderView): ConnectionErro
   )
 }
 
-/** A success whose content is not what was asked for. */
+/** The error for a success with an unexpected content type. */
 export function wrongContent(status: number, headers: HeaderView): ConnectionError {
   const type = mediaType(headers.get('content-type'))
   const said = type === '' ? 'no content type' : clip(type)
@@ -264,17 +277,20 @@ export function wrongContent(status: number, headers: HeaderView): ConnectionErr
   )
 }
 
-/** The server takes in less than it asks for. One error for all: they come in such numbers that making each would be the dearest part. */
+/**
+ * The error for too many undelivered messages. One shared instance: creating an error for each would cost more than all the
+ * rest.
+ */
 export const untaken: ConnectionError = new ConnectionError(
   'too-large',
   `${maxUntaken} messages wait for the server to take them; this one is not sent`,
 )
 
-/** A body longer than this is not parsed for the sake of a hint. */
+/** Longer bodies are not parsed just for a hint. */
 const parsedHint = 64 * 1024
 const lenient = new TextDecoder()
 
-/** The most telling words of a refusal's body: of JSON its message, else its beginning. */
+/** The most useful part of an error body: the message if it is JSON, else its beginning. */
 export function hintFrom(body: Uint8Array): string {
   const text = lenient.decode(body.length > parsedHint ? body.subarray(0, 1024) : body)
   return saidIn(text) ?? text.slice(0, 200).replace(/\s+/g, ' ').trim()

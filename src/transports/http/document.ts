@@ -1,9 +1,13 @@
-/** What is read by GET beside the endpoint: JSON documents, such as the metadata of RFC 9728, and downloads of referenced data. */
+/**
+ * What can be read by GET beside the MCP endpoint: public JSON documents such as the metadata of RFC 9728, documents for
+ * callers, and downloads of referenced data. Independent of node:http and fetch, which both send these answers.
+ */
 import type { HeaderReader } from '../../core/credentials.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Refusal } from './refusal.ts'
 
+/** A complete answer. */
 interface DocumentAnswer {
   readonly status: number
   /** Flat: names and values. */
@@ -14,6 +18,7 @@ interface DocumentAnswer {
 const open = ['access-control-allow-origin', '*']
 const allowed = 'GET, HEAD, OPTIONS'
 
+/** The answer to a request for a public document; pages of any origin may read it. */
 export function documentAnswer(method: string | undefined, text: string): DocumentAnswer | Refusal {
   if (method === 'OPTIONS') {
     const headers = [...open, 'access-control-allow-methods', allowed, 'access-control-allow-headers', '*']
@@ -29,22 +34,23 @@ export function documentAnswer(method: string | undefined, text: string): Docume
   }
 }
 
-/** A document for whoever may call the server; it may be another one for each. */
+/** A document for authorized callers; its content may depend on the caller. */
 export interface OwnDocument {
-  /** Below the address of the endpoint: `/capabilities`. */
+  /** Below the endpoint address, such as `/capabilities`. */
   readonly path: string
   read(caller: Caller): Promise<DocumentText>
 }
 
+/** The content, and how it may be cached. */
 interface DocumentText {
   readonly text: string
-  /** Names what it says; counters may differ. */
+  /** The ETag. Equal content has an equal tag, even if counters in it differ. */
   readonly tag: string
   readonly maxAgeMs: number
   readonly cacheScope: 'public' | 'private'
 }
 
-/** `kept`: the tags that the reader has already (If-None-Match). */
+/** The answer with such a document. `kept`: the tags that the client has cached (If-None-Match). */
 export function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, kept: string | undefined): DocumentAnswer {
   const etag = `"${tag}"`
   const headers = ['etag', etag, 'cache-control', `${cacheScope}, max-age=${Math.floor(maxAgeMs / 1000)}`]
@@ -53,44 +59,47 @@ export function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, kep
   return { status: 200, headers: ['content-type', 'application/json', ...headers], body: text }
 }
 
+/** The refusal for methods other than GET and HEAD; undefined for those two. */
 export function notRead(method: string | undefined): Refusal | undefined {
   if (method === 'GET' || method === 'HEAD') return undefined
   const message = `Method ${clip(method ?? '')} is not served here. Read this document by GET`
   return { status: 405, message, headers: { allow: 'GET, HEAD' } }
 }
 
-/** The path of a request's address, without its query. */
+/** The path of a request URL, without its query. */
 export function pathOf(url: string | undefined): string {
   const text = url ?? ''
   const end = text.indexOf('?')
   return end === -1 ? text : text.slice(0, end)
 }
 
-/** Contents beside the endpoint, for whoever has their signed address: that alone lets in, and nobody is asked who he is. */
+/** Downloads by signed address. The signature alone authorizes: the caller is not identified. */
 export interface Downloads {
   /** Below the address of the endpoint: `/references/`. */
   readonly path: string
   open(asked: DownloadRequest): Promise<Download>
 }
 
+/** A request for a download. */
 interface DownloadRequest {
   readonly method: string
-  /** What follows the path. */
+  /** What follows `path` in the address. */
   readonly name: string
   readonly query: URLSearchParams
   readonly header: HeaderReader
 }
 
+/** The answer to a request for a download. */
 export interface Download {
   readonly status: number
   /** Flat: names and values. */
   readonly headers: string[]
   readonly body: ReadableStream<Uint8Array> | undefined
-  /** To be called once nothing of it is read any more, however that came. */
+  /** Must be called once nothing of the body is read any more, for whatever reason. */
   over?(): void
 }
 
-/** The name in the path of a request; undefined where the path is no download's. */
+/** The name of the download in a path; undefined if the path is not one of a download. */
 export function downloadName(downloads: Downloads | undefined, path: string): string | undefined {
   if (downloads === undefined) return undefined
   const at = path.lastIndexOf(downloads.path)
@@ -104,7 +113,7 @@ export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
 }
 
-/** The body of a download, which tells when it is over by itself. */
+/** The body of a download, which calls `over` by itself at its end. */
 export function watchedBody({ body, over }: Download): ReadableStream<Uint8Array> | undefined {
   if (body === undefined || over === undefined) return body
   const reader = body.getReader()

@@ -1,4 +1,7 @@
-/** What both faces and the old pair share: one door, its guard, limits and streams, and the checks in their order. */
+/**
+ * What all HTTP carriers of one server share: the door to the engine, the limits and streams, and the checks before a message
+ * is read, namely Host and Origin, content types and CORS. Independent of node:http and fetch.
+ */
 
 import type { Authorizer, Entrance, HeaderReader } from '../../core/credentials.ts'
 import { callerAccount } from '../../core/occupancy.ts'
@@ -15,28 +18,28 @@ import { Streams } from './streams.ts'
 
 export type { HeaderReader } from '../../core/credentials.ts'
 
-/** Finds out who calls; refuses by an HTTP status (401, 403). Called after the guard and before everything else. */
+/** Identifies the caller, or refuses with an HTTP status (401, 403). Called after the guard and before everything else. */
 export type Identify = (header: HeaderReader, entrance: Entrance) => Awaitable<Principal | Refusal | undefined>
 
-/** What the HTTP faces of a server can be told. */
+/** The options of the HTTP carriers. */
 export interface HttpOptions extends GuardOptions {
-  /** Sizes, waits and counts of the listener that are to differ from the defaults. */
+  /** Limits that differ from the defaults. */
   readonly limits?: Partial<HttpLimits>
-  /** Finds out who calls, before anything is read. */
+  /** Identifies the caller before anything is read. */
   readonly identify?: Identify
-  /** The same with what belongs to it: challenges, and the document that says where tokens are had. */
+  /** Identifies callers, and supplies challenges and the metadata document that names the authorization server. */
   readonly authorizer?: Authorizer
-  /** Told of each request whose token is not taken: by which status, and from which address. */
+  /** Called for each request whose token is refused, with the status and the caller's address. */
   readonly onDenied?: ((status: number, address: string | undefined) => void) | undefined
-  /** A document beside the endpoint, for whoever may call. */
+  /** A document beside the endpoint, for authorized callers. */
   readonly document?: OwnDocument | undefined
-  /** Contents beside the endpoint, by signed addresses. */
+  /** Downloads beside the endpoint, by signed address. */
   readonly downloads?: Downloads | undefined
-  /** Share one table between several faces of a server; the caps then hold for all of them together. */
+  /** Share the streams of several carriers, so that the limits apply to all of them together. */
   readonly streams?: Streams
 }
 
-/** A door that may use what lanes over HTTP can do beyond others; every door is one. */
+/** The entrance to the engine for HTTP, with lanes that can do more than those of other carriers. */
 export interface HttpDoor {
   deliver(text: string, caller: Caller, reply: HttpLane): void
   listen(caller: Caller, lane: HttpLane): Awaitable<void>
@@ -45,7 +48,7 @@ export interface HttpDoor {
   refusalData?(caller: Caller, refusal: CarrierRefusal): unknown
 }
 
-/** Immutable: what changes in the life of a server is in its streams. */
+/** The shared, immutable state of the carriers. What changes over time is in `streams`. */
 export interface Endpoint {
   readonly door: HttpDoor
   readonly guard: Guard
@@ -56,13 +59,13 @@ export interface Endpoint {
   readonly onDenied: HttpOptions['onDenied']
   readonly document: OwnDocument | undefined
   readonly downloads: Downloads | undefined
-  /** What the Accept header lets through, remembering the last one: callers seldom change theirs. */
+  /** What the Accept header allows. The last result is cached, since clients rarely change the header. */
   readonly takes: (accept: string | undefined) => number
-  /** Where answers come on the stream that a GET opened (the pair of 2024-11-05), it is no mere listener. */
+  /** True for HTTP+SSE, where answers arrive on the stream that a GET opened. */
   readonly answersOnGet: boolean
 }
 
-/** Makes what the faces of one server share. */
+/** Makes the endpoint of a server. */
 export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpoint {
   const limits = { ...httpLimits, ...options.limits }
   const { authorizer } = options
@@ -89,12 +92,12 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
   }
 }
 
-/** Whether a request is refused by what was found out about its caller. */
+/** True if identification refused the request. */
 export function isRefusal(found: Principal | Refusal): found is Refusal {
   return 'status' in found
 }
 
-/** Checks what a POST says about its body, before any of it is read. */
+/** Checks the headers of a POST before its body is read. */
 export function checkBody(request: { header: HeaderReader }, limits: HttpLimits): Refusal | undefined {
   const type = request.header('content-type')
   if (!isJson(type)) return wrongType(type)
@@ -111,7 +114,7 @@ function wrongType(type: string | undefined): Refusal {
   return { status: 415, message: `The body has ${found}. Send application/json in UTF-8` }
 }
 
-/** Checks that an event stream can be opened for a GET. */
+/** Checks whether a GET may open an event stream. */
 export function checkListen(endpoint: Endpoint, accepted: number, tenant: Tenant | undefined): Refusal | undefined {
   if ((accepted & takesStream) === 0) {
     return { status: 406, message: 'A GET opens an event stream. Accept text/event-stream, or send messages by POST' }
@@ -119,7 +122,7 @@ export function checkListen(endpoint: Endpoint, accepted: number, tenant: Tenant
   return endpoint.streams.refusal(tenant)
 }
 
-/** Whose streams those are that a request of this method opens, and until when they may stay open. */
+/** Who the streams of a request are counted for, and until when they may stay open. */
 export function tenantOf(
   method: string | undefined,
   caller: Pick<Caller, 'principal' | 'connection'>,
@@ -137,7 +140,7 @@ export function tenantOf(
   return { key: `POST ${account}`, limit: 'answersPerPrincipal', ...proof }
 }
 
-/** The refusal of an Accept header that excludes both forms of answer. */
+/** The refusal of an Accept header that allows neither JSON nor event streams. */
 export const acceptsNeither: Refusal = {
   status: 406,
   message: 'The Accept header excludes every form of answer. Accept application/json and text/event-stream',
@@ -152,10 +155,11 @@ export function wrongMethod(method: string | undefined): Refusal {
   }
 }
 
-// Content-Type and Accept by parsed media type: a substring match would let a browser form through as JSON.
+// Content-Type and Accept, by parsed media type: a substring match would accept a browser form as JSON.
 
-/** Bits of what a caller takes. */
+/** Bit: the caller accepts JSON. */
 export const takesJson = 1
+/** Bit: the caller accepts event streams. */
 export const takesStream = 2
 
 /** True for `application/json`, alone or with a UTF-8 charset. */
@@ -171,7 +175,7 @@ function isHarmless(parameter: string): boolean {
   return name?.trim() !== 'charset' || /^"?utf-?8"?$/.test(value?.trim() ?? '')
 }
 
-/** Which of JSON and event streams the Accept header lets through; without one, both. */
+/** The bits that an Accept header allows; without the header, both. */
 export function takes(accept: string | undefined): number {
   if (accept === undefined || accept.trim() === '' || accept === '*/*') return takesJson | takesStream
   const ranges = accept.toLowerCase().split(',').map(readRange)
@@ -190,7 +194,7 @@ function readRange(text: string): Range {
   return { type: type?.trim() ?? '', weight: Number.isNaN(weight) ? 0 : weight }
 }
 
-/** The most specific range decides (RFC 9110 §12.5.1), so that a wildcard does not undo an exclusion. */
+/** The most specific range decides (RFC 9110 §12.5.1), so that a wildcard does not override an exclusion. */
 function admits(ranges: readonly Range[], type: string, subtype: string): boolean {
   for (const name of [`${type}/${subtype}`, `${type}/*`, '*/*']) {
     const range = ranges.find(candidate => candidate.type === name)
@@ -199,28 +203,29 @@ function admits(ranges: readonly Range[], type: string, subtype: string): boolea
   return false
 }
 
-// Host and Origin checks: what keeps a web page from reaching a local server under its own name (DNS rebinding) or from the
-// visitor's browser. On by default on every listener, before anything else of a request is looked at.
+// Host and Origin checks against DNS rebinding: they keep web pages from calling a local server through the visitor's browser.
+// On by default on every listener, before anything else of a request is examined.
 
 /** Which hosts and origins a listener answers to. */
 export interface GuardOptions extends GuardNames {
-  /** The address listened on; a name or a single address is answered to, a wildcard address is not a name. */
+  /** The address listened on. A name or a single address is accepted as Host; a wildcard address is not a name. */
   readonly host?: string
 }
 
-/** The parts of a request that the guard looks at; a node:http request is one. */
+/** The parts of a request that the guard examines; a node:http request has them. */
 interface GuardedRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** Names and values as they came: the only place where a second Host shows. */
+  /** Names and values as received: only here a second Host header is visible. */
   readonly rawHeaders: readonly string[]
 }
 
 /** Checks Host and Origin. */
 export interface Guard {
+  /** Returns the refusal, or undefined if the request may pass. */
   check(host: string | undefined, origin: string | undefined): Refusal | undefined
   /** The same for a node:http request, upgrade requests included. */
   checkRequest(request: GuardedRequest): Refusal | undefined
-  /** True for an origin that the author listed: it may read answers. */
+  /** True for an origin in the option `origins`: its pages may read answers. */
   lists(origin: string): boolean
 }
 
@@ -228,12 +233,13 @@ const webOrigin = /^https?:\/\/(.+)$/
 const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const wildcardBinds: readonly string[] = ['0.0.0.0', '::', '']
 
-/** Makes a guard; without options it lets loopback names through. */
+/** Makes a guard; without options it accepts loopback names only. */
 export function createGuard(options: GuardOptions = {}): Guard {
   checkNames(options)
   const hosts = new Set([...loopback, ...(options.hosts ?? []).map(name => name.toLowerCase())])
   if (options.host !== undefined && !wildcardBinds.includes(options.host)) hosts.add(bracketed(options.host.toLowerCase()))
   const origins = new Set((options.origins ?? []).map(origin => origin.toLowerCase().replace(/\/$/, '')))
+  // Clients send the same Host with every request, so the last accepted one is remembered.
   let lastGoodHost: string | undefined
 
   function check(host: string | undefined, origin: string | undefined): Refusal | undefined {
@@ -275,7 +281,7 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refu
 
 const twoHosts: Refusal = { status: 400, message: 'The request has more than one Host header. Send exactly one (RFC 9112 §3.2)' }
 
-/** Pages of this origin would have to be listed. */
+/** The refusal of an origin that is not listed. */
 function badOrigin(origin: string): Refusal {
   return {
     status: 403,
@@ -289,7 +295,7 @@ function isLoopbackOrigin(origin: string): boolean {
   return parts !== null && loopback.includes(parts[1] ?? '')
 }
 
-/** Hosts in a flat list of raw headers, by length first: almost no other name has four letters. */
+/** Counts Host headers. Compares the length first: few other names have four letters. */
 function countHosts(rawHeaders: readonly string[]): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -307,18 +313,18 @@ function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-// Cross-origin answers, for origins that the author listed and for no other. Cookies are never invited.
+// CORS headers, for listed origins only. Credentials such as cookies are never allowed.
 
 const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, ratelimit, ratelimit-policy'
 const names = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
 
-/** Headers (flat) that let the page read an answer; none for an origin that is not listed. */
+/** Headers (flat) that let a page read the answer; none for an origin that is not listed. */
 export function corsHeaders(guard: Guard, origin: string | undefined): readonly string[] {
   if (origin === undefined || !guard.lists(origin)) return none
   return ['access-control-allow-origin', origin, 'access-control-expose-headers', exposed, 'vary', 'origin']
 }
 
-/** Headers (flat) of the answer to a preflight, or undefined when the origin is not listed or it is no preflight. */
+/** Headers (flat) for the answer to a preflight; undefined if the origin is not listed or it is not a preflight. */
 export function preflightHeaders(
   guard: Guard,
   origin: string | undefined,
@@ -327,7 +333,7 @@ export function preflightHeaders(
 ): string[] | undefined {
   if (origin === undefined || method === undefined || !guard.lists(origin)) return undefined
   const headers = ['access-control-allow-origin', origin, 'access-control-allow-methods', 'GET, POST, DELETE']
-  // Parameter headers have names of the author's choice, so the wish is granted as it came, if it is a list of names.
+  // Servers can define their own parameter headers, so any well-formed list of names is allowed.
   if (requested !== undefined && requested.length <= 2048 && names.test(requested)) {
     headers.push('access-control-allow-headers', requested)
   }
@@ -335,7 +341,7 @@ export function preflightHeaders(
   return headers
 }
 
-/** Tells whoever looks into a preflight that failed what would let it pass; undefined where it is no preflight. */
+/** The refusal of a preflight, which names the option that would allow it; undefined if it is not a preflight. */
 export function preflightRefusal(origin: string | undefined, method: string | undefined): Refusal | undefined {
   return origin === undefined || method === undefined ? undefined : badOrigin(origin)
 }

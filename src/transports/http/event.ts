@@ -1,60 +1,65 @@
-/** Server-sent events as text (WHATWG HTML, "Server-sent events"). */
+/**
+ * Server-sent events as text (WHATWG HTML, "Server-sent events"), and the ids of events, which encode the position of a reader.
+ * The server carriers and the stream logs share both.
+ */
 
-/** One JSON-RPC frame as an event. A frame is JSON text, where a line break can only be white space between tokens. */
+/**
+ * One JSON-RPC frame as an event. In JSON text a line break can only be white space between tokens, so splitting there is safe.
+ */
 export function eventText(frame: string, id?: string): string {
   const data = frame.includes('\n') || frame.includes('\r') ? frame.replace(/\r\n|\r|\n/g, '\ndata: ') : frame
   return id === undefined ? `event: message\ndata: ${data}\n\n` : `id: ${id}\nevent: message\ndata: ${data}\n\n`
 }
 
-/** The first event of a stream that may be continued: an id to come back with, and nothing else. */
+/** The first event of a resumable stream: only an id to reconnect with. */
 export function primingText(id: string): string {
   return `id: ${id}\ndata: \n\n`
 }
 
-/** Tells the reader how long to wait before it comes back. */
+/** Tells the reader how long to wait before it reconnects. */
 export function retryText(ms: number): string {
   return `retry: ${Math.max(0, Math.round(ms))}\n\n`
 }
 
-/** The event by which the pair of 2024-11-05 names the address for posts. */
+/** The `endpoint` event of HTTP+SSE (2024-11-05), which names the address for POSTs. */
 export function endpointText(uri: string): string {
   return `event: endpoint\ndata: ${uri}\n\n`
 }
 
-/** A comment: keeps intermediaries from closing a silent stream. */
+/** A comment line, which keeps intermediaries from closing a silent stream. */
 export const keepAliveText = ': keep-alive\n\n'
 
-/** UTF-8 length, natively where the runtime can. */
+/** Length in UTF-8, by a native function where the runtime has one. */
 export const byteLength: (text: string) => number =
   typeof Buffer === 'function' ? text => Buffer.byteLength(text) : text => encoder.encode(text).length
 
 const encoder = new TextEncoder()
 
-// The ids of events: `<stream>-<number>` says where a reader stands in a stream. Where a reader is also told what other
-// processes say in its session, it stands in several, and each id says where in all of them:
-// `<stream>-<number>.<stream>-<number>`.
+// Event ids: `<stream>-<number>` is a position in a stream. A reader that also receives what other processes send in its
+// session has a position in several streams: `<stream>-<number>.<stream>-<number>`.
 
-/** Where a reader stands in one stream: it has seen the events up to this number. */
+/** A position in one stream: the reader has seen the events up to this number. */
 export interface StreamPlace {
   readonly stream: string
   readonly number: number
 }
 
-/** Streams in one id: as many processes may have had something to say in one session. More are forgotten, oldest first. */
+/** The most streams in one id. More processes are unlikely in one session; the oldest positions are dropped. */
 export const mostPlaces = 8
 
-/** The number of what is said in the place of an answer that will not come: after all events that there could have been. */
+/** The number of the event that replaces an answer which will not come: higher than any real one. */
 export const pastAll = 999_999_999_999_999
 
 const one = /^([^.-]{1,64})-(\d{1,15})$/
 
+/** Makes an id from a position and, if given, positions in other streams. */
 export function eventId(stream: string, number: number, beside?: ReadonlyMap<string, number>): string {
   let id = `${stream}-${number}`
   if (beside !== undefined) for (const [other, seen] of beside) id += `.${other}-${seen}`
   return id
 }
 
-/** None, where it is no id of ours. */
+/** Parses an id; empty if it is not one of ours. */
 export function placesIn(id: string): readonly StreamPlace[] {
   if (id.length > mostPlaces * 80) return []
   const places: StreamPlace[] = []

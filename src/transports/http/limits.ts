@@ -1,35 +1,35 @@
-/** The limits of HTTP carriers. Each has a default; each refusal names the one it hit. */
+/** The limits of the HTTP server carriers, with their defaults. Every refusal names the limit that it enforces. */
 import { type FrameLimits, frameLimits } from '../../jsonrpc/limits.ts'
 
 /** The limits of a listener. */
 export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
-  /** Connections that a listener holds open at all. */
+  /** Open connections of a listener. */
   readonly connections: number
-  /** How long a sender may take over the headers of a request. */
+  /** How long a client may take to send the headers of a request. */
   readonly headersMs: number
-  /** How long a sender may take over a whole request. */
+  /** How long a client may take to send a whole request. */
   readonly requestMs: number
-  /** Open event streams of one authenticated principal that it asked for by GET. */
+  /** Open event streams of one authenticated principal that were opened by GET. */
   readonly streamsPerPrincipal: number
-  /** Open event streams of one authenticated principal that answer its POSTs: no one can take all places. */
+  /** Open event streams of one authenticated principal that answer its POSTs, so that nobody can occupy all streams. */
   readonly answersPerPrincipal: number
-  /** Open event streams in all. */
+  /** Open event streams of the server. */
   readonly streams: number
-  /** How long a stream, or a WebSocket, may outlast the token that opened it. */
+  /** How long a stream or WebSocket may stay open after its token has expired. */
   readonly expiredMs: number
-  /** Bytes that may wait for a slow reader before the clock of `stallMs` starts. */
+  /** Bytes that may wait for a slow reader before the `stallMs` timer starts. */
   readonly queueBytes: number
   /** Bytes that may wait for one slow reader at all. */
   readonly queueCeiling: number
-  /** Bytes that may wait for all slow readers together; above it `queueBytes` is every reader's ceiling. */
+  /** Bytes that may wait for all slow readers together; above it, each reader is limited to `queueBytes`. */
   readonly queueTotal: number
-  /** How long a reader with a full queue may take nothing before it is cut. */
+  /** How long a reader with a full queue may take nothing before it is disconnected. */
   readonly stallMs: number
-  /** The longest silence on an event stream; then a comment line is sent. */
+  /** The longest silence on an event stream, after which a comment line is sent. */
   readonly keepAliveMs: number
-  /** How long a kept stream can still be replayed after it ended. */
+  /** How long a resumable stream can be replayed after it ended. */
   readonly retainMs: number
-  /** Kept streams of one session. */
+  /** Resumable streams of one session. */
   readonly keptPerSession: number
   /** Replay log: events of one stream. */
   readonly logEvents: number
@@ -45,7 +45,7 @@ export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
 
 const mebibyte = 1024 * 1024
 
-/** Their defaults. */
+/** The default limits. */
 export const httpLimits: HttpLimits = {
   frameBytes: frameLimits.frameBytes,
   connections: 10_000,

@@ -1,4 +1,7 @@
-/** A node:http server for the door: exact paths, timeouts against slow senders, and an end in good order. */
+/**
+ * A node:http server for the MCP endpoint: routing by exact path, timeouts against slow clients, WebSocket upgrades, order of
+ * pipelined requests, and graceful shutdown. Loaded only when a server listens, so that `fetch` alone needs nothing of it.
+ */
 
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -17,15 +20,16 @@ import { failed, type Refusal, refusalFrame } from './refusal.ts'
 
 export { httpLimits } from './limits.ts'
 
-/** Takes over a socket that asks to become a WebSocket. Path, Host and Origin are checked before. */
+/** Takes over a socket that asks for a WebSocket upgrade. Path, Host and Origin are already checked. */
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
 
+/** The options of a listener, with the handler for WebSockets. */
 export interface ListenerOptions extends ListenOptions {
-  /** Takes what comes to `wsPath`. */
+  /** Handles upgrade requests to `wsPath`. */
   readonly onUpgrade?: UpgradeHandler
 }
 
-/** Opens a listener on node:http. */
+/** Opens a listener; resolves when its port is bound. */
 export async function listenHttp(door: Door, options: ListenerOptions = {}): Promise<Listening> {
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkListenPaths(path, options)
@@ -52,7 +56,7 @@ export async function listenHttp(door: Door, options: ListenerOptions = {}): Pro
   }
 }
 
-/** One network cannot hold all sockets, whatever they become: requests, event streams or WebSockets. */
+/** Limits the share of sockets that one network can hold, whatever they are used for. */
 function shareSockets(connections: number): (socket: Socket) => void {
   const places = new Occupancy(connections)
   return socket => {
@@ -63,7 +67,7 @@ function shareSockets(connections: number): (socket: Socket) => void {
   }
 }
 
-/** Throws where two of them are one, or one is none. */
+/** Throws if a path has no leading slash, or two paths are the same. */
 export function checkListenPaths(path: string, { ssePath, wsPath }: Pick<ListenOptions, 'ssePath' | 'wsPath'>): void {
   const paths = [path, ssePath, wsPath].filter(each => each !== undefined)
   for (const each of paths)
@@ -71,7 +75,7 @@ export function checkListenPaths(path: string, { ssePath, wsPath }: Pick<ListenO
   if (new Set(paths).size < paths.length) throw new TypeError('path, ssePath and wsPath must be three different paths')
 }
 
-/** Slow senders are cut, and the check runs often enough for that to mean something. A missing Host is the guard's matter. */
+/** Timeouts against slow clients, checked every second. Missing Host headers are refused by the guard, with a message. */
 function serverOptions({ headersMs, requestMs }: HttpLimits): ServerOptions {
   return {
     headersTimeout: headersMs,
@@ -83,6 +87,7 @@ function serverOptions({ headersMs, requestMs }: HttpLimits): ServerOptions {
   }
 }
 
+/** The handlers by exact path. */
 function routes(
   endpoint: Endpoint,
   path: string,
@@ -100,6 +105,7 @@ function routes(
   return table.set(ssePath, pair.open).set(messagePath, pair.post)
 }
 
+/** Finds the handler of a request; else a download, a metadata document or 404. */
 function route(endpoint: Endpoint, table: ReadonlyMap<string, NodeHttpHandler>, path: string): NodeHttpHandler {
   const main = table.get(path)
   return (req, res) => {
@@ -118,7 +124,7 @@ function notFound(req: IncomingMessage, path: string): Refusal {
   return { status: 404, message: `Nothing is served at ${clip(pathOf(req.url))}. The MCP endpoint is ${path}` }
 }
 
-/** Upgraded sockets are the server's no longer, but it does not close before they do: hence the set. */
+/** Checks an upgrade request. The set holds upgraded sockets, which the server no longer tracks but must close at shutdown. */
 function upgrade(endpoint: Endpoint, path: string, take: UpgradeHandler, upgraded: Set<Duplex>): UpgradeHandler {
   return (req, socket, head) => {
     upgraded.add(socket)
@@ -130,13 +136,14 @@ function upgrade(endpoint: Endpoint, path: string, take: UpgradeHandler, upgrade
   }
 }
 
-/** A socket that asked for an upgrade has no response object: the refusal is written by hand. */
+/** Writes the refusal by hand: an upgrade request has no response object. */
 function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
   const body = refusalFrame(refusal)
   const head = `HTTP/1.1 ${refusal.status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
   socket.end(`${head}connection: close\r\n\r\n${body}`)
 }
 
+/** Resolves when the port is bound; the error says what to do. */
 function bind(server: Server, port: number, host: string): Promise<void> {
   return new Promise((done, fail) => {
     const refused = (error: NodeJS.ErrnoException) => fail(new Error(why(error, port, host), { cause: error }))
@@ -162,12 +169,16 @@ function why(error: NodeJS.ErrnoException, port: number, host: string): string {
   }
 }
 
+/** The host for the URL of a listener: a wildcard address becomes `localhost`. */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::' || host === '') return 'localhost'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Connections whose answer began before the end came are idle only afterwards, so they are looked for again and again. */
+/**
+ * Closes the server. Connections with an answer in progress become idle only later, so idle ones are closed repeatedly until
+ * the deadline.
+ */
 function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>, closeMs: number): Promise<void> {
   return new Promise(done => {
     const deadline = setTimeout(() => {
@@ -185,9 +196,8 @@ function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>,
 }
 
 /**
- * Small pages beside the endpoint that whoever reaches the listener may read, such as those by which load balancers learn whether a
- * process is well. Only who shows a token that may call can be told more: an address of this machine proves nothing, for a proxy on it
- * has one too.
+ * A page beside the endpoint that anyone may read, such as a health check. Only a valid token reveals more: a loopback address
+ * proves nothing, because a proxy on this machine has one too.
  */
 function pageHandler(endpoint: Endpoint, page: OpenPage): NodeHttpHandler {
   return (req, res) => {
@@ -211,20 +221,21 @@ async function answer(
   exchange.reply(status, ['content-type', type, 'cache-control', 'no-store'], req.method === 'HEAD' ? '' : body)
 }
 
+/** The principal of a valid token, if the request has one. */
 async function authorized({ identify }: Endpoint, exchange: NodeExchange): Promise<Principal | undefined> {
   if (identify === undefined || exchange.header('authorization') === undefined) return undefined
   const found = await identify(name => exchange.header(name), exchange)
   return found === undefined || isRefusal(found) ? undefined : found
 }
 
-// When a request on a connection is looked at: after those before it, and before the body is sent where the sender asks.
+// The order of requests on one connection, and `Expect: 100-continue`.
 
 /** Requests that may wait on one connection for the answer to an earlier one. */
 const mostInTurn = 100
 
 /**
- * One request at a time on each connection. Node hands on whatever was sent in one go, and answers could pile up by the
- * hundred for a client that reads none of them. A response gets its socket when all earlier ones are out.
+ * Handles one request per connection at a time. Node emits all pipelined requests at once, and answers could pile up for a
+ * client that reads none. A response has a socket only when all earlier ones are sent.
  */
 function inOrder(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
   const waiting = new WeakMap<object, number>()
@@ -246,7 +257,7 @@ const tooManyInTurn: Refusal = {
   headers: { 'retry-after': '1' },
 }
 
-/** A client that asks before it sends a long body (`Expect: 100-continue`) is told at once if that would be refused. */
+/** Refuses a request with `Expect: 100-continue` before its body is sent, if it would be refused anyway. */
 function answerExpect(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
   return (req, res) => {
     const header = (name: string) => single(req.headers[name])

@@ -1,4 +1,7 @@
-/** Reads what another process says on a stream of its own: what was said since, what follows, and how it ends. */
+/**
+ * Follows a stream that another process writes to the shared store: reads the events since a given one, then new ones, until
+ * the stream ends or its process is gone. Also holds the polling loop over a store that this and `store-logs.ts` use.
+ */
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
 import { put, remove, type Store } from '../../stores/store.ts'
@@ -15,34 +18,37 @@ import {
 } from './log-records.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
+/** What a follower needs: the store, time, and which processes are alive. */
 interface FollowerPort {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners
 }
 
-/** Hears what is read. */
+/** Receives what is read. */
 interface FollowerUser {
   event(event: LoggedEvent): void
-  /** Nothing more will come. Called once, unless it was stopped before. */
+  /** No more events follow. Called once, unless it was stopped before. */
   over(how: Ending): void
-  /** It could not be read on. */
+  /** Reading failed. */
   failed(): void
 }
 
-/** A stream of another process that a reader has come back to. */
+/** A stream of another process, for a reader that reconnected here. */
 export interface Foreign extends StreamPlace {
   readonly listening: boolean
+  /** What to send in place of the answer if that process is gone. */
   readonly will: string | undefined
-  /** Gives a function that stops. */
+  /** Starts reading; returns a function that stops. */
   follow(user: FollowerUser): () => void
 }
 
-/** For so long its writer takes a stream for followed, */
+/** For this long the writer considers a stream followed, */
 export const followMs = 15_000
-/** unless it is told again. */
+/** unless the follower renews the mark, which it does this often. */
 const tellEveryMs = 5_000
 
+/** Makes the handle of a stream that another process writes. */
 export function foreignStream(
   port: FollowerPort,
   session: string,
@@ -61,6 +67,7 @@ export function foreignStream(
   }
 }
 
+/** Reads one stream, and marks it as followed for its writer. */
 class Follower {
   readonly #port: FollowerPort
   readonly #session: string
@@ -68,12 +75,13 @@ class Follower {
   readonly #user: FollowerUser
   readonly #stopping = new AbortController()
   readonly #unpacker = new Unpacker()
-  /** The last event that was passed on, */
+  /** The number of the last event passed on. */
   #seen: number
-  /** and the last key that was read. */
+  /** The last key read. */
   #cursor: string | undefined = undefined
+  /** When to renew the mark. */
   #tellAt = 0
-  /** The key under which its writer was told, and the version of that. */
+  /** The key and version of the mark. */
   #told: readonly [key: string, version: number] | undefined = undefined
 
   constructor(port: FollowerPort, session: string, place: StreamPlace, user: FollowerUser) {
@@ -100,7 +108,7 @@ class Follower {
   }
 
   async #look(): Promise<boolean> {
-    // The record first: what was written before an end that it tells of is then there to be read.
+    // The record is read before the events: if it says that the stream ended, all of its events are there to be read.
     const record = await this.#record()
     const found = await this.#read()
     if (record === undefined || record.over !== undefined) return this.#end(record?.over ?? 'ended')
@@ -108,7 +116,7 @@ class Follower {
       await this.#tell(record)
       return found
     }
-    // It may have ended in good order after it was looked at, and before it went.
+    // The stream may have ended regularly between the first read and the exit of its process.
     const last = await this.#record()
     await this.#read()
     return this.#end(last?.over ?? 'gone')
@@ -118,6 +126,7 @@ class Follower {
     return readRecord(this.#port.store, recordKey(this.#session, this.#stream))
   }
 
+  /** Passes on new events; true if there were any. */
   async #read(): Promise<boolean> {
     let found = false
     for await (const { key, value } of entriesUnder(this.#port.store, chunksOf(this.#session, this.#stream), this.#cursor)) {
@@ -132,7 +141,7 @@ class Follower {
     return found
   }
 
-  /** Whoever writes it keeps it while somebody hears it; where another has become its reader since, this one is let go. */
+  /** Renews the mark, so that the writer retains the stream. Throws if another follower has taken over. */
   async #tell({ runner }: StreamRecord): Promise<void> {
     const { store, clock } = this.#port
     if (clock.now() < this.#tellAt) return
@@ -145,7 +154,7 @@ class Follower {
     if (this.#stopping.signal.aborted) this.#untell()
   }
 
-  /** Else it would be taken for followed for a while; if this fails, it is. */
+  /** Removes the mark. If that fails, it expires. */
   #untell(): void {
     const [key, version] = this.#told ?? []
     if (key !== undefined) this.#port.store.commit([remove(key, version)]).catch(() => {})
@@ -159,23 +168,27 @@ class Follower {
   }
 }
 
-// Looking again whenever a store hints at a change, and now and then without a hint: hints may be for others, and may get lost.
+// Polls a store when it signals a change, and once a second without a signal: signals may concern other keys, and may get lost.
 
+/** What to watch, and what to do at each change. */
 interface StorePollOptions {
   readonly store: Store
   readonly clock: Clock
   readonly prefixes: readonly string[]
   readonly signal: AbortSignal
-  /** True when there was something new. */
+  /** Checks for news; true if there was something new. */
   readonly look: () => Promise<boolean>
 }
 
 const everyMs = 1_000
-/** After hints that brought nothing the next one waits, longer each time: where many write, most hints are for others. */
+/**
+ * After signals that brought nothing new the next check is delayed, longer each time: on a busy store most signals concern
+ * other readers.
+ */
 const leastGapMs = 10
 const mostGapMs = 200
 
-/** Looks at once and then again and again, until the signal. Rejects when a look does. */
+/** Calls `look` at once and then repeatedly, until the signal aborts. Rejects when `look` does. */
 export async function pollStore({ store, clock, prefixes, signal, look }: StorePollOptions): Promise<void> {
   const watching = new AbortController()
   const end = (): void => watching.abort()
@@ -196,12 +209,12 @@ export async function pollStore({ store, clock, prefixes, signal, look }: StoreP
   }
 }
 
-/** Never, once there are no more. */
+/** The next signal; never settles once the watch has ended. */
 async function next(hints: AsyncIterator<void>): Promise<void> {
   if ((await hints.next()).done === true) await new Promise(() => {})
 }
 
-/** Whether it came in time; without it, just the time. */
+/** Whether `coming` settled in time; without it, a plain delay. */
 function within(clock: Clock, signal: AbortSignal, ms: number, coming?: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const settle = (came: boolean): void => {

@@ -1,6 +1,6 @@
 /**
- * Writes what this process says on kept streams to a store: one commit at a time, with all that was said meanwhile, so that many
- * streams cost no more writes than one. What a stream, a session or all together have too much of goes in the same commit.
+ * Writes the events of resumable streams to the shared store, and removes what exceeds the limits. One commit at a time, with
+ * everything that was logged meanwhile, so that many streams cost no more commits than one.
  */
 
 import type { Cancel, Clock } from '../../core/clock.ts'
@@ -12,27 +12,34 @@ import type { HttpLimits } from './limits.ts'
 import { chunkKey, chunksOf, type Ending, pack, recordKey, type StreamRecord, sessionKey } from './log-records.ts'
 import type { LoggedEvent, StreamFacts } from './stream-log.ts'
 
+/** The store, the limits, and access to the streams of this process. */
 interface LogWriterOptions {
   readonly open: () => Promise<{ readonly store: Store; readonly runners: Runners }>
   readonly clock: Clock
   readonly limits: HttpLimits
-  /** The streams of a session that are written here. */
+  /** The streams of a session that this process writes. */
   readonly streamsOf: (session: string) => Iterable<OwnStream>
+  /** All streams that this process writes. */
   readonly all: () => Iterable<OwnStream>
+  /** Reports a commit that failed; it is retried. */
   readonly failed: (error: unknown) => void
 }
 
 const againMs = 1_000
-/** Steps of one commit. */
+/** The most operations in one commit. */
 const mostSteps = 400
 
+/** Collects changes of streams and commits them. */
 export class LogWriter {
   readonly #options: LogWriterOptions
+  /** Streams with something to write. */
   readonly #dirty = new Set<OwnStream>()
-  /** Keys that are to go. */
+  /** Keys to remove. */
   readonly #doomed: string[] = []
+  /** Bytes on the store that count towards `logTotal`. */
   #bytes = 0
   #flushing: Promise<void> | undefined = undefined
+  /** The retry after a failed commit. */
   #again: Cancel | undefined = undefined
   #closed = false
 
@@ -40,14 +47,14 @@ export class LogWriter {
     this.#options = options
   }
 
-  /** There is something to write of it: with all else that comes in this turn. */
+  /** Schedules a stream for the next commit. */
   touch(own: OwnStream): void {
     if (this.#closed) return
     this.#dirty.add(own)
     this.#wake()
   }
 
-  /** Nothing of it is to be kept. */
+  /** Removes everything of a stream from the store. */
   drop(own: OwnStream): void {
     own.dropped = true
     this.#dirty.delete(own)
@@ -59,24 +66,24 @@ export class LogWriter {
     this.#wake()
   }
 
-  /** It stays until its time is over, and counts no more: it could not give way to anything here. */
+  /** The stream stays on the store until it expires, and no longer counts: this process cannot remove parts of it any more. */
   leave(own: OwnStream): void {
     own.left = true
     this.#bytes -= own.bytes
   }
 
-  /** These keys are to go, whoever wrote them. */
+  /** Removes these keys, whichever process wrote them. */
   doom(keys: readonly string[]): void {
     this.#doomed.push(...keys)
     this.#wake()
   }
 
-  /** Settles when what was said before is written, or could not be. */
+  /** Resolves when everything logged before is committed, or its commit has failed. */
   async settled(): Promise<void> {
     await this.#flushing
   }
 
-  /** Writes what is left, and no more. */
+  /** Commits what is left, then accepts nothing more. */
   async close(): Promise<void> {
     this.#again?.()
     await this.#flushing
@@ -85,6 +92,7 @@ export class LogWriter {
     this.#again?.()
   }
 
+  /** Starts a commit in a microtask, unless one is running or waits for a retry. */
   #wake(): void {
     if (this.#again === undefined && !this.#closed) this.#flushing ??= Promise.resolve().then(() => this.#flush())
   }
@@ -106,6 +114,7 @@ export class LogWriter {
     this.#wake()
   }
 
+  /** One commit: new events of as many streams as fit, and removals. */
   async #commit(store: Store, runners: Runners): Promise<void> {
     const { clock, limits } = this.#options
     const ops: Op[] = []
@@ -128,9 +137,10 @@ export class LogWriter {
     for (const plan of plans) this.#done(plan, runners)
   }
 
+  /** Updates the counts after a commit. */
   #done(plan: CommitPlan, runners: Runners): void {
     const { own, bytes, over } = plan
-    // Dropped while it was being written.
+    // The stream was dropped while the commit was running.
     if (own.dropped) return this.doom([recordKey(own.key, own.id), ...plan.added.map(({ key }) => key)])
     if (!own.left) this.#bytes += bytes
     own.dueAt = this.#options.clock.now() + this.#options.limits.retainMs / 2
@@ -140,7 +150,10 @@ export class LogWriter {
     runners.release()
   }
 
-  /** A stream gives of its own first; then the streams of its session that were opened first; then those of the account that has the most. */
+  /**
+   * Enforces the limits. A stream first loses its own oldest events, then the session its oldest streams', then the account
+   * that uses the most.
+   */
   #makeRoom({ own, bytes, events }: CommitPlan): void {
     const { limits, streamsOf, all, clock } = this.#options
     const oldest = clock.now() - limits.retainMs
@@ -171,7 +184,7 @@ export class LogWriter {
     }
   }
 
-  /** `all`: what is newest is only now being written. */
+  /** Removes old events of a stream. `all`: including the newest, because a newer one is being written. */
   #shed(own: OwnStream, tooMuch: (bytes: number, events: number) => boolean, oldest: number, all = false): void {
     const before = own.bytes
     for (const key of own.shed(tooMuch, oldest, all)) this.#doomed.push(key)
@@ -179,7 +192,7 @@ export class LogWriter {
   }
 }
 
-/** The streams of the account that has the most come first, of its largest session before others, each session's as they were opened. */
+/** Orders streams: those of the account with the most bytes first, within it those of its largest session. */
 function largestFirst(streams: Iterable<OwnStream>): readonly OwnStream[] {
   const all = [...streams]
   const sessions = new Tally<string>()
@@ -191,57 +204,65 @@ function largestFirst(streams: Iterable<OwnStream>): readonly OwnStream[] {
   return all.sort((a, b) => accounts.of(b.account) - accounts.of(a.account) || sessions.of(b.session) - sessions.of(a.session))
 }
 
-// A stream that this process writes to a store: what waits to be written, and which values of it lie there.
+// The state of one stream that this process writes: events that wait, and the values of it on the store.
 
+/** One value on the store. */
 interface Written {
   readonly key: string
   readonly bytes: number
-  /** Events that begin in it. */
+  /** Number of events that begin in it. */
   readonly events: number
   /** The number of the last event in it. */
   readonly last: number
+  /** When it was written. */
   readonly at: number
 }
 
-/** What one commit writes of a stream, and what then holds. */
+/** What one commit writes of a stream. */
 export interface CommitPlan {
   readonly own: OwnStream
   readonly ops: readonly Op[]
   readonly added: readonly Written[]
   readonly bytes: number
   readonly events: number
+  /** The number of the last event that it writes. */
   readonly through: number
   readonly over: Ending | undefined
 }
 
+/** A stream that this process writes. */
 export class OwnStream {
   readonly session: string
   readonly id: string
   readonly facts: StreamFacts
-  /** In whose share it counts. */
+  /** The account that its bytes are charged to. */
   readonly account: string
   /** The digest of its session, known from the first commit on. */
   key = ''
+  /** How it ended; undefined while it is open. */
   over: Ending | undefined = undefined
-  /** Nothing of it is to be kept. */
+  /** Nothing of it is kept any more. */
   dropped = false
-  /** Its session is no more served here. */
+  /** This process no longer serves its session. */
   left = false
-  /** Until when another process is known to tell it to a reader of its own. */
+  /** Until when another process is known to serve its reader. */
   followedUntil = 0
+  /** The version of the mark that said so. */
   followedVersion = 0
-  /** Its reader has come back here: who followed it up to this look does so no more. */
+  /** Its reader came back to this process: marks seen up to this check are outdated. */
   recalledIn = 0
-  /** Whether this process is held to be alive for it. */
+  /** This process is registered as alive on its behalf. */
   held = false
-  /** When its record must be written anew, so that it stays. */
+  /** When its record must be renewed, so that it does not expire. */
   dueAt = 0
-  /** Of what lies on the store. */
+  /** Size of what is on the store. */
   bytes = 0
   events = 0
+  /** Events that are not committed yet. */
   #waiting: LoggedEvent[] = []
   #waitingBytes = 0
   #written: Written[] = []
+  /** The number of the next value. */
   #ordinal = 0
 
   constructor(session: string, id: string, facts: StreamFacts, account = `session ${session}`) {
@@ -251,7 +272,7 @@ export class OwnStream {
     this.facts = facts
   }
 
-  /** Gives how many events had to go: where the store takes nothing for a while, the oldest do, as they would in the log. */
+  /** Adds an event; returns how many old ones were lost because the store has accepted nothing for too long. */
   append(event: LoggedEvent, { logEvents, logBytes }: HttpLimits): number {
     this.#waiting.push(event)
     this.#waitingBytes += byteLength(event.frame)
@@ -263,6 +284,7 @@ export class OwnStream {
     return lost
   }
 
+  /** The operations that write the waiting events and the record. */
   plan(runner: string, now: number, ttl: number): CommitPlan {
     const prefix = chunksOf(this.key, this.id)
     const chunks = pack(this.#waiting)
@@ -277,7 +299,7 @@ export class OwnStream {
     return { own: this, ops, added, bytes, events: this.#waiting.length, through: this.#waiting.at(-1)?.number ?? 0, over }
   }
 
-  /** Whether nothing has come since. */
+  /** The plan is committed. True if nothing was added since. */
   done({ added, bytes, events, through, over }: CommitPlan): boolean {
     this.#waiting = this.#waiting.filter(({ number }) => number > through)
     this.#waitingBytes = this.#waiting.reduce((sum, { frame }) => sum + byteLength(frame), 0)
@@ -288,7 +310,10 @@ export class OwnStream {
     return this.#waiting.length === 0 && this.over === over
   }
 
-  /** Lets go of the oldest values while there is too much, or they are too old; gives their keys. The newest stays: it may be the answer. */
+  /**
+   * Forgets the oldest values while there are too many or they are too old; returns their keys. The newest event stays: it may
+   * be the answer.
+   */
   shed(tooMuch: (bytes: number, events: number) => boolean, oldest: number, all = false): readonly string[] {
     const newest = all ? undefined : this.#written.at(-1)?.last
     let count = 0

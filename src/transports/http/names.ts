@@ -1,7 +1,10 @@
-/** The names that a guard lets through, checked when they are given: one of the wrong form would never match, and say nothing. */
+/**
+ * The host names and origins that a guard allows. They are checked when they are given, because a name in the wrong form would
+ * never match and fail silently. Separate from the guard, so that commands can check options without loading it.
+ */
 import { clip } from '../../jsonrpc/limits.ts'
 
-/** Names that a server answers to beside the loopback ones. */
+/** The host names and origins that a server accepts besides loopback. */
 export interface GuardNames {
   /** Host names to answer to besides the loopback names: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. */
   readonly hosts?: readonly string[]
@@ -11,10 +14,10 @@ export interface GuardNames {
 
 /** A host with an optional port, in lower case; an IPv6 address in brackets. */
 export const authority = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-](?:[a-z0-9._-]{0,252}))(?::(\d{1,5}))?$/
-/** Pages of browser extensions have a scheme of their own, those without any origin say null. */
+/** An origin; browser extensions have schemes of their own, and pages without an origin send `null`. */
 const origin = /^(?:[a-z][a-z0-9+.-]*:\/\/[^/\s]+\/?|null)$/
 
-/** Throws a TypeError that says what a name looks like. */
+/** Throws a TypeError with an example if a name has the wrong form. */
 export function checkNames({ hosts, origins }: GuardNames): void {
   checkEach('hosts', hosts, authority, "['api.example.com']")
   checkEach('origins', origins, origin, "['https://app.example.com']")
@@ -32,7 +35,7 @@ function checkEach(option: string, given: unknown, form: RegExp, example: string
   }
 }
 
-/** Whether only this machine reaches what is bound to it. Undefined: the default, which is loopback. */
+/** True if a listener bound to this host is reachable from this machine only. Undefined stands for the default, loopback. */
 export function isLoopbackHost(host: string | undefined): boolean {
   return host === undefined || host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

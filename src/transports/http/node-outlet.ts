@@ -1,6 +1,7 @@
 /**
- * An event stream on a node:http response. What is said in the first turn of the event loop is held back to its end:
- * a stream that is over by then goes out as one write with a length, like a JSON answer.
+ * Writes bodies to node:http responses: event streams, downloads, and the check that disconnects clients which do not read. An
+ * event stream that ends within its first turn of the event loop is sent in one write with a Content-Length, like a JSON
+ * answer.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -9,10 +10,10 @@ import type { Download } from './document.ts'
 import { byteLength } from './event.ts'
 import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
 
-/** Characters held back before the headers go out. */
+/** Characters held back before the headers are sent. */
 const mostHeld = 64 * 1024
 
-/** Writes an event stream to a node:http response. */
+/** An event stream on a node:http response. */
 export class NodeOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
   readonly tenant: Tenant | undefined
@@ -22,6 +23,7 @@ export class NodeOutlet implements StreamOutlet {
   readonly #stallMs: number
   /** The headers, until they are sent. */
   #head: string[] | undefined
+  /** Text held back until then. */
   #held = ''
   #unwatch: (() => void) | undefined = undefined
 
@@ -59,7 +61,7 @@ export class NodeOutlet implements StreamOutlet {
 
   cut(): void {
     this.#res.destroy()
-    // Before the headers are out nothing listens to the response yet.
+    // Before the headers are sent nothing listens for 'close' yet; `commit` reports it.
     if (this.#head !== undefined) this.commit()
   }
 
@@ -69,7 +71,7 @@ export class NodeOutlet implements StreamOutlet {
     this.#unwatch = on ? cutWhenStalled(this.#res, this.#stallMs) : undefined
   }
 
-  /** Sends the headers and what was held back. From here on each write goes out by itself. */
+  /** Sends the headers and the held text. From here on each write is sent by itself. */
   commit(): void {
     const head = this.#head
     if (head === undefined) return
@@ -85,26 +87,28 @@ export class NodeOutlet implements StreamOutlet {
     this.#held = ''
   }
 
+  /** Subscribes to the events of the response. */
   #listen(): void {
     this.#res.on('drain', () => {
       this.blocked = false
       this.owner?.drained()
     })
     this.#res.once('close', () => this.owner?.gone())
-    // The socket's own failure is told by 'close'; without a listener it would end the process.
+    // 'close' reports the failure; an 'error' event without a listener would end the process.
     this.#res.on('error', () => this.#res.destroy())
   }
 }
 
+/** A function instead of a closure per stream: streams are created for many requests. */
 function commit(outlet: NodeOutlet): void {
   outlet.commit()
 }
 
-// Sends a content on node:http, as fast as it is taken and no faster. Few buffers serve the longest content, so that it leaves no garbage.
+// Sends a download no faster than it is read. It reuses a few buffers for content of any length.
 
 const chunkBytes = 65_536
 
-/** Sends a content as the body of a node:http response. */
+/** Sends a download as the body of a response, and reports when it is over. */
 export async function sendDownload(res: ServerResponse, download: Download, stallMs: number): Promise<void> {
   const { status, headers, body, over } = download
   try {
@@ -117,10 +121,11 @@ export async function sendDownload(res: ServerResponse, download: Download, stal
   }
 }
 
+/** Reads the next chunk while the previous one is being sent. */
 async function send(res: ServerResponse, body: ReadableStream<Uint8Array>, stallMs: number): Promise<void> {
   const stop = cutWhenStalled(res, stallMs)
   const next = chunksOf(body)
-  // Whoever waits for a content that does not come may leave, too.
+  // The client may disconnect while the source has nothing to send.
   const gone = (): void => void next.cancel()
   res.once('close', gone)
   try {
@@ -130,12 +135,12 @@ async function send(res: ServerResponse, body: ReadableStream<Uint8Array>, stall
       free = await writing
       if (chunk === undefined) break
       writing = sent(res, done => res.write(chunk, done)).then(() => chunk)
-      // Told when it is waited for.
+      // The error is thrown where the result is awaited.
       writing.catch(() => undefined)
     }
     await sent(res, done => res.end(done))
   } catch {
-    // Who reads has gone, or the content broke off: a connection that is cut tells that it is not whole.
+    // The client is gone or the source failed. Closing the connection shows the client that the content is incomplete.
     res.destroy()
     await next.cancel()
   } finally {
@@ -144,8 +149,9 @@ async function send(res: ServerResponse, body: ReadableStream<Uint8Array>, stall
   }
 }
 
+/** The source of a download. */
 interface Chunks {
-  /** Undefined at the end. What is free is used for what is read. */
+  /** The next chunk, undefined at the end. `free` is a buffer that may be reused. */
   read(free: Uint8Array | undefined): Promise<Uint8Array | undefined>
   cancel(): Promise<void>
 }
@@ -167,7 +173,7 @@ function chunksOf(body: ReadableStream<Uint8Array>): Chunks {
   }
 }
 
-/** Undefined where the stream brings buffers of its own. */
+/** A reader that fills our buffers; undefined if the stream does not support that. */
 function byobReader(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | undefined {
   try {
     return body.getReader({ mode: 'byob' })
@@ -176,7 +182,7 @@ function byobReader(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReader 
   }
 }
 
-/** Resolves when the kernel has it, so that its memory can be used again. */
+/** Resolves when the kernel has the data, so that its buffer can be reused. */
 function sent(res: ServerResponse, write: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const gone = (): void => reject(new Error('The reader has gone'))
@@ -190,13 +196,13 @@ function sent(res: ServerResponse, write: (done: (error?: Error | null) => void)
   })
 }
 
-// Cuts readers that do not read. Node's own socket timeout starts anew with every byte that the other end sends, so that
-// it could hold an answer for ever by talking on: here only what is taken counts.
+// Disconnects clients that do not read. The socket timeout of Node restarts with every byte that the client sends, so a client
+// could hold an answer for ever; here only bytes that it takes count.
 
-/** How often a reader is looked at in the time that it has. */
+/** Checks per `stallMs`. */
 const looks = 4
 
-/** Destroys the response when nothing of it was taken for `stallMs`. Gives what calls it off. */
+/** Destroys the response if the client takes nothing for `stallMs`. Returns a function that cancels the check. */
 export function cutWhenStalled(res: ServerResponse, stallMs: number): () => void {
   let before = takenBy(res.socket)
   let idle = 0
@@ -212,7 +218,10 @@ export function cutWhenStalled(res: ServerResponse, stallMs: number): () => void
   return stop
 }
 
-/** Changes whenever the kernel takes something: whole writes, and what is left of the one under way where Node shows it. */
+/**
+ * A value that changes whenever the kernel accepts data: completed writes and, where Node shows it, the rest of the current
+ * one.
+ */
 function takenBy(socket: Socket | null): string {
   if (socket === null) return ''
   const handle: unknown = '_handle' in socket ? socket._handle : undefined

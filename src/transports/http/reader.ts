@@ -1,23 +1,29 @@
-/** One reader of a stream: an outlet, and in front of it a queue that is bounded in bytes and, when full, in time. */
+/**
+ * One reader of an event stream: an outlet (the response body) and a queue in front of it, bounded in bytes and in time. Also
+ * holds the contract of outlets, which node:http and fetch implement.
+ */
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { byteLength } from './event.ts'
 import type { Streams } from './streams.ts'
 
+/** The stream that a reader belongs to. */
 export interface ReaderOwner {
-  /** True if no answer is awaited on the stream, so that it may end whenever the server stops. */
+  /** True if no answer is pending on the stream, so that it may end when the server shuts down. */
   readonly listening: boolean
-  /** The reader is gone or was let go. */
+  /** The reader has disconnected or was released. */
   readerGone(reader: HttpStreamReader): void
-  /** All that waited for the reader was taken. */
+  /** The reader has taken everything that waited. */
   readerFree?(reader: HttpStreamReader): void
 }
 
+/** Writes events to an outlet, and queues them while the outlet is full. */
 export class HttpStreamReader implements OutletOwner {
   readonly #table: Streams
   readonly #outlet: StreamOutlet
   readonly #owner: ReaderOwner
-  /** Exists while the outlet takes nothing. */
+  /** Exists only while the outlet is full. */
   #queue: EventQueue | undefined = undefined
+  /** The stream ends after what is queued. */
   #ending = false
 
   constructor(table: Streams, outlet: StreamOutlet, owner: ReaderOwner) {
@@ -37,8 +43,8 @@ export class HttpStreamReader implements OutletOwner {
   }
 
   /**
-   * Writes, or queues. A reader whose queue is too full is cut, unless the text is one that it must get (`vital`) or can
-   * do without (`spare`): the answer that follows a flood of log messages still reaches whoever reads.
+   * Writes or queues. If the queue is too full the reader is disconnected, unless the text is `vital` (always queued) or
+   * `spare` (dropped): so the answer after a flood of log messages still arrives.
    */
   write(text: string, vital: boolean, merge?: string, spare = false): void {
     const queue = this.#queue
@@ -54,7 +60,7 @@ export class HttpStreamReader implements OutletOwner {
     }
   }
 
-  /** Lets the reader go after what waits and this text. */
+  /** Ends the response after what is queued and this text. */
   end(text?: string): void {
     if (this.#queue === undefined) this.#outlet.end(text)
     else {
@@ -89,6 +95,7 @@ export class HttpStreamReader implements OutletOwner {
     this.#owner.readerGone(this)
   }
 
+  /** True if the text exceeds the limit of this reader or, when all readers together use too much, `queueBytes`. */
   #overflows(queue: EventQueue, text: string): boolean {
     const { queueBytes, queueCeiling, queueTotal } = this.#table.limits
     if (queue.bytes <= queueBytes) return false
@@ -96,14 +103,16 @@ export class HttpStreamReader implements OutletOwner {
   }
 }
 
-// Events that wait for a slow reader. One with a merge key replaces the one that waits under the same key, so that
-// progress does not pile up; it moves to the end, so that event ids keep rising.
+// The queue. An event with a merge key replaces the waiting one with the same key, so that progress does not pile up. It moves
+// to the end, so that event ids stay in order.
 
+/** One event that waits. */
 interface Item {
   readonly text: string
   readonly bytes: number
 }
 
+/** Events that wait for a slow reader, in order. */
 export class EventQueue {
   /** Bytes that wait. */
   bytes = 0
@@ -122,7 +131,7 @@ export class EventQueue {
     this.bytes += item.bytes
   }
 
-  /** Takes the oldest one out. */
+  /** Removes the oldest event. */
   shift(): string | undefined {
     for (const [key, { text }] of this.#items) {
       this.#remove(key)
@@ -137,45 +146,48 @@ export class EventQueue {
   }
 }
 
-// The open end of one event stream: a socket, or the body of a web Response. What both faces give to a stream.
+// The contract of an outlet: a node:http response, or the body of a web Response.
 
+/** The response body that an event stream is written to. */
 export interface StreamOutlet {
-  /** Takes text. False: the reader lags behind, and nothing more should be written before `drained`. */
+  /** Writes text. False: the reader is slow, and nothing more should be written before `drained`. */
   write(text: string): boolean
-  /** Writes the last text and lets the reader go once it has read everything. */
+  /** Writes the last text, and ends the response once everything is read. */
   end(text?: string): void
-  /** Severs the reader at once. */
+  /** Disconnects the reader at once. */
   cut(): void
-  /** While on, the reader is cut if it takes nothing for too long. `end` turns it on by itself. */
+  /** While on, the reader is disconnected if it takes nothing for too long. `end` turns it on. */
   watch(on: boolean): void
-  /** True between a write that gave false and `drained`. */
+  /** True between a write that returned false and `drained`. */
   readonly blocked: boolean
-  /** Who writes here now. */
+  /** Who currently writes here. */
   owner: OutletOwner | undefined
-  /** In whose count of streams this one is. */
+  /** Who this stream is counted for. */
   readonly tenant: Tenant | undefined
-  /** Sweeps since the last write: tells a silent stream without reading a clock at every write. */
+  /** Timer ticks since the last write, so that no clock must be read at every write. */
   silence: number
 }
 
-/** Whose open streams are counted together: what one user listens to by GET and what answers its POSTs, apart. */
+/** Who open streams are counted for. GET streams of a user are counted apart from those that answer its POSTs. */
 export interface Tenant {
-  /** The user, or the network of whoever did not sign in. */
+  /** The user, or the network of an anonymous caller. */
   readonly account: string
+  /** What streams are counted by. */
   readonly key: string
-  /** The limit that holds for it. Undefined: it has a share of all. */
+  /** The limit that applies. Undefined: only a share of the total. */
   readonly limit: 'streamsPerPrincipal' | 'answersPerPrincipal' | undefined
-  /** When what proved who it is expires: its streams end soon after. */
+  /** When the token expires; its streams end soon after. */
   readonly expiresAt: number | undefined
-  /** Whether what proved who it is still does: its streams end when it does not. Absent: nobody can tell. */
+  /** Whether the token is still valid; its streams end when it is not. Absent: this cannot be checked. */
   holds?(): Awaitable<boolean>
 }
 
+/** Receives the events of an outlet. */
 export interface OutletOwner {
   /** True if no answer is awaited on it, so that it may end whenever the server stops. */
   readonly listening: boolean
-  /** The outlet takes text again. */
+  /** The outlet accepts text again. */
   drained(): void
-  /** The reader is gone or was let go: called exactly once. */
+  /** The reader has disconnected or was released. Called exactly once. */
   gone(): void
 }

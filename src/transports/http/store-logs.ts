@@ -1,7 +1,7 @@
 /**
- * Stream logs on a store that several processes share: any of them tells a reader that comes back what was said by the one that
- * serves it, goes on with what follows, and says so when that one has gone. Values with a time to live, not logs of the store:
- * so nothing is left behind by processes that die.
+ * Stream logs on a store that several processes share. Any process can serve a reader that reconnects: it replays what the
+ * original process logged, follows what comes next, and reports if that process is gone. Stored as values with a time to live,
+ * so that processes that die leave nothing behind.
  */
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
@@ -24,33 +24,38 @@ import {
 import { LogWriter, OwnStream } from './log-writer.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
+/** The store, the limits, and which processes are alive. */
 interface StoreLogsOptions {
   readonly store: () => Promise<Store>
-  /** Who is alive. */
+  /** The registry of processes that are alive. */
   readonly runners: () => Promise<Runners>
   readonly clock: Clock
   readonly limits: HttpLimits
+  /** Reports failures of the store; operations are retried. */
   readonly failed: (error: unknown) => void
 }
 
-/** So long an id that nobody knows is waited for: its stream may have begun a moment ago, elsewhere. */
+/** How long to look for an unknown event id: its stream may have started a moment ago in another process. */
 const graceMs = 1_000
-/** How soon it is tried again to hear who follows. */
+/** The delay before a failed watch is started again. */
 const againMs = 1_000
 
-/** Keeps the events of streams on the store. */
+/** Makes logs on a store. */
 export function storeLogs(options: StoreLogsOptions): SharedLogs {
   return new StoreLogs(options)
 }
 
+/** The streams of this process, their writer, and the watch for other processes that follow them. */
 class StoreLogs implements SharedLogs {
   readonly #options: StoreLogsOptions
   readonly #sessions = new Map<string, Map<string, OwnStream>>()
   readonly #writer: LogWriter
   readonly #ending = new AbortController()
+  /** The watch is running. */
   #heeding = false
-  /** How often it was looked who follows. */
+  /** Number of checks for followers so far. */
   #looks = 0
+  /** Called when a reader of one of our streams has moved to another process. */
   #followed: (session: string, stream: string) => void = () => {}
 
   constructor(options: StoreLogsOptions) {
@@ -183,7 +188,7 @@ class StoreLogs implements SharedLogs {
     await this.#writer.close()
   }
 
-  /** Nobody goes on with it here. */
+  /** The stream is not continued by this process. */
   #leave(own: OwnStream): void {
     if (own.over !== undefined) return
     own.over = 'gone'
@@ -203,7 +208,7 @@ class StoreLogs implements SharedLogs {
     return { store, runners }
   }
 
-  /** Hears which of our streams are told elsewhere, as long as there are any. */
+  /** Watches which of our streams other processes follow. */
   #heed(): void {
     const { clock, failed } = this.#options
     const { signal } = this.#ending
@@ -221,6 +226,7 @@ class StoreLogs implements SharedLogs {
       .catch(again)
   }
 
+  /** One check for marks of followers; true if there was a new one. */
   async #lookWhoFollows(store: Store, prefix: string): Promise<boolean> {
     if (this.#sessions.size === 0) return false
     const look = ++this.#looks

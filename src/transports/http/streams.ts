@@ -1,6 +1,6 @@
 /**
- * The table of event streams of one server: caps on open ones, the kept ones by session, and one sweep for all that
- * keeps silent streams alive and lets go of what was kept long enough.
+ * The event streams of one server: limits on open ones, resumable ones by session, and a single timer that sends keep-alive
+ * comments and discards streams that were retained long enough.
  */
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { Occupancy, shareText, Tally } from '../../core/occupancy.ts'
@@ -12,44 +12,49 @@ import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
 import { type LoggedEvent, memoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
 
+/** Limits, where events are logged, and how streams are named. */
 interface StreamsOptions {
   readonly limits?: Partial<HttpLimits>
+  /** Where events of resumable streams are logged. Default: in memory. */
   readonly logs?: StreamLogs
-  /** Instead: logs that other processes read, and whose streams are found here. */
+  /** Used in place of `logs`: a log that several processes share, so that a reader can reconnect to any of them. */
   readonly shared?: (limits: HttpLimits) => SharedLogs
   readonly clock?: Clock
-  /** Whether resumable streams open with an empty event, where their revision has that. Default true. */
+  /** Whether resumable streams start with an empty event, in revisions that have it. Default true. */
   readonly priming?: boolean
-  /** A prefix that no other process, before or beside, gives its stream ids: sessions may outlive this one. */
+  /** A prefix for stream ids that no other process uses, since sessions may outlive this process. */
   readonly idPrefix?: string
 }
 
-/** Sweeps in the longest silence allowed on a stream. */
+/** Timer ticks per `keepAliveMs`. */
 const sweepsPerSilence = 15
-/** Silent for so many sweeps, a stream gets a comment, */
+/** After this many silent ticks a stream gets a comment line, */
 const dueAfter = 9
-/** or in one of the next: thousands of writes in one sweep would hold up everyone else. */
+/** or in one of the following ticks: thousands of writes in one tick would delay everything else. */
 const spreadOver = 5
 
-/** All open streams of a server, and how many each caller may have. */
+/** All event streams of a server, with the limits per caller. */
 export class Streams {
   readonly limits: HttpLimits
   readonly logs: StreamLogs
   readonly shared: SharedLogs | undefined
   readonly clock: Clock
   readonly priming: boolean
-  /** Bytes that wait for slow readers, all together. */
+  /** Bytes that wait for all slow readers together. */
   waiting = 0
-  /** Frames that could not be sent because the caller takes no event stream. */
+  /** Frames not sent because the caller does not accept event streams. */
   dropped = 0
-  /** True once the server stops: answers then close their connection. */
+  /** The server is shutting down: answers then close their connection. */
   closing = false
-  /** Events that the log did not take. */
+  /** Events that could not be logged. */
   unlogged = 0
   readonly #open = new Set<StreamOutlet>()
+  /** Open streams per tenant key. */
   readonly #tenants = new Tally<string>()
   readonly #places: Occupancy
+  /** Resumable streams, by session and id. */
   readonly #kept = new Map<string, Map<string, Stream>>()
+  /** Resumable streams that ended or lost their reader, oldest first. */
   readonly #retired = new Set<Stream>()
   readonly #idPrefix: string
   #lastId = 0
@@ -67,18 +72,18 @@ export class Streams {
     this.#idPrefix = options.idPrefix ?? randomText(6)
   }
 
-  /** Open streams. */
+  /** Number of open streams. */
   get size(): number {
     return this.#open.size
   }
 
-  /** Where other processes look for it too, nobody can guess one, nor two processes give the same. */
+  /** A new stream id. In a shared log it is random, so that it cannot be guessed and two processes never use the same. */
   nextId(): string {
     if (this.shared !== undefined) return randomText(20)
     return `${this.#idPrefix}${(++this.#lastId).toString(36)}`
   }
 
-  /** Why one more stream cannot be opened; undefined if it can. Without a tenant only the total counts. */
+  /** Why one more stream cannot be opened; undefined if it can. Without a tenant only the total is checked. */
   refusal(tenant: Tenant | undefined): Refusal | undefined {
     const { streams } = this.limits
     if (this.#open.size >= streams) return busy(`${streams} event streams are open, which is this server's limit (streams)`)
@@ -88,12 +93,14 @@ export class Streams {
     return busy(`You have ${this.limits[tenant.limit]} event streams open, which is this server's limit (${tenant.limit})`)
   }
 
+  /** Counts a stream that was opened. */
   enter(outlet: StreamOutlet): void {
     this.#open.add(outlet)
     this.#count(outlet, 1)
     this.#wake()
   }
 
+  /** Counts a stream that was closed. */
   leave(outlet: StreamOutlet): void {
     if (this.#open.delete(outlet)) this.#count(outlet, -1)
   }
@@ -105,6 +112,7 @@ export class Streams {
     else this.#places.leave(tenant.account)
   }
 
+  /** Makes a stream resumable in its session. Beyond `keptPerSession` the oldest ended one is discarded. */
   keep(session: string, stream: Stream, will?: string): void {
     const facts = { listening: stream.listening, ...(will === undefined ? {} : { will }) }
     this.shared?.begin(session, stream.id, facts, stream.account)
@@ -123,7 +131,7 @@ export class Streams {
     }
   }
 
-  /** The kept stream of this session that sent the event, the event's number in it, and where its reader stands in others. */
+  /** The resumable stream of an event id, the number of that event, and the position in streams of other processes. */
   find(session: string, eventId: string): { stream: Stream; number: number; others: readonly StreamPlace[] } | undefined {
     const streams = this.#kept.get(session)
     const places = streams === undefined ? [] : placesIn(eventId)
@@ -133,12 +141,13 @@ export class Streams {
     return { stream, number: own.number, others: places.filter(place => place !== own) }
   }
 
+  /** Logs an event for readers that reconnect. */
   log(session: string, { id, account }: Stream, event: LoggedEvent): void {
     const appended = this.logs.append(session, id, event, account)
     if (isThenable(appended)) appended.then(undefined, () => this.unlogged++)
   }
 
-  /** A kept stream has ended, or has nobody who listens: it can be taken up again for a while. */
+  /** A resumable stream has ended or has no reader: it can be resumed for `retainMs`. */
   retire(stream: Stream): void {
     stream.idleSince = this.clock.now()
     this.#retired.delete(stream)
@@ -146,24 +155,24 @@ export class Streams {
     this.#wake()
   }
 
-  /** A kept stream has ended, with its answer or without one. */
+  /** A resumable stream has ended, with or without its answer. */
   over(stream: Stream, session: string, answered: boolean): void {
     this.shared?.end(session, stream.id, answered)
     this.retire(stream)
   }
 
-  /** Its listener is back. */
+  /** The reader of the stream is back in this process. */
   recall(stream: Stream): void {
     this.#retired.delete(stream)
     if (stream.session !== undefined) this.shared?.recall(stream.session, stream.id)
   }
 
-  /** Whether its listener is with another process. */
+  /** Whether another process currently serves the reader of this stream. */
   isFollowed(stream: Stream): boolean {
     return stream.session !== undefined && this.shared?.isFollowed(stream.session, stream.id) === true
   }
 
-  /** A session is over: nothing of it can be replayed here any more, and its readers are let go. `forAll`: nor anywhere else. */
+  /** A session has ended: its streams end and cannot be replayed here. `forAll`: nor in any other process. */
   forget(session: string, forAll = false): void {
     this.#settle(this.logs.dropSession(session, forAll))
     for (const stream of this.#kept.get(session)?.values() ?? []) {
@@ -174,13 +183,13 @@ export class Streams {
     this.#kept.delete(session)
   }
 
-  /** The server stops: readers that await no answer are let go; the others keep their stream until it ends. */
+  /** The server shuts down: streams without a pending answer end now, the others when they are answered. */
   close(): void {
     this.closing = true
     for (const outlet of this.#open) if (outlet.owner?.listening === true) outlet.end()
   }
 
-  /** One round: comments for the silent, an end for what was kept long enough, or outlasts its token. */
+  /** One timer tick: keep-alive comments, expired tokens, and streams that were retained long enough. */
   #sweep(): void {
     let left = Math.ceil(this.#open.size / spreadOver)
     const expired = this.clock.now() - this.limits.expiredMs
@@ -206,7 +215,7 @@ export class Streams {
     if (this.#open.size > 0 || this.#kept.size > 0) this.#wake()
   }
 
-  /** Where a token can be taken back, what it has opened ends with it. */
+  /** Ends a stream whose token was revoked. A check that fails counts as valid. */
   #recheck(outlet: StreamOutlet): void {
     const holds = outlet.tenant?.holds?.()
     if (isThenable(holds))
