@@ -1,4 +1,7 @@
-/** What an application sees of a client: the members that its features give it, and what a call may say and answer, joined here. */
+/**
+ * The types that an application sees of a client: its members, the options and results of tool calls, and the options of
+ * `connect`. Each is joined from the types of the features, so that a feature declares its own part.
+ */
 
 import type { ClientAuthorization } from '../auth/client/index.ts'
 import type { Clock, Duration } from '../core/clock.ts'
@@ -41,7 +44,7 @@ import type { Relaying } from './relaying.ts'
 
 export type { Recommended, ToldProgress }
 
-/** What a call of a tool may be given. */
+/** The options of a tool call, from all features. */
 export interface CallToolOptions<S extends Schema = Schema>
   extends ToolCallOptions<S>,
     IdempotencyCallOptions,
@@ -49,10 +52,11 @@ export interface CallToolOptions<S extends Schema = Schema>
     ConfirmationCallOptions,
     IntentCallOptions,
     LiveCallOptions {
-  /** Told how far the call has come. */
+  /** Receives progress of the call. */
   readonly onProgress?: (progress: ToldProgress) => void
 }
 
+/** The result of a tool call, with what features add to it. */
 interface CallAnswer<Failed extends boolean, T>
   extends ToolAnswer<Failed, T>,
     CostAnswer,
@@ -61,10 +65,10 @@ interface CallAnswer<Failed extends boolean, T>
     MediaAnswer,
     LiveAnswer {}
 
-/** What came of a call. What a tool that failed left as structured content is nothing to rely on. */
+/** The result of a tool call. The structured content of a failed call has no known type. */
 export type ToolOutcome<T = unknown> = CallAnswer<false, T> | CallAnswer<true, unknown>
 
-/** Calling tools, with all that features add to a call. */
+/** `callTool`, with the options of all features. */
 interface ToolCallsApi {
   /** Calls a tool. With the option `output` the structured content is checked, and typed where the tool did not fail. */
   callTool<S extends Schema>(
@@ -75,7 +79,7 @@ interface ToolCallsApi {
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
 }
 
-/** The members of a client that its features give it. */
+/** The members of `Client` that features provide. */
 export interface ClientFeatureMembers
   extends ToolsClientApi,
     ToolCallsApi,
@@ -94,11 +98,14 @@ export interface ClientFeatureMembers
     StateClientApi,
     TransactionsClientApi {}
 
-// What a host may say when connecting. Every option has a default.
+// The options of `connect`. Every option has a default.
 
-/** How much a server may send and ask. */
+/** Limits on what a server may send and ask. */
 interface ClientLimits extends Partial<Limits>, ListLimits {
-  /** How often the server may ask. Default: 10 elicitations at once and one every 2 s, 20 samplings and one a second. */
+  /**
+   * How often the server may ask. Default: bursts of 10 elicitations and one more every 2 s; bursts of 20 samplings and one
+   * more a second.
+   */
   readonly rates?: { readonly elicit?: RequestRate | false; readonly sample?: RequestRate | false }
 }
 
@@ -117,19 +124,21 @@ export interface ConnectOptions
     IntentClientOptions {
   /** How this client names itself. Default: vivarium. */
   readonly info?: Implementation
-  /** The wires spoken. Default: the five official revisions. */
+  /** The revisions to use. Default: the five official ones. */
   readonly revisions?: readonly RevisionId[]
-  /** Gets what the server asks as it came, instead of the handlers above: for programs that stand between a server and its clients. */
+  /**
+   * Receives questions of the server unchanged, in place of the handlers above: for programs between a server and its clients.
+   */
   readonly relay?: Relaying
   /** The server speaks the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
   readonly profile?: 'davioe'
   /** Extensions this client declares, by their id. */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** Gets credentials when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */
+  /** Obtains credentials when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */
   readonly auth?: ClientAuthorization
   /** Headers of every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Sees every connection when it is opened; what it gives is used in its place. For recording and for tests. */
+  /** Called with every connection that is opened; its result is used instead. For recording and for tests. */
   readonly wrap?: (connection: Connection) => Connection
   /** Makes HTTP requests instead of the built-in client. */
   readonly fetch?: typeof fetch

@@ -1,4 +1,7 @@
-/** `Client`: the features' members, for one server, and what belongs to the connection itself. */
+/**
+ * `Client`: the public class for one server. Most of its members come from features; this file adds those of the connection
+ * itself.
+ */
 import type { Schema } from '../core/schema/index.ts'
 import type { Method } from '../engine/method.ts'
 import type { LiveConnection } from '../features/live/client-api.ts'
@@ -19,6 +22,7 @@ import type { ClientMiddleware, Session } from './session.ts'
 import { type Chunked, type StreamToolOptions, ToolStream } from './tool-stream.ts'
 import { Transaction, type TransactionOptions } from './transaction.ts'
 
+/** Defines the members of all features on the instance. */
 class FeatureMembers {
   constructor({ parts }: ClientOwnKit) {
     for (const { client = {} } of parts)
@@ -27,10 +31,10 @@ class FeatureMembers {
   }
 }
 
-/** The compiler cannot see what the features give: their API types say it. */
+/** The members are defined at runtime, so their types are stated here. */
 const WithFeatures = FeatureMembers as new (kit: ClientOwnKit) => ClientFeatureMembers
 
-/** One server, as an application sees it. */
+/** One server, as an application uses it. */
 export class Client extends WithFeatures {
   readonly #kit: ClientOwnKit
   readonly #session: Session
@@ -41,42 +45,45 @@ export class Client extends WithFeatures {
     this.#session = session
   }
 
-  /** What it calls tools with, for those who pass on other people's calls. */
+  /** The tool caller of a client, for programs that forward calls of others. */
   static override caller = (client: Client): ToolCaller => toolCallerOf(client.#kit.port(clientToolsPort))
 
-  /** The wire that was settled on. */
+  /** The revision in use. */
   get revision(): RevisionId {
     return this.#session.opened.revision.id
   }
 
+  /** What the server declares. */
   get capabilities(): Capabilities {
     return this.#session.opened.capabilities
   }
 
+  /** Name and version of the server, if it states them. */
   get server(): Implementation | undefined {
     return this.#session.opened.serverInfo
   }
 
+  /** How the server says it is to be used. */
   get instructions(): string | undefined {
     return this.#session.opened.instructions
   }
 
-  /** Resolves when the connection is over: with why it broke, or with nothing where it was closed on this side. */
+  /** Resolves when the connection has ended: with the error, or undefined if this side closed it. */
   get ended(): Promise<Error | undefined> {
     return this.#session.ended
   }
 
-  /** The server as a live one; undefined where it is not, or the option `live` was not given. */
+  /** The MCP Live connection; undefined if the server is not live, or without the option `live`. */
   get live(): LiveConnection | undefined {
     return undefined
   }
 
-  /** The feature set of MCP Live that a tool belongs to, once the tools were listed; undefined where nobody says so. */
+  /** The MCP Live feature set of a tool, once the tools were listed; undefined if none is known. */
   toolSet(_name: string): string | undefined {
     return undefined
   }
 
-  /** Wraps every call from now on; the first given is the outermost. */
+  /** Wraps every later call; the first middleware is the outermost. */
   use(middleware: ClientMiddleware): this {
     this.#session.middleware.push(middleware)
     return this
@@ -146,6 +153,7 @@ export class Client extends WithFeatures {
     )
   }
 
+  /** Closes the connection; pending calls fail. */
   async close(): Promise<void> {
     for (const part of this.#kit.parts) part.closing?.()
     await this.#session.close()

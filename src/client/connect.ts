@@ -1,4 +1,6 @@
-/** `connect`: folds the list of features into a client and opens it, whatever the server speaks. */
+/**
+ * `connect`: checks the options, builds a client from the list of features, and opens the server, whatever revision it speaks.
+ */
 import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Credentials } from '../core/credentials.ts'
 import { unlessAborted } from '../core/deadlines.ts'
@@ -20,9 +22,10 @@ import type { ProbeOptions } from './probe.ts'
 import { Session } from './session.ts'
 import { type Opener, openerOf, type Target } from './target.ts'
 
-/** Events that mean a mistake in the author's own code. */
+/** Trace events that indicate a bug in the author's code. */
 const mistakes: ReadonlySet<string> = new Set(['internal', 'handler-failed', 'notification-failed'])
 
+/** Where traces go: to the log, with secrets redacted, and unchanged to `onTrace`. */
 function clientTrace(target: Target, { log, headers = {}, onTrace }: ConnectOptions): Trace | undefined {
   const chosen = logFrom(log, 'silent')
   if (chosen.level === 'silent') return onTrace
@@ -36,7 +39,7 @@ function clientTrace(target: Target, { log, headers = {}, onTrace }: ConnectOpti
   }
 }
 
-/** Without query and arguments, where secrets may stand. */
+/** The target for the log, without query and arguments, which may be secret. */
 function named(target: Target): Readonly<Record<string, string>> {
   if (typeof target === 'string' || target instanceof URL) {
     const { origin, pathname } = new URL(target)
@@ -80,7 +83,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   return new Client(kit, session)
 }
 
-/** The features hear what becomes of the session. */
+/** Notifies the features about the state of the session. */
 function attend(session: Session, { parts }: ClientOwnKit): void {
   const { conversation } = session.opened
   const failing = parts.flatMap(({ failed }) => (failed === undefined ? [] : [failed]))
@@ -108,13 +111,13 @@ function attend(session: Session, { parts }: ClientOwnKit): void {
   }
 }
 
-/** The options that have a default or a unit. */
+/** Options with a default or a unit, resolved. */
 function settingsOf(options: ConnectOptions) {
   const { rates, listPages, listItems, ...given } = options.limits ?? {}
   const timeoutMs = toMilliseconds(options.timeout ?? given.callTimeoutMs ?? clientLimits.callTimeoutMs, 'timeout')
   return {
     clock: options.clock ?? realClock,
-    // What the client sends of its own accord has the same deadline as a call; the opening may have its own.
+    // Requests that features send by themselves have the deadline of a call; opening may have its own.
     limits: { ...clientLimits, ...given, callTimeoutMs: timeoutMs },
     startMs: toMilliseconds(options.startTimeout ?? timeoutMs, 'startTimeout'),
     timeoutMs,
@@ -122,6 +125,7 @@ function settingsOf(options: ConnectOptions) {
   }
 }
 
+/** Builds the engine from the sides of all features. */
 function engineFor(
   target: Target,
   options: ConnectOptions,
@@ -151,7 +155,7 @@ function engineFor(
   return engine
 }
 
-/** The same server, by connections that somebody looks at. */
+/** Applies the option `wrap` to every connection. */
 function wrapped(opener: Opener, { wrap }: ConnectOptions): Opener {
   if (wrap === undefined) return opener
   const { openOldPair } = opener
@@ -163,7 +167,7 @@ function wrapped(opener: Opener, { wrap }: ConnectOptions): Opener {
   }
 }
 
-/** The same server, in the words of the profile. */
+/** Applies the option `profile` to every connection. */
 function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
   if (profile === undefined) return opener
   if (profile !== 'davioe') throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
@@ -177,7 +181,7 @@ function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
   }
 }
 
-/** Leaves nothing behind when it fails: no child, no socket. */
+/** Opens the session. On failure it leaves no process and no socket behind. */
 async function open(probe: ProbeOptions, kit: ClientOwnKit): Promise<Session> {
   const { engine, signal } = probe
   signal?.throwIfAborted()
@@ -200,18 +204,18 @@ async function open(probe: ProbeOptions, kit: ClientOwnKit): Promise<Session> {
   }
 }
 
-// Turns the option `auth` into what carriers ask for credentials.
+// Turns the option `auth` into the credentials that carriers ask for.
 
 interface AuthorizingFacts {
   readonly clock: Clock
   readonly clientName: string
   readonly revisions: readonly string[]
   readonly trace: (event: string, detail: unknown) => void
-  /** Told that the server got other credentials than before: they may be another's. */
+  /** Called when the credentials have changed: the principal may be another one. */
   readonly replaced: () => void
 }
 
-/** One authorizer for one client, whatever connections it opens to its server. */
+/** One authorizer per client, shared by all connections to its server. */
 function authorizerOf(
   target: Target,
   options: ConnectOptions,
@@ -229,6 +233,7 @@ function authorizerOf(
   return noticing(auth.authorizer({ ...facts, server, reach: allow => lazyOutbound(server, allow) }), replaced)
 }
 
+/** Reports when credentials were replaced. */
 function noticing(inner: Credentials, replaced: () => void): Credentials {
   return {
     headers: (method, url) => inner.headers(method, url),
@@ -240,14 +245,14 @@ function noticing(inner: Credentials, replaced: () => void): Credentials {
   }
 }
 
-/** Authorization speaks of HTTP, also where a WebSocket is opened by it. */
+/** Authorization uses HTTP addresses, also for WebSockets. */
 function serverAddress(target: URL): URL {
   const server = new URL(target.href.replace(/^ws/, 'http'))
   server.hash = ''
   return server
 }
 
-/** Loaded with the first address that a server names. */
+/** Loads the outbound guard with the first address that a server names. */
 function lazyOutbound(server: URL, allow: readonly string[]): Outbound {
   let loaded: Promise<Outbound> | undefined
   return async (url, request) => {
@@ -256,9 +261,9 @@ function lazyOutbound(server: URL, allow: readonly string[]): Outbound {
   }
 }
 
-// What a program that no compiler helps may have misspelt in the options of `connect`.
+// Checks the names and types of options at runtime, for programs without type checking.
 
-/** Those of the connection itself. */
+/** The options of the connection itself. */
 const own: Readonly<Partial<Record<keyof ConnectOptions, OptionKind>>> = {
   info: 'object',
   revisions: 'list',
@@ -282,7 +287,7 @@ const own: Readonly<Partial<Record<keyof ConnectOptions, OptionKind>>> = {
 
 const kinds: Readonly<Record<string, OptionKind>> = Object.assign({}, ...clientFeatures.map(({ options }) => options), own)
 
-/** Throws where an option is unknown or of another kind. */
+/** Throws if an option is unknown or has the wrong type. */
 function checkConnectOptions(options: unknown): void {
   checkOptions('connect', options, kinds)
 }

@@ -1,6 +1,6 @@
 /**
- * The features of a client: the only place that names them all. Their order is that in which they are told of things; of those that
- * wrap calls of tools, the later stands further outside.
+ * The list of client features, and the only file that names them all. Features are notified in this order; of those that wrap
+ * tool calls, a later one wraps the earlier ones.
  */
 import type { ClientFeature } from '../engine/client-feature.ts'
 import { cachingClient } from '../features/mcp/caching/client.ts'
@@ -35,11 +35,13 @@ import { streamingClient } from '../features/reliability/streaming/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import type { ConnectOptions } from './api.ts'
 
-/** A feature as `connect` sets it up. */
+/** A feature as `connect` installs it. */
 export type ConnectFeature = Pick<ClientFeature<object, unknown, ConnectOptions>, 'name' | 'provides' | 'options' | 'setup'>
 
+/** Features that answer questions of the server; `relay` replaces them. */
 const answering: readonly ConnectFeature[] = [elicitationClient, samplingClient, rootsClient]
 
+/** Features of every client. */
 const common: readonly ConnectFeature[] = [
   confirmationClient,
   costClient,
@@ -70,10 +72,10 @@ const common: readonly ConnectFeature[] = [
   referencesClient,
 ]
 
-/** Those that every client has. */
+/** The default features. Their option names are also used to check the options of `connect`. */
 export const clientFeatures: readonly ConnectFeature[] = [...answering, ...common]
 
-/** The features of one client. Most clients answer for themselves and are no hosts of MCP Live: what they do not use is not loaded. */
+/** The features of one client. Relaying and MCP Live are loaded only where their options are given. */
 export async function featuresFor({ relay, live }: ConnectOptions): Promise<readonly ConnectFeature[]> {
   const asked = relay === undefined ? answering : [(await import('./relaying.ts')).relayingClient as ConnectFeature]
   const lively = live === undefined ? [] : [(await import('../features/live/client.ts')).liveClient as ConnectFeature]

@@ -1,4 +1,7 @@
-/** The handshake of the session wires, with the dialect as a fallback where it is enabled. */
+/**
+ * The `initialize` handshake of revisions with sessions, with a fallback to the dialect where that is enabled. Used for the
+ * first session (`probe.ts`) and for new ones (`session.ts`).
+ */
 import type { SendOptions } from '../engine/calls.ts'
 import type { OpenedServer } from '../engine/client-feature.ts'
 import type { Conversation } from '../engine/conversation.ts'
@@ -10,7 +13,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Capabilities, Revision } from '../revisions/index.ts'
 
-/** With these a server of the dialect may refuse a handshake that it does not understand. */
+/** Error codes with which a server of the dialect may refuse a standard handshake. */
 const dialectCodes: readonly (number | undefined)[] = [4001, -32600, -32602, -32603]
 
 /** Opens a session by `initialize`. */
@@ -26,6 +29,7 @@ export async function handshake(engine: Engine, conversation: Conversation, opti
   }
 }
 
+/** One handshake that offers the given revision. */
 async function shake(engine: Engine, conversation: Conversation, offer: Revision, options: SendOptions): Promise<OpenedServer> {
   conversation.peer = { revision: offer, capabilities: {}, info: undefined, logLevel: undefined }
   const params = { protocolVersion: offer.wire, capabilities: engine.capabilities(offer), clientInfo: engine.info }
@@ -39,13 +43,13 @@ async function shake(engine: Engine, conversation: Conversation, offer: Revision
   return { conversation, revision, capabilities, serverInfo, instructions }
 }
 
-/** Some servers put their experiments beside the capabilities instead of among them. */
+/** Some servers put `experimental` beside the capabilities instead of in them. */
 function declaredIn({ capabilities, experimental }: Readonly<Record<string, unknown>>): Capabilities {
   const declared = isRecord(capabilities) ? capabilities : {}
   return isRecord(experimental) && declared['experimental'] === undefined ? { ...declared, experimental } : declared
 }
 
-/** Servers that answer a mere announcement with a refusal work all the same. */
+/** Sends `initialized`. Some servers answer it with an error status and work all the same. */
 async function announce(engine: Engine, conversation: Conversation): Promise<void> {
   try {
     await engine.tell(conversation, initialized, {})
@@ -55,6 +59,7 @@ async function announce(engine: Engine, conversation: Conversation): Promise<voi
   }
 }
 
+/** The revision that the server chose. Throws if it is not among those spoken here. */
 function settled(
   result: InitializeResult,
   offer: Revision,

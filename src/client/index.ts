@@ -1,4 +1,4 @@
-/** For client and host authors: connect to any MCP server that exists. */
+/** The public API for authors of clients and hosts: connect to any MCP server, whatever revision it speaks. */
 import '../core/required-node.ts'
 
 export {

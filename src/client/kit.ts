@@ -1,4 +1,4 @@
-/** What a client gives its features, and how a list of them becomes one. */
+/** What a client provides to its features (the kit), and how a list of features becomes one client. */
 import { createBuckets } from '../core/bucket.ts'
 import { type Clock, toMilliseconds } from '../core/clock.ts'
 import type { SendOptions } from '../engine/calls.ts'
@@ -17,14 +17,14 @@ import type { Params } from '../jsonrpc/message.ts'
 import type { ConnectOptions } from './api.ts'
 import type { ConnectFeature } from './features.ts'
 
-/** A kit, and what the client itself needs of what it is made of. */
+/** The kit, with what the client itself needs of its features. */
 export interface ClientOwnKit extends ClientKit {
   readonly parts: readonly ClientParts[]
-  /** What a request is sent with to which nobody adds anything. */
+  /** The send options of requests without additions. */
   readonly sendPlain: SendOptions
-  /** There from the time at which all features are set up. */
+  /** Set once all features are installed. */
   engine: Engine | undefined
-  /** There from the time at which the server is open. */
+  /** Set once the server is open. */
   opened: ClientSession | undefined
 }
 
@@ -34,7 +34,7 @@ interface KitSettings {
   readonly address: URL | undefined
 }
 
-/** Sets up all features, in their order. */
+/** Installs all features, in order. */
 export function installClientFeatures(
   features: readonly ConnectFeature[],
   options: ConnectOptions,
@@ -73,15 +73,16 @@ export function installClientFeatures(
   return kit
 }
 
+/** What all features contribute to an extension point. */
 function extensionsAt(parts: readonly ClientParts[], point: ExtensionPoint<unknown>): readonly unknown[] {
   return parts.flatMap(({ extensions = [] }) => extensions.filter(each => each.point === point).map(({ value }) => value))
 }
 
 const standard: RequestOptions = {}
 
-/** What requests are sent with: most with the same. */
+/** Makes the send options of a request; most requests share one object. */
 function sender(parts: readonly ClientParts[], plain: { readonly timeoutMs: number }): ClientKit['send'] {
-  /** Found when first needed: by then all features are set up. */
+  /** Computed on first use, when all features are installed. */
   let adding: readonly ClientParts[] | undefined
   return ({ signal, timeout, meta: own } = standard) => {
     let added: Params | undefined
@@ -100,7 +101,7 @@ function sender(parts: readonly ClientParts[], plain: { readonly timeoutMs: numb
   }
 }
 
-/** Refuses what a server asks too often, naming the limit and the wait. */
+/** Limits how often a server may ask; the error names the limit and the wait. */
 function admission(what: string, rate: RequestRate | false, clock: Clock): () => void {
   if (rate === false) return () => {}
   const buckets = createBuckets({ ...rate, clock })

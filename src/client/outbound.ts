@@ -1,8 +1,11 @@
-/** The way to addresses that a server chose: public https ones, and this machine only where the server itself is on it. */
+/**
+ * Requests to addresses that a server chose: public https ones, and loopback only if the server itself runs on this machine.
+ * Loaded with the first such address.
+ */
 import type { Outbound } from '../core/outbound.ts'
 import { createOutbound } from '../transports/outbound/outbound.ts'
 
-/** Reaches addresses that this server names, and those that are allowed. */
+/** The guarded `fetch` for addresses that this server names; `allow` adds ranges. */
 export function outboundFor(server: URL, allow: readonly string[] = []): Outbound {
   return createOutbound({ loopback: isLoopbackServer(server), allow })
 }

@@ -1,6 +1,7 @@
 /**
- * Finding out what a server speaks without ever breaking it. A modern probe first; whatever does not look modern means
- * an older server; what proves nothing (authorization, overload, a dead network) is no evidence and fails as itself.
+ * Finds out which revision a server speaks, without harming it. It first sends a `server/discover` probe of the stateless
+ * revision. An answer that is not stateless means an older server, which gets a handshake. Failures that prove nothing
+ * (authorization, overload, network) are thrown as they are.
  */
 import type { SendOptions } from '../engine/calls.ts'
 import type { OpenedServer } from '../engine/client-feature.ts'
@@ -15,18 +16,18 @@ import { type Implementation, metaOf, type Revision, serverInfoKey } from '../re
 import { handshake } from './handshake.ts'
 import type { Opener } from './target.ts'
 
-/** Numbers that only stateless wires have. */
+/** Error codes that only stateless revisions have. */
 const modernCodes: ReadonlySet<number | undefined> = new Set([-32020, -32021, -32022])
 
-/** Over HTTP: who may call, and whether the server has time, says nothing about what it speaks. */
+/** HTTP statuses about access or load, which say nothing about the revision. */
 const unrelated: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
-/** The server understood the envelope, and refuses all the same. */
+/** The server understands the stateless revision, and still refuses. */
 function isModernRefusal(error: unknown): boolean {
   return error instanceof McpError && modernCodes.has(error.code)
 }
 
-/** Whether the failure tells that the server does not know the message; else it must be passed on as it is. */
+/** Whether the failure shows that the server does not know the message; if not, it must be thrown. */
 function isEvidence(error: unknown, kind: Opener['kind']): boolean {
   const status = statusOf(error)
   if (status !== undefined && (unrelated.has(status) || status >= 500)) return false
@@ -39,33 +40,33 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof McpError || error instanceof ConnectionError ? error.status : undefined
 }
 
-/** Versions that a refusal names. */
+/** The versions that an error names. */
 function offeredBy(error: unknown): readonly string[] {
   const supported = error instanceof McpError && isRecord(error.data) ? error.data['supported'] : undefined
   return Array.isArray(supported) ? supported.filter(version => typeof version === 'string') : []
 }
 
-/** The server to open, and how long it may take. */
+/** The server to open, and the timeouts. */
 export interface ProbeOptions {
   readonly engine: Engine
   readonly opener: Opener
   readonly probeTimeoutMs: number
-  /** How long an answer to the opening may take. Default: as long as that of a call. */
+  /** How long an answer during opening may take. Default: as long as a call. */
   readonly startMs?: number
   readonly signal: AbortSignal | undefined
-  /** On pipes and sockets a handshake comes first: many servers die of a first message that is none. */
+  /** Try the handshake first, except over HTTP: many servers exit when their first message is another one. */
   readonly shakesFirst?: boolean
 }
 
-/** Servers that were found to need a handshake, by name: they are not probed again in this process, unless that fails. */
+/** Servers that needed a handshake, by name. In this process they are not probed again, unless the handshake fails. */
 const legacyNames = new Set<string>()
-/** Those that refused a handshake when it came first. */
+/** Servers that refused a handshake as the first message. */
 const modernNames = new Set<string>()
 const remembered = 1_000
-/** Programs that ended by themselves however they were spoken to, with what comes first the next time: each try is one start then. */
+/** Commands that exited during opening, with what to send first the next time. They are then started once per attempt. */
 const dying = new Map<string, 'handshake' | 'probe'>()
 
-/** Opens a server in whatever revision it speaks. */
+/** Opens a server in the revision that it speaks. */
 export async function openServer(options: ProbeOptions): Promise<OpenedServer> {
   const { name } = options.opener
   const next = name === undefined ? undefined : dying.get(name)
@@ -82,7 +83,7 @@ export async function openServer(options: ProbeOptions): Promise<OpenedServer> {
   }
 }
 
-/** Starts it once, and no more. */
+/** Opens a command with a single start. */
 async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Promise<OpenedServer> {
   const conversation = await accept(options)
   const newest = options.engine.spoken.requests[0]
@@ -94,6 +95,7 @@ async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Pr
   return handshake(options.engine, conversation, opening(options))
 }
 
+/** Tries the handshake first for servers known to need it, else probes. */
 async function openAny(options: ProbeOptions): Promise<OpenedServer> {
   const { name, kind } = options.opener
   if (canShake(options) && ((name !== undefined && legacyNames.has(name)) || shakesFirst(options))) {
@@ -115,6 +117,7 @@ function shakesFirst({ shakesFirst = false, opener: { kind, name } }: ProbeOptio
   return shakesFirst && kind !== 'http' && !(name !== undefined && modernNames.has(name))
 }
 
+/** Probes, then falls back to the handshake. */
 async function find(options: ProbeOptions): Promise<OpenedServer> {
   const newest = options.engine.spoken.requests[0]
   const conversation = await accept(options)
@@ -137,7 +140,7 @@ async function findOld(
 ): Promise<OpenedServer> {
   const { name } = options.opener
   if (!canShake(options)) {
-    // It was waited for as long as a start may take, and said nothing: that tells nothing of what it speaks.
+    // The server was silent for as long as a start may take, which says nothing about its revision.
     if (cause instanceof McpError && cause.kind === 'timeout') throw cause
     const message = 'The server does not speak the stateless wire; list an older revision in the option revisions'
     throw new McpError('version-unsupported', message, { cause })
@@ -148,7 +151,7 @@ async function findOld(
   return opened
 }
 
-/** A modern server that was only slow to start has answered the probe by now: it is asked once more. Else all stays as it is. */
+/** A stateless server that was only slow to start has answered the probe meanwhile, and is probed once more. */
 async function renewed({ conversation }: OpenedServer, options: ProbeOptions): Promise<OpenedServer | undefined> {
   const { peer } = conversation
   const newest = options.engine.spoken.requests[0]
@@ -163,18 +166,19 @@ function canShake({ engine: { spoken } }: ProbeOptions): boolean {
   return spoken.sessions.length > 0 || spoken.dialect !== undefined
 }
 
-/** A new connection: started only while somebody still wants it. */
+/** Opens a new connection, unless the caller has given up. */
 async function accept({ engine, opener, signal }: ProbeOptions): Promise<Conversation> {
   const connection = await opener.open()
   signal?.throwIfAborted()
   return engine.accept(connection)
 }
 
-// ── the modern probe ────────────────────────────────────────────────────────────────────────────────────────────────
+// The stateless probe.
 
+/** The opened server, or why it is not stateless. */
 type Verdict = { readonly opened: OpenedServer } | { readonly cause: unknown }
 
-/** OpenedServer, or why it is not a modern server. Throws what proves nothing, and what a modern server refuses for good. */
+/** Probes for a stateless server. Throws failures that prove nothing, and final refusals of a stateless server. */
 async function probeModern(
   conversation: Conversation,
   newest: Revision,
@@ -217,25 +221,22 @@ function opening({ startMs, signal }: ProbeOptions): SendOptions {
 function probing(options: ProbeOptions): SendOptions {
   return {
     ...opening(options),
-    // An old server that was silent so far shall not be told to cancel something on top of it.
+    // An old server that ignored the probe must not receive a cancellation on top of it.
     quiet: true,
     ...(silenceTells(options) && { timeoutMs: options.probeTimeoutMs }),
   }
 }
 
-/** Over HTTP it tells nothing; on a pipe it is how some old servers meet an unknown first message, if there is another one to try. */
+/** Some old stdio servers ignore an unknown first message. Over HTTP silence means nothing. */
 function silenceTells(options: ProbeOptions): boolean {
   return options.opener.kind !== 'http' && canShake(options)
 }
 
-/**
- * A silent pipe may lead to an old server, or to one that is still starting. The probe is given up after its time, and heard all the
- * same when it is answered later.
- */
+/** A silent stdio server may be old, or still starting. The probe times out, but a late answer to it is still noticed. */
 class Patience {
   readonly #options: ProbeOptions
   readonly #end = new AbortController()
-  /** The server has answered, too late, that it speaks what we do. */
+  /** The server has answered late that it speaks a shared stateless revision. */
   answered = false
 
   constructor(options: ProbeOptions) {
@@ -270,7 +271,7 @@ class Patience {
   }
 }
 
-/** Another one first; but a server that offers what it has just refused (still starting, say) gets the same once more. */
+/** Prefers a version that was not refused yet; but a server that offers what it refused (while starting) gets it once more. */
 function nextOffered({ spoken }: Engine, offered: readonly string[], refused: Revision | undefined): Revision | undefined {
   const shared = spoken.requests.filter(candidate => offered.includes(candidate.wire))
   return shared.find(candidate => candidate !== refused) ?? shared[0]
@@ -311,18 +312,18 @@ function discovered(conversation: Conversation, result: DiscoverResult | undefin
   return { opened: { conversation, revision, capabilities, serverInfo, instructions } }
 }
 
-// ── the handshake, and what is left when it fails ───────────────────────────────────────────────────────────────────
+// The handshake, and the fallbacks when it fails.
 
 async function openOld(probed: Conversation, options: ProbeOptions, wasProbed: boolean): Promise<OpenedServer> {
   const { engine, opener, signal } = options
   const handed = opening(options)
-  // A server that dies of an unknown first message is started anew.
+  // A server that exited because of the probe is started again.
   const conversation = probed.ended ? await accept(options) : probed
   try {
     return await handshake(engine, conversation, handed)
   } catch (error) {
     signal?.throwIfAborted()
-    // It may have died of the probe only now, after it had answered.
+    // It may have exited because of the probe only after it had answered.
     if (wasProbed && conversation === probed && probed.ended && opener.kind !== 'http') {
       return handshake(engine, await accept(options), handed)
     }
@@ -330,7 +331,7 @@ async function openOld(probed: Conversation, options: ProbeOptions, wasProbed: b
   }
 }
 
-/** A modern server that was too slow for the probe, or one with the old pair of endpoints. */
+/** The last attempts: a stateless server that was too slow for the probe, or HTTP+SSE. */
 async function lastResort(error: unknown, conversation: Conversation, options: ProbeOptions): Promise<OpenedServer> {
   const { engine, opener, signal } = options
   const modern = isModernRefusal(error) ? nextOffered(engine, offeredBy(error), undefined) : undefined

@@ -1,4 +1,7 @@
-/** `mcp.readReference`: what a reference stands for, straight from where it lies. Loaded when first used. */
+/**
+ * `mcp.readReference`: downloads the content of a data reference from where it is stored, and checks its size and digest.
+ * Loaded on first use.
+ */
 import { announcedOtherwise } from '../core/artifact.ts'
 import { fromBase64 } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
@@ -11,27 +14,30 @@ import { transfer } from '../features/reliability/data-references/transfer.ts'
 import { createOutbound } from '../transports/outbound/outbound.ts'
 import { isLoopbackServer } from './outbound.ts'
 
-/** How the content of a reference is read. */
+/** The options of `readReference`. */
 export interface ReadReferenceOptions {
-  /** Begins there, to go on with what was read before. Only the content as a whole has a digest that can be checked. Default 0. */
+  /**
+   * Starts at this byte, to continue an earlier read. The digest is then not checked: it covers the whole content. Default 0.
+   */
   readonly start?: number
-  /** The largest content that is taken. Default 1 GiB. */
+  /** The largest content to accept. Default 1 GiB. */
   readonly maxBytes?: number
-  /** Told how much has come, and of how much. */
+  /** Receives the bytes read so far, and the total. */
   readonly progress?: (bytes: number, total: number) => void
-  /** Ends the reading. */
+  /** Aborts the download. */
   readonly signal?: AbortSignal
 }
 
+/** What a download needs of its client. */
 interface ReadParts {
-  /** The address of the server; undefined where it runs here. */
+  /** The address of the server; undefined if it runs as a local process. */
   readonly server: URL | undefined
   readonly clock: Clock
-  /** For servers that nobody can reach but over the connection. */
+  /** Reads through the connection, for content without an address of its own. */
   readonly read: (uri: string) => Promise<ReadResourceResult>
 }
 
-/** Errors at its end where what came is not what was announced. */
+/** The content as a stream. It fails at its end if the content is not what was announced. */
 export function referenceStream(given: unknown, parts: ReadParts, options: ReadReferenceOptions): ReadableStream<Uint8Array> {
   const reference = readReference(given)
   const { start = 0, maxBytes = 1024 ** 3, progress, signal } = options
@@ -51,6 +57,7 @@ export function referenceStream(given: unknown, parts: ReadParts, options: ReadR
   return start === 0 ? stream.pipeThrough(checking(reference)) : stream
 }
 
+/** Checks size and digest while the content passes. */
 function checking(reference: Fetchable): TransformStream<Uint8Array, Uint8Array> {
   const hash = sha256()
   let size = 0
@@ -66,12 +73,13 @@ function checking(reference: Fetchable): TransformStream<Uint8Array, Uint8Array>
   })
 }
 
-/** This machine itself is meant only by servers that run on it. */
+/** Loopback addresses are allowed only if the server itself runs on this machine. */
 function reachOf(server: URL | undefined): Outbound {
   const loopback = server === undefined || isLoopbackServer(server)
   return createOutbound({ loopback, stream: true, timeout: '30s', maxBytes: Number.POSITIVE_INFINITY, maxRedirects: 0 })
 }
 
+/** Reads content that only the server itself can deliver, as a resource. */
 function wholeOf({ uri, size }: Fetchable, { read }: ReadParts, start: number): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async start(controller) {

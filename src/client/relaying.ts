@@ -1,4 +1,7 @@
-/** Answering a server for many: its questions go on as they came, to whoever can answer them. */
+/**
+ * The feature of programs between a server and its clients, such as the gateway: it passes questions of the server on
+ * unchanged. Replaces elicitation, sampling and roots, and is loaded only with the option `relay`.
+ */
 import { defineClientFeature } from '../engine/client-feature.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Method } from '../engine/method.ts'
@@ -13,30 +16,31 @@ import { createMessage } from '../features/mcp/sampling/messages.ts'
 import { relatedTask } from '../features/mcp/tasks/messages.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
 
-/** Where a question comes from. */
+/** The context of a question. */
 export interface AskedFrom {
   readonly signal: AbortSignal
-  /** The call on whose stream it came, where each call has one. */
+  /** The call on whose stream it arrived, where each call has a stream. */
   readonly within: Id | undefined
-  /** The task that it belongs to, where it says so. */
+  /** The task that it belongs to, if it names one. */
   readonly task: string | undefined
 }
 
-/** Who stands between a server and those for whom it works. */
+/** Receives what the server asks and reports. */
 export interface Relaying {
   ask(method: Method, params: Params, from: AskedFrom): Promise<unknown>
   log(message: LogMessage, within: Id | undefined): void
   elicitationDone(elicitationId: string): void
 }
 
+/** The handlers below are never called: `execute` replaces them. */
 const nobody = (): never => {
   throw new TypeError('Questions are passed on')
 }
 const admit = (): void => {}
 
 /**
- * Declares all that can be asked where that is said once for a whole session. Where each request says it, the requests do: they
- * know for whom they are made.
+ * Declares all kinds of questions in revisions that declare capabilities once per session. In stateless revisions each request
+ * declares them, for the client on whose behalf it is made.
  */
 export const relayingClient = defineClientFeature<{ readonly relay: Relaying }>({
   name: 'relaying',

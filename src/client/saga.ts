@@ -1,6 +1,6 @@
 /**
- * One unit of work over several servers, whether they know transactions or not. What takes each step back is written into a store
- * before the step is made, so that any process can end what another one left.
+ * One unit of work over several servers, whether they support transactions or not. The undo call of each step is stored before
+ * the step runs, so that any process can finish what another one left.
  */
 
 import { type Clock, type Duration, realClock, toMilliseconds } from '../core/clock.ts'
@@ -26,20 +26,20 @@ import { storeWithin } from '../stores/store.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
 
-/** How a step is taken back: by a call on the same server. */
+/** How a step is undone: by a call on the same server. */
 export interface SagaUndo {
   readonly tool: string
   /**
-   * The arguments of that call, or what makes them of the step's result; `result` is undefined before the step has ended, and
-   * stays so where its end is unknown. Default: those of the step itself.
+   * The arguments of that call, or a function of the step's result; `result` is undefined before the step has ended, and if its
+   * outcome is unknown. Default: the arguments of the step.
    */
   readonly arguments?: Params | ((call: { readonly result: unknown; readonly key: string }) => Params | undefined)
   readonly description?: string
 }
 
-/** How a step of a saga is made: as a call of `callTool`, and how it is taken back. */
+/** The options of a step: those of `callTool`, and how it is undone. */
 export interface SagaStepOptions extends CallToolOptions {
-  /** Absent: it cannot be taken back, and a rollback reports that. */
+  /** Absent: the step cannot be undone, and a rollback reports that. */
   readonly undo?: SagaUndo
   /** Names the step in reports. Default: its number. */
   readonly step?: string
@@ -47,7 +47,7 @@ export interface SagaStepOptions extends CallToolOptions {
 
 /** How a saga is begun. */
 export interface SagaOptions extends SagasOptions {
-  /** Names it, so that it can be found again after a restart. Default: random. */
+  /** Names the saga, so that it can be found after a restart. Default: random. */
   readonly id?: string
   /** What it is for, in reports. */
   readonly description?: string
@@ -64,12 +64,12 @@ export class Saga {
     this.#sagas = sagas
   }
 
-  /** How it ended; undefined while it has not. */
+  /** The final report; undefined while it is open. */
   get report(): SagaReport | undefined {
     return this.#report
   }
 
-  /** Calls a tool of one of the servers, given as itself or by its name. */
+  /** Calls a tool of one of the servers, given as client or by name. */
   async step(on: Client | string, tool: string, args: Params = {}, options: SagaStepOptions = {}): Promise<ToolOutcome> {
     const { undo, step, ...rest } = options
     const { units } = this.#sagas
@@ -87,7 +87,7 @@ export class Saga {
       outcome = await client.callTool(tool, args, { ...rest, idempotencyKey: key })
     } catch (error) {
       const why = classify(error)
-      // Where the line broke nobody knows whether it was done.
+      // After a connection failure nobody knows whether the step ran.
       await (why.category === 'transient' ? enrolment.lost() : enrolment.failed({ code: why.code, message: why.message }))
       throw error
     }
@@ -102,12 +102,12 @@ export class Saga {
     return outcome
   }
 
-  /** Ends it well: what was done stays. Refused where a step runs, or has an unknown end. */
+  /** Keeps what was done. Refused while a step runs, or if the outcome of one is unknown. */
   async commit(): Promise<SagaReport> {
     return this.#ended(await this.#sagas.units.commit(owner, this.id))
   }
 
-  /** Takes back what was done, the last step first, on whichever server it was, and reports on each. */
+  /** Undoes what was done on all servers, the last step first, and reports on each. */
   async rollback(reason = 'It was asked for'): Promise<SagaReport> {
     return this.#ended(await this.#sagas.rollBack(this.id, reason))
   }
@@ -130,7 +130,7 @@ function inverseOf(undo: SagaUndo, args: Params, key: string) {
   try {
     parameters = parametersOf(undo, args, key, undefined)
   } catch {
-    // Written for the result, which is not there yet.
+    // The function needs the result, which is not available yet.
   }
   return { target: tool, ...(parameters && { parameters }), ...(description === undefined ? {} : { description }) }
 }
@@ -170,26 +170,26 @@ export const saga: typeof begin & { readonly resume: typeof resume; readonly stu
   stuck,
 })
 
-// The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back.
+// The sagas of one store, as one process works on them: their log, which processes are alive, and the rollback.
 
 /** The store and the servers of sagas. */
 export interface SagasOptions {
-  /** Where the log is kept; what a crash must not lose belongs into one that lasts. */
+  /** Where the log is kept. Use a durable store for what must survive a crash. */
   readonly store: Store
-  /** The servers, each under the name by which the log knows it: the same in every process that may take over. */
+  /** The servers by the names that the log uses: the same in every process that may take over. */
   readonly clients: Readonly<Record<string, Client>>
-  /** How long a silent process is waited for before another takes over. Default 6 s. */
+  /** How long a process may be silent before another takes over. Default 6 s. */
   readonly lease?: Duration
   /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
 }
 
-/** All sagas of a store have one owner: whoever has the store has them. */
+/** All sagas of a store have the same owner: access to the store is access to all of them. */
 export const owner = 'all'
-/** Apart from what a server keeps in the same store. */
+/** Key prefix that separates sagas from the data of a server in the same store. */
 const part = 'saga/'
 const joinMs = 60_000
-/** One without a step has nothing to take back, and nobody who could be asked whether it lives. */
+/** A saga without steps has nothing to undo; it expires after this time. */
 const emptyMs = 3_600_000
 
 /** Sagas of one store, as one process works on them. */
@@ -211,7 +211,7 @@ export class Sagas {
   }
 
   async begin(id: string, description: string | undefined): Promise<void> {
-    // Held to the end, so that others see that somebody is at it.
+    // Held until the end, so that other processes see that this one is alive.
     await this.#runners.hold()
     this.#held = true
     const said = description === undefined ? {} : { description }
@@ -239,7 +239,7 @@ export class Sagas {
     throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the saga back', { retryAfter: 1000 })
   }
 
-  /** Others took this process for dead and rolled the saga back; the effect of a step that came later is taken back now. */
+  /** Another process considered this one dead and rolled the saga back. A step that ended later is undone now. */
   async late(id: string, step: Step, parameters: Params | undefined): Promise<never> {
     const inverse = step.inverse !== undefined && parameters !== undefined ? { inverse: { ...step.inverse, parameters } } : {}
     const undone = await this.#compensate(id, { ...step, ...inverse, id: `${step.id}/late` })
@@ -247,7 +247,7 @@ export class Sagas {
     throw problem('TRANSACTION_CONFLICT', `The saga is over: what this step did was to be taken back${left}`)
   }
 
-  /** Ends what others left: whose process has gone, or whose rollback nobody is at. */
+  /** Finishes sagas whose process is gone, and rollbacks that nobody runs. */
   async resume(): Promise<readonly UnitReport[]> {
     const reports: UnitReport[] = []
     for await (const { unit } of listedUnits(this.units, unfinishedKey(owner, ''))) {
@@ -259,18 +259,18 @@ export class Sagas {
     return reports
   }
 
-  /** Those that somebody has to look at. */
+  /** Sagas that need attention. */
   async stuck(): Promise<readonly UnitReport[]> {
     const found = await stuckUnits(this.units)
     return Promise.all(found.map(async ({ unit }) => ({ unit, steps: await this.units.stepsOf(owner, unit.id) })))
   }
 
-  /** Whoever does not know its servers leaves it to others. */
+  /** A process that does not know all servers of a saga leaves it to others. */
   async #isOurs(id: string): Promise<boolean> {
     return (await this.units.stepsOf(owner, id)).every(step => this.#clients.has(stepServer(step)))
   }
 
-  /** Steps run where their saga was begun, so that the last one tells whether somebody is still at it. */
+  /** Steps run in the process that began the saga, so the last one shows whether it is alive. */
   async #lives(id: string): Promise<boolean> {
     const found = await this.units.get(owner, id)
     const last = found?.steps.at(-1)

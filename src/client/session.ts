@@ -1,6 +1,6 @@
 /**
- * The live link to one server: opens it, sends calls through middleware, and mends it when a session is lost.
- * What is remembered of the server (revision, capabilities) is read through here, because mending may change it.
+ * The link to one server: opens it, sends calls through middleware, and opens a new session when the server has lost the old
+ * one. Revision and capabilities of the server are read from here, because a new session may change them.
  */
 import { unlessAborted } from '../core/deadlines.ts'
 import { backoffMs, isFinalError, pause, steadyMs } from '../engine/backoff.ts'
@@ -20,14 +20,14 @@ export interface OutgoingCall {
   readonly params: Params
 }
 
-/** Wraps calls: may change the params on the way out and the result on the way back, or not go on at all. */
+/** Wraps calls. It may change the params and the result, or not call `next` at all. */
 export type ClientMiddleware = (call: OutgoingCall, next: (call: OutgoingCall) => Promise<unknown>) => Promise<unknown>
 
 const standard: SendOptions = {}
-/** How long a server may take over its farewell, where the wire has one. */
+/** How long the server may take to answer `shutdown`, in revisions that have it. */
 const farewellMs = 1_000
 
-/** One server, through all sessions with it. */
+/** One server, across all sessions with it. */
 export class Session implements ClientSession, Reconnectable {
   readonly engine: Engine
   readonly middleware: ClientMiddleware[] = []
@@ -35,14 +35,19 @@ export class Session implements ClientSession, Reconnectable {
   reopening: () => Promise<void> = async () => {}
   readonly #onReopen = new Set<() => void>()
   readonly #reconnector: Reconnector
+  /** Called when messages of the server may have been missed. */
   #onDoubt: () => void = () => {}
+  /** Called when no more messages will come. */
   #onDeaf: (error: unknown) => void = () => {}
   #opened: OpenedServer
-  /** Whether there is a session that the server may forget. */
+  /** Whether the server has a session that it may forget. */
   #losable: boolean
+  /** False from the loss of a session until a new one is open. */
   #intact = true
+  /** The attempt to open a new session, shared by all who wait for it. */
   #reopening: Promise<void> | undefined = undefined
   #closing: Promise<void> | undefined = undefined
+  /** This side closed the connection. */
   #left = false
 
   private constructor(engine: Engine, opened: OpenedServer) {
@@ -52,6 +57,7 @@ export class Session implements ClientSession, Reconnectable {
     this.#reconnector = new Reconnector(this)
   }
 
+  /** Opens the server, and the stream for its unsolicited messages. */
   static async open(probe: ProbeOptions): Promise<Session> {
     const session = new Session(probe.engine, await openServer(probe))
     session.#listen(true)
@@ -62,12 +68,12 @@ export class Session implements ClientSession, Reconnectable {
     return this.#opened
   }
 
-  /** Its end is wanted by this side, and no failure. */
+  /** True if this side ended the connection, so that the end is no failure. */
   get left(): boolean {
     return this.#left
   }
 
-  /** Resolves when it is over: with why it broke, or with nothing where this side closed it. */
+  /** Resolves when the connection has ended: with the error, or undefined if this side closed it. */
   get ended(): Promise<Error | undefined> {
     const { conversation } = this.#opened
     return new Promise(resolve => conversation.onEnd(() => resolve(this.#left ? undefined : conversation.reason)))
@@ -79,20 +85,20 @@ export class Session implements ClientSession, Reconnectable {
   }
 
   /**
-   * `doubt`: the server may have said something that nobody heard. `deaf`: it will say nothing more, because it refuses to
-   * open the session again.
+   * `doubt`: messages of the server may have been missed. `deaf`: no more will come, because the server refuses a new session.
    */
   whenUnheard(doubt: () => void, deaf: (error: unknown) => void): void {
     this.#onDoubt = doubt
     this.#onDeaf = deaf
   }
 
-  /** Called after each re-opening: what was set up in the old session must be set up again. Gives the way to undo it. */
+  /** Calls back after each new session, to restore what was set up in the old one. Returns a function that unsubscribes. */
   onReopen(fn: () => void): () => void {
     this.#onReopen.add(fn)
     return () => this.#onReopen.delete(fn)
   }
 
+  /** Sends a request through the middleware. */
   request<P, R>(method: Method<P, R>, params: P, options: SendOptions = standard): Promise<R> {
     if (this.middleware.length === 0) return this.#send(method, params as Params, options) as Promise<R>
     const run = (at: number, call: OutgoingCall): Promise<unknown> => {
@@ -102,17 +108,19 @@ export class Session implements ClientSession, Reconnectable {
     return run(0, { method: method.name, params: params as Params }) as Promise<R>
   }
 
+  /** Sends a request; if its session is lost, once more in a new one. */
   #send(method: Method, params: Params, options: SendOptions): Promise<unknown> {
     const opened = this.#opened
     if (!this.#losable) return this.engine.call(opened.conversation, method, params, options)
     if (!this.#intact) return this.#sendMended(method, params, options)
     return this.engine.call(opened.conversation, method, params, options).catch(error => {
-      // A session that is gone did not run the call: after a new handshake it is safe to send it again, once. Nothing else is.
+      // A call in a lost session did not run, so it is safe to send it once more after a new handshake. No other failure is.
       if (!this.#noteLoss(error, opened)) throw error
       return this.#sendMended(method, params, options)
     })
   }
 
+  /** Sends a request in a new session, without another retry. */
   async #sendMended(method: Method, params: Params, options: SendOptions): Promise<unknown> {
     if (!this.#intact) await unlessAborted(this.mend(), options.signal ?? options.behalf?.signal)
     const opened = this.#opened
@@ -124,14 +132,14 @@ export class Session implements ClientSession, Reconnectable {
     }
   }
 
-  /** Calls that were under way together learn of it one after the other; only the first loses what is open now. */
+  /** Marks the session as lost. Several calls may report the same loss, so only one for the current session counts. */
   #noteLoss(error: unknown, opened: OpenedServer): boolean {
     if (!(error instanceof ConnectionError) || error.kind !== 'session') return false
     if (this.#opened === opened) this.#intact = false
     return true
   }
 
-  /** Opens a lost session anew, once for all who want that now. */
+  /** Opens a new session, once for all who ask for it now. */
   mend(): Promise<void> {
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = undefined
@@ -154,7 +162,7 @@ export class Session implements ClientSession, Reconnectable {
     this.#onDeaf(error)
   }
 
-  /** Opens the stream for what the server says unasked, where the wire has one. */
+  /** Opens the stream for messages that the server sends unasked, where the revision has one. */
   #listen(first: boolean): void {
     const opened = this.#opened
     let quietly = first
@@ -164,7 +172,7 @@ export class Session implements ClientSession, Reconnectable {
       { session, resume, headers: headers(undefined, undefined, undefined) },
       {
         opened: continued => {
-          // The very first one follows the handshake at once, and tells nobody to look at what he has not seen yet.
+          // The first stream directly follows the handshake, so nothing can have been missed before it.
           if (!continued && !quietly) this.#onDoubt()
           quietly = false
         },
@@ -176,13 +184,13 @@ export class Session implements ClientSession, Reconnectable {
     )
   }
 
-  /** Any call finds out whether the session is gone, and then opens a new one; one is made if nobody else does soon. */
+  /** The stream was answered with 404, which may mean a lost session. A ping finds out, unless another call does before. */
   async #verify(opened: OpenedServer): Promise<void> {
     await pause(this.engine.clock, backoffMs(1), this.#reconnector.signal, true)
     if (this.#intact && this.#opened === opened && !opened.conversation.ended) await this.#send(ping, {}, standard)
   }
 
-  /** With a reason, whoever still waits is told that. */
+  /** Closes the connection. With a reason, pending calls fail with it. */
   close(reason?: Error): Promise<void> {
     this.#closing ??= this.#close(reason)
     return this.#closing
@@ -198,6 +206,7 @@ export class Session implements ClientSession, Reconnectable {
     await conversation.connection?.close()
   }
 
+  /** Sends `shutdown` and `exit`; failures are only traced. */
   async #farewell(): Promise<void> {
     const { conversation } = this.#opened
     try {
@@ -209,27 +218,30 @@ export class Session implements ClientSession, Reconnectable {
   }
 }
 
+/** Only HTTP sessions can be lost while the connection continues. */
 function isLosable({ conversation, revision }: OpenedServer): boolean {
   return revision.http.session && conversation.caller.carrier === 'http'
 }
 
-// Opening a lost session anew although nobody calls. A server that was restarted is met again by the stream on which it
-// speaks unasked; without this, those who follow its changes would stay deaf until somebody happened to make a call.
+// Opens a lost session without waiting for a call. A restarted server is noticed by the stream of its unsolicited messages;
+// otherwise subscribers would receive nothing until somebody makes a call.
 
+/** The part of a session that the reconnector uses. */
 interface Reconnectable {
   readonly engine: Engine
-  /** True: somebody who calls was quicker. */
+  /** True if a call has already opened a new session. */
   readonly intact: boolean
   mend(): Promise<void>
-  /** The server will not have us again. */
+  /** The server refuses a new session for good. */
   gaveUp(error: unknown): void
 }
 
+/** Opens new sessions with backoff. */
 class Reconnector {
   readonly #session: Reconnectable
   readonly #stop = new AbortController()
   #openedAt: number
-  /** Sessions in a row that were lost as soon as they were open. */
+  /** Sessions in a row that were lost shortly after they were opened. */
   #losses = 0
   #busy = false
 
@@ -238,17 +250,17 @@ class Reconnector {
     this.#openedAt = session.engine.clock.now()
   }
 
-  /** Aborted when nothing is to be mended any more. */
+  /** Aborted when the connection closes. */
   get signal(): AbortSignal {
     return this.#stop.signal
   }
 
-  /** A session is open. */
+  /** A session was opened. */
   opened(): void {
     this.#openedAt = this.#session.engine.clock.now()
   }
 
-  /** It was lost. */
+  /** The session was lost. */
   lost(): void {
     if (this.#busy) return
     this.#busy = true
@@ -265,14 +277,14 @@ class Reconnector {
     const { engine } = this.#session
     const { signal } = this
     this.#losses = engine.clock.now() - this.#openedAt > steadyMs ? 0 : this.#losses + 1
-    // The first is made good at once; a server that forgets us again and again is asked less and less often.
+    // The first loss is repaired at once; a server that loses sessions repeatedly is asked less and less often.
     if (this.#losses > 1) await pause(engine.clock, backoffMs(this.#losses), signal)
     for (let failures = 1; !signal.aborted && !this.#session.intact; failures++) {
       try {
         await this.#session.mend()
       } catch (error) {
         engine.trace('mending-failed', error)
-        // While it starts, whatever stands before a server may answer in its place: only its own word counts.
+        // While a server restarts, a proxy may answer in its place, so only an error of the protocol itself is final.
         if (isFinalError(error) && !(error instanceof ConnectionError)) return this.#session.gaveUp(error)
         await pause(engine.clock, backoffMs(failures), signal)
       }

@@ -1,11 +1,14 @@
-/** What one can connect to, and how a connection to it is opened: again and again, as probing and respawning need. */
+/**
+ * What a client can connect to, and how a connection to it is opened. Opening is repeatable, because finding the revision and
+ * restarting a server may need several connections.
+ */
 
 import type { Credentials } from '../core/credentials.ts'
 import type { Limits } from '../engine/limits.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 
-/** The command that starts a server on stdio. */
+/** The command that starts a stdio server. */
 export interface Command {
   readonly command: string
   readonly args?: readonly string[]
@@ -14,9 +17,10 @@ export interface Command {
   readonly stderr?: 'inherit' | 'ignore' | ((line: string) => void)
 }
 
-/** A server to connect to: its address, the command that starts it, or an open connection. */
+/** A server: its address, the command that starts it, or an open connection. */
 export type Target = string | URL | Command | Connection
 
+/** The options that concern carriers. */
 interface TargetOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly fetch?: typeof fetch | undefined
@@ -24,23 +28,25 @@ interface TargetOptions {
   readonly limits: Limits
 }
 
-/** A way to open connections, and a name under which what was learned of the server is remembered. */
+/** Opens connections to one server. `name` is the key under which its revision is remembered. */
 export interface Opener {
   readonly kind: 'stdio' | 'http' | 'websocket' | 'connection'
   readonly name: string | undefined
   open(): Promise<Connection>
-  /** The same server over the old pair of HTTP endpoints. */
+  /** Opens the same address as HTTP+SSE (2024-11-05). */
   openOldPair?(): Promise<Connection>
 }
 
-/** Carriers are loaded when first needed: a program that speaks HTTP only never loads child processes. */
+/**
+ * Makes the opener of a target. Carriers are loaded on first use: a program that only uses HTTP never loads child processes.
+ */
 export function openerOf(target: Target, options: TargetOptions): Opener {
   if (typeof target === 'string' || target instanceof URL) return urlOpener(addressOf(target), options)
   if ('command' in target) return commandOpener(target, options)
   if (typeof target.start !== 'function') throw new TypeError('connect needs a URL, a { command, args } or a connection')
   let used = false
   return {
-    // What is carried by HTTP is found out as over HTTP, whoever made the connection.
+    // Over HTTP the revision is found in another way, whoever made the connection.
     kind: target.carrier === 'http' ? 'http' : 'connection',
     name: undefined,
     open: () => {
@@ -58,6 +64,7 @@ export function openerOf(target: Target, options: TargetOptions): Opener {
 
 const protocols: readonly string[] = ['http:', 'https:', 'ws:', 'wss:']
 
+/** Parses a URL; the error suggests how to write what was probably meant. */
 function addressOf(target: string | URL): URL {
   if (URL.canParse(target)) {
     const url = new URL(target)

@@ -1,6 +1,6 @@
 /**
- * A call whose result is seen while it forms: its chunks, each once and in order, and its result. A connection that breaks in
- * between is made good by going on after the last chunk that came; nothing is done twice.
+ * A tool call whose result arrives in chunks, each once and in order, followed by the complete result. If the connection
+ * breaks, the call is resumed after the last chunk received; nothing runs twice.
  */
 import type { Clock } from '../core/clock.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
@@ -13,38 +13,39 @@ import type { CallToolOptions, ToolOutcome } from './api.ts'
 
 export type { Checkpoint }
 
-/** How a call of `streamTool` is made: as of `callTool`, and what its chunks are. */
+/** The options of `streamTool`: those of `callTool`, and the type of its chunks. */
 export interface StreamToolOptions<S extends Schema = Schema, C extends Schema = Schema> extends CallToolOptions<S> {
-  /** What each chunk must be; types them. */
+  /** The schema of each chunk, which also types them. */
   readonly chunk?: C
-  /** Goes on with a call that was begun before, by the `checkpoint` of its stream. The arguments must be the same. */
+  /** Continues a call by the `checkpoint` of an earlier stream. The arguments must be the same. */
   readonly resume?: Checkpoint
 }
 
+/** What a stream needs of its client. */
 interface StreamCaller {
   readonly clock: Clock
   readonly tool: string
-  /** Makes the call, or goes on with it. `mayRepeat`: whether it may be made anew, where that does no harm. */
+  /** Starts or resumes the call. `mayRepeat`: whether it may be started again after a temporary failure. */
   readonly call: (options: CallToolOptions, again: boolean, mayRepeat: () => boolean) => Promise<ToolOutcome>
-  /** Whether there is still somebody to send it to. */
+  /** Whether the connection is still open. */
   readonly open: () => boolean
-  /** Holds a chunk against its schema. */
+  /** Checks a chunk against its schema. */
   readonly read: (schema: Schema, data: unknown) => Promise<unknown>
-  /** Whether somebody between us and the server refused, for a while. */
+  /** Whether the failure is temporary. */
   readonly mayPass: (error: unknown) => boolean
 }
 
-/** What a schema says of a value; without one nothing is known of it. */
+/** The type of a schema's values; unknown without a schema. */
 export type Chunked<S extends Schema> = Schema extends S ? unknown : InferOutput<S>
 
-/** Characters of chunks that wait for their reader. */
+/** The most characters of unread chunks. */
 const mostWaiting = 16 * 1024 * 1024
-/** Attempts in a row that brought no chunk. */
+/** Attempts in a row without a chunk, after which the call fails. */
 const mostFailures = 6
 
-/** A call of a tool whose result is read while it forms; made by `mcp.streamTool`. */
+/** A tool call that is read in chunks; made by `mcp.streamTool`. */
 export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
-  /** What came of the call, complete in itself. */
+  /** The complete result. */
   readonly result: Promise<ToolOutcome<T>>
   readonly #caller: StreamCaller
   readonly #options: StreamToolOptions
@@ -54,7 +55,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
   #waiting = 0
   #next = 0
   #checkpoint: Checkpoint | undefined
-  /** The attempt that is under way; another one may go on with what it began. */
+  /** The current attempt; rejected if a chunk was lost, so that another attempt resumes the call. */
   #attempt = Promise.withResolvers<never>()
   #settled: { readonly error?: unknown } | undefined = undefined
   #wake: (() => void) | undefined = undefined
@@ -74,12 +75,12 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
     )
   }
 
-  /** Where the call can be gone on with, by this client or another: after the chunks that came so far. */
+  /** Where the call can be resumed, by this or another client: after the chunks received so far. */
   get checkpoint(): Checkpoint | undefined {
     return this.#checkpoint
   }
 
-  /** The chunks, once. Whoever leaves the loop early cancels the call. */
+  /** The chunks, once. Leaving the loop early cancels the call. */
   async *[Symbol.asyncIterator](): AsyncGenerator<C, void, undefined> {
     if (this.#taken) throw new TypeError('The chunks of a call can be read once')
     this.#taken = true
@@ -152,7 +153,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
     const chunk = chunkIn(metaIn(step))
     if (chunk === undefined) return onProgress?.(toldProgress(step))
     const { sequence, operation_id: operationId, checkpoint_token: token } = chunk
-    // Seen before the line broke.
+    // Already received before the connection broke.
     if (sequence < this.#next) return
     if (sequence > this.#next) return this.#attempt.reject(new ConnectionError('lost', `Chunk ${this.#next} got lost on the way`))
     this.#next++
@@ -174,7 +175,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
   }
 }
 
-/** The line broke, or somebody between did; the server itself has not spoken. */
+/** True if the connection or an intermediary failed, and not the server itself. */
 function isCutOff(error: unknown, mayPass: StreamCaller['mayPass']): boolean {
   if (error instanceof McpError && error.kind === 'timeout') return false
   return error instanceof ConnectionError || mayPass(error)

@@ -1,4 +1,4 @@
-/** A transaction on one server: its calls have one fate. Left without a commit, it is rolled back. */
+/** A transaction on one server: its calls are committed or rolled back together. Without a commit it is rolled back. */
 import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
@@ -23,38 +23,39 @@ import type { Session } from './session.ts'
 
 export type { TransactionReport }
 
-/** How a transaction is begun. */
+/** The options of a transaction. */
 export interface TransactionOptions {
-  /** Default: one of the client's own making. */
+  /** Default: a random id. */
   readonly id?: string
-  /** What it does, for whoever looks at it later. */
+  /** What it does, for reports. */
   readonly description?: string
-  /** Without a step for so long it is rolled back by the server. Default: the server's own. */
+  /** The server rolls it back after this time without a step. Default: that of the server. */
   readonly timeout?: Duration
-  /** Also tools that cannot be undone may take part; a rollback then reports them. Default false. */
+  /** Allow tools that cannot be undone; a rollback then reports them. Default false. */
   readonly irreversible?: boolean
 }
 
-/** How a step of a transaction is made: as a call of `callTool`. */
+/** The options of a step: those of `callTool`, and a name. */
 export interface StepOptions<S extends Schema = Schema> extends CallToolOptions<S> {
   /** Names the step in reports. Default: its number. */
   readonly step?: string
 }
 
+/** What a transaction needs of its client. */
 interface TransactionParts {
   readonly session: Session
   readonly request: <P extends Params, R>(method: Method<P, R>, params: P) => Promise<R>
-  /** For requests that do and say the same when they are sent twice: sent again where the failure may pass. */
+  /** Sends a request that is safe to repeat; repeats it after a temporary failure. */
   readonly repeat: <P extends Params, R>(method: Method<P, R>, params: P) => Promise<R>
   readonly states: ClientStates
   readonly call: (name: string, args: Params | undefined, options: CallToolOptions) => Promise<ToolOutcome>
 }
 
-/** Calls of tools that stay together or are taken back together; made by `mcp.transaction`. */
+/** Tool calls that are committed or rolled back together; made by `mcp.transaction`. */
 export class Transaction {
   readonly id: string
   readonly #parts: TransactionParts
-  /** By conversation, the states before its first step here and after its last. */
+  /** Per conversation, the state before its first step here and after its last, to restore after a rollback. */
   readonly #states = new Map<string, { readonly before: string | undefined; last: string | undefined }>()
   #report: TransactionReport | undefined = undefined
   #ending: Promise<TransactionReport> | undefined = undefined
@@ -64,6 +65,7 @@ export class Transaction {
     this.#parts = parts
   }
 
+  /** Begins it on the server. Throws if the server does not support transactions. */
   static async begin(parts: TransactionParts, options: TransactionOptions): Promise<Transaction> {
     const { id = crypto.randomUUID(), description, timeout, irreversible } = options
     if (!knowsTransactions(parts.session.opened.conversation.peer))
@@ -77,11 +79,11 @@ export class Transaction {
       ...(seconds === undefined ? {} : { timeout_seconds: seconds }),
       ...(irreversible === undefined ? {} : { no_compensation: irreversible }),
     })
-    // A server that does not know us may have completed it to one that nobody can guess.
+    // For an anonymous client the server may have extended the id, so that it cannot be guessed.
     return new Transaction(begun.transaction_id, parts)
   }
 
-  /** How it ended; undefined while it has not, or nobody could be asked. */
+  /** The final report; undefined while it is open, or if the server could not be reached. */
   get report(): TransactionReport | undefined {
     return this.#report
   }
@@ -109,22 +111,22 @@ export class Transaction {
     }
   }
 
-  /** How it stands. */
+  /** The current state, from the server. */
   async status(): Promise<TransactionReport> {
     return transactionReport(await this.#ask(getTransaction))
   }
 
-  /** Ends it well: what was done stays. Refused while a step runs, or one has an unknown end. */
+  /** Keeps what was done. Refused while a step runs, or if the outcome of one is unknown. */
   commit(): Promise<TransactionReport> {
     return this.#end(commitTransaction)
   }
 
-  /** Takes back what was done, the last step first, and reports on each. */
+  /** Undoes what was done, the last step first, and reports on each. */
   rollback(reason?: string): Promise<TransactionReport> {
     return this.#end(rollbackTransaction, reason === undefined ? {} : { reason })
   }
 
-  /** Without a commit it is rolled back. A server that cannot be reached now does so by itself, after its timeout. */
+  /** Rolls back without a commit. If the server cannot be reached, it does so itself after its timeout. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#ending?.catch(() => undefined)
     if (this.#report !== undefined) return

@@ -1,6 +1,7 @@
 /**
- * Finding servers for a capability: first in what is at hand, then with those whom the host lets be asked. It finds, it never
- * connects and never installs: that is a decision of the host, for which every candidate says who told of it.
+ * `createFinder`: finds servers for a capability, first in local manifests and connected servers, then in registries and
+ * catalogs that the host allows. It never connects or installs anything: that is up to the host, and every candidate names its
+ * source.
  */
 import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
@@ -10,36 +11,36 @@ import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
 import type { Candidate, Found, KnownServer, Recommender, Search } from './search.ts'
 
-/** Where a finder looks for servers, and whose word it trusts. */
+/** Where a finder searches, and which sources it trusts. */
 export interface FinderOptions {
-  /** Manifests at hand, as documents: of servers that the host knows. */
+  /** Manifests of servers that the host knows, as documents. */
   readonly manifests?: readonly unknown[]
-  /** Connected servers, to be asked what they recommend. */
+  /** Connected servers, which are asked for recommendations. */
   readonly servers?: readonly Recommender[]
-  /** Addresses of registries with the official API (`/v0.1/servers`). Default: none, so that no wish leaves this machine. */
+  /** Registries with the official API (`/v0.1/servers`). Default: none, so that no query leaves this machine. */
   readonly registries?: readonly string[]
   /** Sites whose `/.well-known/mcp/catalog.json` is read. Default: none. */
   readonly catalogs?: readonly string[]
   /** Addresses of servers whose card (`…/server-card`) is read. Default: none. */
   readonly cards?: readonly string[]
   /**
-   * Whose word is trusted: connections of `servers`, addresses from above, and names of servers. A server gives itself its name, so a
-   * name that two of `servers` have counts for neither. Default: none.
+   * Trusted sources: connections in `servers`, addresses from above, and names of servers. Servers choose their own names, so a
+   * name that two of `servers` share is not trusted. Default: none.
    */
   readonly trusted?: readonly (string | Recommender)[]
-  /** How long answers are kept. Default 5 min. */
+  /** How long answers are cached. Default 5 min. */
   readonly ttl?: Duration
-  /** What the way to other machines may do: see the guide on hardening. Default: public https addresses only. */
+  /** Rules for requests to other machines: see the guide on hardening. Default: public https addresses only. */
   readonly outbound?: OutboundOptions
   /** For tests: the time. Default: the real one. */
   readonly clock?: Clock
 }
 
-/** How one search is made. */
+/** The options of one search. */
 export interface FindOptions {
   /** The most candidates, 1 to 100. Default 10. */
   readonly limit?: number
-  /** Whether registries, catalogs and cards are asked, where what is at hand is not enough. Default true. */
+  /** Whether to ask registries, catalogs and cards if local sources are not enough. Default true. */
   readonly remote?: boolean
   /** Ends the search. */
   readonly signal?: AbortSignal
@@ -47,9 +48,9 @@ export interface FindOptions {
 
 /** Finds servers for a capability; made by `createFinder`. */
 export interface Finder {
-  /** The surest first, each server once. That there is none is no failure. */
+  /** Searches. The best candidates come first, each server once. No candidate is not an error. */
   find(capability: string, options?: FindOptions): Promise<Found>
-  /** Holds what was told of a server against what it says of itself, once the host has connected to it. */
+  /** Compares a candidate with what the server says about itself, once the host has connected to it. */
   check(candidate: Candidate, client: Pick<Client, 'server'>): Candidate
 }
 
@@ -89,6 +90,7 @@ export function createFinder(options: FinderOptions = {}): Finder {
   }
 }
 
+/** What the search uses of a manifest. */
 function knownServer(manifest: unknown): KnownServer {
   const { tools, about } = importManifest(manifest)
   const words = tools.snapshot.entries.map(({ name, description = '' }) => `${name} ${description}`)
@@ -100,7 +102,7 @@ function checkedWish(capability: string): string {
   throw new TypeError(`find needs a capability in words, of at most ${wishLength} characters: find('design mockup')`)
 }
 
-/** Registries name servers by domain and name, `com.example/tracker`; most servers say the last part. */
+/** Registries name servers as `com.example/tracker`; most servers report only the last part. */
 function checkedAgainst(candidate: Candidate, server: Client['server']): Candidate {
   const { name, version, warnings } = candidate
   const said: string[] = []

@@ -1,4 +1,7 @@
-/** The search of a finder: what is at hand first, then strangers; what they answered is kept for a while. */
+/**
+ * The search of a finder: local sources first, then remote ones, whose answers are cached for a while. Separate from
+ * `finder.ts`, so that it is loaded only by the first search.
+ */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import {
@@ -24,10 +27,10 @@ import { createOutbound, type OutboundOptions } from '../../transports/outbound/
 import type { Client } from '../client.ts'
 import type { FinderOptions } from './finder.ts'
 
-/** Searches once: a wish, the most candidates, whether strangers are asked. */
+/** One search: the query, the most candidates, and whether remote sources are asked. */
 export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
 
-/** Loaded by the first search. `known`: the servers of the manifests at hand. */
+/** Makes the search. `known`: the servers of local manifests. */
 export function createSearch(options: FinderOptions, known: readonly KnownServer[], ttlMs: number): Search {
   const { clock = realClock, servers = [], outbound = {} } = options
   const trusted = new Set<unknown>(options.trusted)
@@ -39,7 +42,7 @@ export function createSearch(options: FinderOptions, known: readonly KnownServer
     kept.get(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [finderFaultOf(source, error)] }))
 
   return async (wish, limit, remote, signal) => {
-    // What is asked is asked for all who want to know it: one who gives up leaves it to the others.
+    // Answers are shared by concurrent searches, so an aborted search only stops waiting.
     const all = (asked: readonly Promise<Found>[]): Promise<Found[]> => unlessAborted(Promise.all(asked), signal)
     const named = servers.map((server, at) =>
       ask(server.server?.name ?? 'a server', `${at} ${limit} ${wish}`, () =>
@@ -54,8 +57,8 @@ export function createSearch(options: FinderOptions, known: readonly KnownServer
 }
 
 /**
- * A connection cannot be copied; a name can, for a server gives it to itself: it counts where one alone has it, and where it is no address,
- * by which registries and sites are named.
+ * A connection cannot be forged, but a name can, since servers choose it. A name counts only if one server alone has it, and if
+ * it is not a URL, which would name a registry or site.
  */
 function isTrusted(server: Recommender, servers: readonly Recommender[], known: ReadonlySet<unknown>): boolean {
   if (known.has(server)) return true
@@ -75,8 +78,8 @@ function remotesOf(options: FinderOptions, local: LocalOptions): readonly (reado
 }
 
 /**
- * Of a server that several tell of, those who are trusted count before those who are not, however sure these are; then the surest.
- * What he does not know is taken from the others.
+ * If several sources report a server, trusted ones win, whatever the confidence of the others; then the highest confidence.
+ * Missing details come from the others.
  */
 function sorted({ candidates: told, faults }: Found): Found {
   const candidates = told.toSorted((one, other) => Number(other.trusted) - Number(one.trusted))
@@ -94,7 +97,7 @@ function sorted({ candidates: told, faults }: Found): Found {
   return { candidates: complete, faults }
 }
 
-/** An address is worth as much trust as whoever told it. */
+/** Adds details of another source. An address is trusted only if its source is. */
 function completed(candidate: Candidate, more: Candidate): Candidate {
   const { remotes, packages, title, description, version } = more
   return {
@@ -154,7 +157,7 @@ interface LocalOptions extends OutboundOptions {
   readonly trusted: (name: string) => boolean
 }
 
-/** What a manifest at hand tells of its own server, and of those it recommends. */
+/** What a local manifest says about its server, and about servers that it recommends. */
 export interface KnownServer {
   readonly server: { readonly name: string; readonly description?: string | undefined; readonly version: string }
   /** The names and descriptions of its tools. */
@@ -168,7 +171,7 @@ function ofManifest({ server, tools, recommendations }: KnownServer, options: Lo
   const source: CandidateSource = { kind: 'manifest', name }
   return wish => {
     const confidence = fit(wish, text)
-    // Whoever gave us the manifest knows the server.
+    // The host supplied the manifest, so its server is trusted.
     const own = confidence === undefined ? [] : [{ ...blank(name, confidence, source, true), description, version }]
     const others = fitting(wish, recommendations).map(recommendedOf)
     return { candidates: [...own, ...named(others, source, options)], faults: [] }
@@ -181,7 +184,7 @@ async function ofServer(server: Recommender, wish: string, limit: number, option
   return { candidates: named(recommended, source, options), faults: [] }
 }
 
-/** What a server names has no address yet; one to read about it must be one that may be read. */
+/** Candidates that a server recommends. They have no address yet; the page about them must pass the outbound rules. */
 function named(recommended: readonly Recommended[], source: CandidateSource, options: LocalOptions): readonly Candidate[] {
   return recommended.map(({ server, confidence, registryUrl, authFlow }) => {
     const refused = registryUrl === undefined ? undefined : judgeDestination(registryUrl, options)
@@ -200,11 +203,11 @@ function blank(name: string, confidence: Confidence, source: CandidateSource, tr
   return { name, confidence, source, trusted, ...nothing, remotes: [], packages: [], warnings: [] }
 }
 
-// A server that may be able to do what is wanted, and who says so. Words about it, no way into it: whoever wants it connects himself.
+// The results. A candidate is a description, not a connection: the host connects to it itself.
 
-/** Who tells of a candidate. */
+/** Who reported a candidate. */
 export interface CandidateSource {
-  /** A manifest at hand, a connected server, a registry, a site's catalog, or a server's own card. */
+  /** A local manifest, a connected server, a registry, the catalog of a site, or the card of a server. */
   readonly kind: 'manifest' | 'server' | 'registry' | 'catalog' | 'card'
   /** The name of the server, or the address. */
   readonly name: string
@@ -219,46 +222,47 @@ export interface Candidate {
   readonly confidence: Confidence
   /** Who says so. */
   readonly source: CandidateSource
-  /** Whether the option `trusted` names that source. Else it is the word of a stranger: show it as such. */
+  /** Whether the option `trusted` names the source. If not, show the candidate as the claim of a stranger. */
   readonly trusted: boolean
-  /** Where it can be reached, as far as told. */
+  /** Addresses of the server, as far as known. */
   readonly remotes: readonly Remote[]
-  /** What would have to be installed to run it. */
+  /** Packages to install in order to run it. */
   readonly packages: readonly ServerPackage[]
-  /** Where it is described, if that was told. */
+  /** A page about it, if known. */
   readonly registryUrl: string | undefined
-  /** How one gets in, if that was told. */
+  /** How to sign in, if known. */
   readonly authFlow: string | undefined
-  /** What the user should know before he decides. */
+  /** What the user should know before deciding. */
   readonly warnings: readonly string[]
 }
 
-/** A source that did not answer as it should: the others do all the same. */
+/** A source that failed. The results of the others are not affected. */
 export interface FinderFault {
   readonly source: string
   readonly reason: string
 }
 
-/** What a search found, and which sources failed. */
+/** The candidates of a search, and the sources that failed. */
 export interface Found {
   readonly candidates: readonly Candidate[]
   readonly faults: readonly FinderFault[]
 }
 
-// Reading registries, catalogs and cards, all through the outbound guard; addresses that they name must pass it too.
+// Remote sources: registries, catalogs and cards, read through the outbound guard. Addresses that they name must pass it too.
 
-/** Answers are lists of descriptions; more than this is something else. */
+/** The largest answer of a source. */
 const answerBytes = 1024 * 1024
-/** Words of a wish that are searched for, pages of each, and cards of one catalog. */
+/** Words of a query that are searched for, pages per word, and cards per catalog. */
 const most = { words: 3, pages: 3, cards: 16 } as const
 
 interface RemoteOptions extends OutboundOptions {
   readonly trusted: (name: string) => boolean
 }
 
-/** Asks one source for a wish. Throws where the source as a whole is at fault. */
+/** Asks one source. Throws if the source as a whole fails. */
 type Ask = (wish: string) => Promise<Found>
 
+/** Reads remote sources. */
 class Remotes {
   readonly #options: RemoteOptions
   readonly #outbound: ReturnType<typeof createOutbound>
@@ -268,7 +272,7 @@ class Remotes {
     this.#outbound = createOutbound({ maxBytes: answerBytes, ...options })
   }
 
-  /** A registry that has the official API, below this address. */
+  /** A registry with the official API below this address. */
   registry(base: string): Ask {
     return async wish => {
       return joinedFindings(await Promise.all(searched(wish).map(word => this.#search(base, word, wish))))
@@ -323,10 +327,10 @@ class Remotes {
     return parse(await response.text())
   }
 
-  /** `least`: for those that fit by no whole word, but were found all the same. */
+  /** Turns listed servers into candidates. `least`: the confidence of entries that match no whole word. */
   #told(listed: readonly ListedServer[], wish: string, source: CandidateSource, least?: Confidence): Found {
     const faults: FinderFault[] = []
-    // Only who is on this machine himself may lead there.
+    // Only a source on this machine may name addresses on this machine.
     const own = judgeDestination(source.name, this.#options)
     const rule = { ...this.#options, loopback: !(own instanceof Error) && own.loopback }
     const candidates = listed.flatMap((server): Candidate[] => {
@@ -338,7 +342,7 @@ class Remotes {
         if (judged instanceof Error) faults.push({ source: source.name, reason: `${clip(name)}: ${judged.message}` })
         return !(judged instanceof Error)
       })
-      // Who can be reached only where nobody may go is no candidate.
+      // A server whose only addresses are refused cannot be used.
       if (remotes.length === 0 && packages.length === 0 && server.remotes.length > 0) return []
       const warnings = deprecated ? ['Its publisher has withdrawn it: look for another one'] : []
       const confidence = deprecated ? 'low' : weaker(fits, 'high')
@@ -350,7 +354,7 @@ class Remotes {
   }
 }
 
-/** Registries search names for one piece of text, and few names hold a sentence: the longest words of it say most. */
+/** Registries match a single text against names, so only the longest words of the query are used. */
 function searched(wish: string): readonly string[] {
   const words = [...new Set(wish.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])]
   return words.sort((one, other) => other.length - one.length).slice(0, most.words)

@@ -1,7 +1,7 @@
 /**
- * A wire that brings credentials and, where a server refuses them, better ones. What was refused with 401, or with 403 for
- * its scope, did not run: it is sent again, and its reader hears only of the last answer. Credentials stay with the one
- * origin that the wire below is bound to, which follows no redirects.
+ * A wire that adds credentials to requests, and repeats a request with new ones when the server refuses them. A request refused
+ * with 401, or with 403 for its scope, did not run, so it is safe to repeat; the reader sees only the last answer. Credentials
+ * go only to the origin of the wire below, which follows no redirects.
  */
 import { type CredentialHeaders, type Credentials, wantsCredentials } from '../../core/credentials.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
@@ -14,10 +14,10 @@ import {
   type WireRequest,
 } from './client-wire.ts'
 
-/** A last bound, whatever an authorizer hopes for. */
+/** The most refusals in a row, whatever the authorizer decides. */
 const mostTries = 8
 
-/** A wire whose requests carry credentials, and get better ones when those are refused. */
+/** Wraps a wire so that its requests carry credentials. */
 export function authorizedWire(url: URL, wire: HttpWire, authorizer: Credentials): HttpWire {
   return {
     send: (request, reader) => new AuthorizedCall(url, wire, authorizer, request, reader),
@@ -25,6 +25,7 @@ export function authorizedWire(url: URL, wire: HttpWire, authorizer: Credentials
   }
 }
 
+/** One request with all of its repetitions. */
 class AuthorizedCall implements WireCall, AnswerReader {
   readonly #wire: HttpWire
   readonly #authorizer: Credentials
@@ -54,7 +55,7 @@ class AuthorizedCall implements WireCall, AnswerReader {
 
   head(status: number, headers: HeaderView): void {
     if (this.#dropped) return
-    // A farewell is not worth anybody's signing in.
+    // Ending a session is not worth asking the user to sign in.
     const final = this.#request.method === 'DELETE' || !wantsCredentials(status, headers.get('www-authenticate'))
     if (!final) return this.#refused(status, headers)
     this.#authorizer.answered?.(name => headers.get(name) ?? undefined)
@@ -77,6 +78,7 @@ class AuthorizedCall implements WireCall, AnswerReader {
     if (!this.#dropped) this.#reader.fail(error)
   }
 
+  /** Obtains credentials, then sends. */
   #send(): void {
     const credentials = this.#authorizer.headers(this.#request.method, this.#url)
     if (!(credentials instanceof Promise)) return this.#go(credentials)
@@ -94,6 +96,7 @@ class AuthorizedCall implements WireCall, AnswerReader {
     this.#call = this.#wire.send({ ...this.#request, headers }, this)
   }
 
+  /** Asks the authorizer for better credentials; deadlines are suspended meanwhile. */
   #refused(status: number, headers: HeaderView): void {
     this.#call?.drop()
     this.#times++

@@ -1,4 +1,7 @@
-/** The kinds of body that may answer a POST, each read in pieces and within its bounds. */
+/**
+ * Reads the bodies that may answer a POST (JSON, events, error texts), each in pieces and within its limit, and decides whether
+ * a frame answers the request.
+ */
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import { type ErrorBody, failureFrame, type Id, idText, isRecord } from '../../jsonrpc/message.ts'
@@ -6,27 +9,27 @@ import { parse } from '../../jsonrpc/parse.ts'
 import { ByteBuffer, decodeUtf8, SseParser } from '../sse/parse.ts'
 import { type HeaderView, hintFrom, httpRefusal, isChallenge, mediaType, redirection, wrongContent } from './client-wire.ts'
 
-/** Bytes of a body of no interest that are read, so that its socket can serve again, before it is cut instead. */
+/** Bytes of an irrelevant body that are read, so that its socket can be reused; then it is closed. */
 const drainBytes = 64 * 1024
-/** Of those, the ones that are kept to say what the refusal said. */
+/** Bytes of an error body that are kept for the error message. */
 const hintBytes = 1024
 
-/** Whoever sent the message that this answers. */
+/** The exchange whose message is answered. */
 export interface BodyUser {
   readonly limits: FrameLimits
-  /** The message was a request: some frame must answer it. */
+  /** The message was a request, so some frame must answer it. */
   readonly awaited: boolean
   readonly settled: boolean
   frame(text: string, status: number): void
-  /** The outcome; only the first counts. */
+  /** Reports the outcome; only the first call counts. */
   settle(error?: ConnectionError): void
 }
 
-/** Both may throw ConnectionError: the answer is then of no more use. */
+/** A body being read. Both methods may throw ConnectionError: the answer is then unusable. */
 export interface Body {
   chunk(bytes: Uint8Array): void
   end(): void
-  /** Where it is a stream of events. */
+  /** Present if the body is an event stream. */
   readonly parser?: SseParser
 }
 
@@ -41,7 +44,7 @@ export function successBody(user: BodyUser, status: number, headers: HeaderView)
   return new Drain()
 }
 
-/** The body of any other answer. A JSON-RPC error in it is an answer like any other, a challenge never is. */
+/** The body of any other answer. A JSON-RPC error in it counts as the answer, unless the status is a challenge. */
 export function refusalBody(user: BodyUser, status: number, headers: HeaderView): Body {
   if (status < 400) user.settle(redirection(status, headers))
   if (user.settled) return new Drain()
@@ -49,6 +52,7 @@ export function refusalBody(user: BodyUser, status: number, headers: HeaderView)
   return json && !isChallenge(status, headers) ? new JsonBody(user, status, headers) : new Hint(user, status, headers)
 }
 
+/** A JSON body, collected and passed on as one frame. */
 class JsonBody implements Body {
   readonly #user: BodyUser
   readonly #status: number
@@ -73,7 +77,7 @@ class JsonBody implements Body {
     const failed = this.#status >= 400
     const bytes = this.#bytes.take()
     const text = withoutMark(decodeUtf8(bytes))
-    // Only what answers a request is sure to be meant as a message; elsewhere servers send JSON of all kinds.
+    // Only the answer to a request is surely a message; in other places servers send JSON of all kinds.
     const expected = user.awaited && !failed
     if (text !== '' && (expected || isMessage(text, user.limits))) user.frame(text, this.#status)
     if (!user.settled) user.settle(failed ? httpRefusal(this.#status, this.#headers, hintFrom(bytes)) : unanswered(this.#status))
@@ -92,6 +96,7 @@ class JsonBody implements Body {
   }
 }
 
+/** An event stream; each event is a frame. */
 class EventsBody implements Body {
   readonly parser: SseParser
 
@@ -110,7 +115,7 @@ class EventsBody implements Body {
   }
 }
 
-/** A refusal that is not JSON: its beginning is kept for the error. */
+/** An error that is not JSON: its beginning is kept for the message. */
 class Hint implements Body {
   readonly #user: BodyUser
   readonly #status: number
@@ -136,6 +141,7 @@ class Hint implements Body {
   }
 }
 
+/** A body that is read and discarded. */
 class Drain implements Body {
   #read = 0
 
@@ -165,15 +171,14 @@ function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
-// Is this frame the answer to that request? The engine parses frames; here only the role matters, so the shapes that
-// servers really write are told by their first and last characters, and a parse is the last resort.
+// Decides whether a frame answers a request. The engine parses frames; here the usual forms are recognized by their first and
+// last characters, and parsing is the last resort.
 
 const head = '{"jsonrpc":"2.0","id":'
 
 /**
- * The frame to hand on if `text` answers `id`, else undefined. It is `text` itself, except for an error without an id
- * (one that the server could not read, or did not care to repeat): the exchange tells whose it is, so the id is put in.
- * What is both answer and request, or breaks off behind a good beginning, is malformed and may be taken for an answer.
+ * The frame to pass on if `text` answers `id`, else undefined. It is `text` itself, except for an error without an id: the
+ * exchange knows the request, so the id is added. A malformed frame with a valid beginning may be taken for an answer.
  */
 export function answerTo(text: string, id: Id, limits: FrameLimits): string | undefined {
   const key = idText(id)
@@ -182,7 +187,7 @@ export function answerTo(text: string, id: Id, limits: FrameLimits): string | un
     if (text.startsWith(key, head.length) && (text.startsWith(',"result":', after) || text.startsWith(',"error":', after)))
       return text
   } else if (text.startsWith('{"result":') || text.startsWith('{"error":')) {
-    // The last member before the closing brace belongs to the outermost object, whatever lies between.
+    // The last member before the closing brace belongs to the outermost object, whatever is in between.
     if (text.endsWith(`,"jsonrpc":"2.0","id":${key}}`)) return text
   } else if (text.startsWith('{"jsonrpc":"2.0","method":') || text.startsWith('{"method":')) return undefined
   return readAnswer(text, id, limits)
@@ -196,7 +201,7 @@ function readAnswer(text: string, id: Id, limits: FrameLimits): string | undefin
   return isErrorBody(value['error']) ? failureFrame(id, value['error']) : undefined
 }
 
-/** Whether a text is a JSON-RPC message at all; error bodies of other makers are JSON too. */
+/** Whether a text is a JSON-RPC message; error bodies of other software are JSON too. */
 export function isMessage(text: string, limits: FrameLimits): boolean {
   const value = tryParse(text, limits)
   return Array.isArray(value) ? value.some(isEnvelope) : isEnvelope(value)
@@ -214,7 +219,7 @@ function isErrorBody(value: unknown): value is ErrorBody & Record<string, unknow
   return isRecord(value) && typeof value['code'] === 'number' && typeof value['message'] === 'string'
 }
 
-/** What cannot be parsed within the limits is no answer; the engine says so when it gets the frame. */
+/** A text that cannot be parsed within the limits is no answer; the engine reports it when it gets the frame. */
 function tryParse(text: string, limits: FrameLimits): unknown {
   try {
     return parse(text, limits)

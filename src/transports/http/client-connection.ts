@@ -1,6 +1,6 @@
 /**
- * The client's end of Streamable HTTP over any wire: one POST per message, one stream for what the server says
- * unasked, and the session header, which is all that this carrier knows of the protocol.
+ * The client side of Streamable HTTP over any wire: one POST per message, one GET stream for messages that the server sends
+ * unasked, and the session header. Also holds the settings and request headers that HTTP+SSE shares.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { createDeadlines, type Deadlines, LinkedSet } from '../../core/deadlines.ts'
@@ -22,7 +22,7 @@ import {
 
 const nothing: Outgoing = {}
 
-/** The client's end of Streamable HTTP, over any wire. */
+/** The connection; also the port through which its exchanges and streams use it. */
 export class HttpClientConnection implements Connection, WirePort, StreamablePort {
   readonly carrier = 'http'
   readonly settings: ClientSettings
@@ -36,10 +36,12 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
   readonly #getHeaders: HeaderTemplate
   readonly #deleteHeaders: HeaderTemplate
   #sink: Sink | undefined
+  /** Notifications and responses that the server has not accepted yet. */
   #untaken = 0
   #session: string | undefined
-  /** Headers of the last message in the session: its farewell goes out under the same. */
+  /** Headers of the last message in the session; the final DELETE uses the same. */
   #sessionHeaders: HeaderRecord | undefined
+  /** The stream for messages that the server sends unasked. */
   #listener: HttpEventStream | undefined
   #closing: Promise<void> | undefined
 
@@ -72,7 +74,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     return new Promise((resolve, reject) => new HttpClientExchange(this, outgoing, resolve, reject).post(frame))
   }
 
-  /** Answers and notifications: a server that asks without end and takes no answers must not make them pile up here. */
+  /** Sends responses and notifications, limited in number: a server that asks without end must not make them pile up. */
   #deliver(frame: string, outgoing: Outgoing): Promise<void> {
     if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
     this.#untaken++
@@ -83,7 +85,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     )
   }
 
-  /** A second call replaces the stream of the first: there is one per session. */
+  /** Opens the GET stream. A second call replaces the first: there is one per session. */
   listen(outgoing: Outgoing, user?: ListenUser): void {
     if (this.#closing !== undefined || outgoing.signal?.aborted) return
     this.#listener?.close()
@@ -100,8 +102,8 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
         event: text => this.frame(text, 200),
         fault: error =>
           this.#sink?.fault({ kind: error.kind === 'too-large' ? 'too-large' : 'not-utf8', message: error.message }),
-        // A server may offer no such stream (405, and 404 by those who do not know better). But what was there in this
-        // session and is no more went with the session.
+        // A server need not offer this stream (405; some answer 404). But a 404 after it was open means that the session is
+        // gone.
         gone: error => {
           if (error.status !== 404 || session === undefined) return
           if (!open) return user?.absent()
@@ -116,7 +118,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     stream.open()
   }
 
-  /** Looked for only then: requests are given up far less often than they are sent. */
+  /** Aborts a request. It searches all, since requests are aborted far less often than sent. */
   drop(id: Id, reason: unknown): void {
     const error = new ConnectionError('aborted', 'The request was given up', { cause: reason })
     for (const exchange of this.live.all()) if (exchange.id === id) exchange.abort(error)
@@ -181,7 +183,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     this.#sink?.closed()
   }
 
-  /** Tells the server that the session is over; whatever it says to that, we go. */
+  /** Ends the session on the server by DELETE, whatever the answer. */
   #leave(session: string): Promise<void> {
     const headers = this.#deleteHeaders.with(this.#sessionHeaders)
     headers.push('mcp-session-id', session)
@@ -202,36 +204,37 @@ function closed(): ConnectionError {
   return new ConnectionError('aborted', 'The connection was closed by this side')
 }
 
-/** Header values travel as bytes: an id beyond ASCII goes out as the UTF-8 it came in. */
+/** Header values are bytes: an id beyond ASCII is sent as the UTF-8 in which it arrived. */
 function headerBytes(id: string): string {
   return /^[\x20-\x7e]*$/.test(id) ? id : String.fromCharCode(...new TextEncoder().encode(id))
 }
 
-// The options of a client over HTTP that do not depend on who makes the requests, their defaults, and the headers of every request.
+// Settings that do not depend on the wire, with their defaults.
 
+/** The settings of a client over HTTP. */
 export interface ClientSettings {
-  /** Headers of every request, e.g. `authorization`. Those that a message brings win over these. */
+  /** Headers of every request, such as `authorization`. Those of a message override them. */
   readonly headers: HeaderRecord
   readonly limits: FrameLimits
-  /** How long a server may take over a message that has no answer. Default 30 s. */
+  /** How long a server may take to accept a message without an answer. Default 30 s. */
   readonly deliverTimeoutMs: number
-  /** How long an answer may take when the caller gave no signal of its own. Default 15 min. */
+  /** How long an answer may take if the caller has no deadline of its own. Default 15 min. */
   readonly answerTimeoutMs: number
   /** How long a stream may stay open after the answer it was for. Default 1 s. */
   readonly lingerMs: number
-  /** How long the farewell to the server may take. Default 2 s. */
+  /** How long ending the session may take. Default 2 s. */
   readonly closeTimeoutMs: number
   /** The wait before a stream is opened again, where the server names none. Default 1 s. */
   readonly retryMs: number
-  /** The bounds of the wait that a server may name. Default 50 ms to 5 min. */
+  /** Bounds for the reconnection delay that a server may ask for. Default 50 ms to 5 min. */
   readonly minRetryMs: number
   readonly maxRetryMs: number
-  /** The longest wait that our own backing off leads to. Default 30 s. */
+  /** The longest delay of our own backoff. Default 30 s. */
   readonly maxBackoffMs: number
-  /** How often in a row an answer's stream may fail to be opened again before the answer counts as lost. Default 8. */
+  /** Failed attempts in a row to resume the stream of an answer before it counts as lost. Default 8. */
   readonly resumeTries: number
   readonly clock: Clock
-  /** 0 … 1, spreads reconnections of many clients. */
+  /** A number from 0 to 1 that spreads the reconnections of many clients. */
   readonly random: () => number
 }
 
@@ -251,20 +254,25 @@ const defaults: ClientSettings = {
   random: Math.random,
 }
 
+/** Fills in the defaults. */
 export function clientSettings(options: Partial<ClientSettings>): ClientSettings {
   return { ...defaults, ...options }
 }
 
 /** Request headers as flat lists: prepared once per connection, completed per message without an object in between. */
 
+/** Headers by name. */
 type HeaderRecord = Readonly<Record<string, string>>
 
+/**
+ * Request headers as a flat list: prepared once per connection, and completed for each message without an intermediate object.
+ */
 export class HeaderTemplate {
   readonly #flat: string[] = []
-  /** Where the value of each name lies. */
+  /** The index of the value of each name. */
   readonly #places = new Map<string, number>()
 
-  /** `own` headers belong to the carrier: `given` ones may not replace them. */
+  /** `own` headers belong to the carrier and cannot be replaced by `given` ones. */
   constructor(own: HeaderRecord, given: HeaderRecord = {}) {
     for (const [name, value] of Object.entries(own)) this.#put(name, value)
     for (const [name, value] of Object.entries(given)) {
@@ -275,7 +283,7 @@ export class HeaderTemplate {
     }
   }
 
-  /** A new list, with the headers of one message added or put in place. */
+  /** A new list with the headers of one message added or replaced. */
   with(more: HeaderRecord | undefined): string[] {
     const flat = this.#flat.slice()
     if (more === undefined) return flat

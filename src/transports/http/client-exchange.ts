@@ -1,6 +1,6 @@
 /**
- * One message sent by POST, and everything that comes back for it: a JSON body, a stream of events, nothing, or a
- * refusal. Resolves only after the answer was handed on; rejects when it can no longer come.
+ * One message sent by POST and everything that comes back for it, and the event streams that are opened by GET. An exchange
+ * resolves only after the answer was passed on, and rejects when it can no longer come.
  */
 import type { Cancel } from '../../core/clock.ts'
 import type { Deadline } from '../../core/deadlines.ts'
@@ -23,7 +23,7 @@ import {
   wrongContent,
 } from './client-wire.ts'
 
-/** One request of a client over HTTP, and its answer. */
+/** One message of a client over HTTP, and its answer. */
 export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
   readonly limits: FrameLimits
   readonly awaited: boolean
@@ -40,9 +40,11 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
   #session: string | undefined
   #call: WireCall | undefined
   #body: Body | undefined
+  /** Continues an answer stream that broke. */
   #rest: HttpEventStream | undefined
   #deadline: Deadline | undefined
   #withinMs = 0
+  /** The outcome is known; the rest of the body is being read. */
   #lingers = false
   #over = false
 
@@ -70,7 +72,7 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
     this.#call = port.post(frame, this.#outgoing, this.#session, this)
   }
 
-  /** Lets go at once. */
+  /** Ends it at once. */
   abort(error: ConnectionError): void {
     this.settle(error)
     this.#finish()
@@ -136,7 +138,7 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
     else this.#reject(error)
   }
 
-  /** From the stream that continues a broken one. */
+  /** An event of the stream that continues a broken one. */
   event(text: string): void {
     this.frame(text, 200)
     if (this.settled) this.#finish()
@@ -152,7 +154,7 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
   }
 
   #success(status: number, headers: HeaderView): Body {
-    // Only where none was sent: a late answer from a session that is gone must not bring it back.
+    // Only if none was sent: a late answer in an old session must not bring that back.
     if (this.#outgoing.session === true && this.#session === undefined) {
       const named = headers.get('mcp-session-id')
       if (named !== null && named !== undefined) this.#port.streamable?.takeSession(named)
@@ -168,7 +170,7 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
     return refusalBody(this, status, headers)
   }
 
-  /** True if the rest of a broken answer stream can still come by another. */
+  /** Resumes a broken answer stream by GET; false if that is not possible. */
   #continue(): boolean {
     const { streamable, settings } = this.#port
     const parser = this.#body?.parser
@@ -187,7 +189,7 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
     )
   }
 
-  /** What follows the outcome is read on, so that the socket can serve again, but not for long. */
+  /** Reads on after the outcome, so that the socket can be reused, but not for long. */
   #linger(): void {
     // A message that awaits no answer keeps its first deadline: a stream may follow its acceptance.
     if (this.#lingers || this.#over || !this.awaited) return
@@ -212,16 +214,16 @@ function cutShort(): ConnectionError {
   return new ConnectionError('lost', 'The server ended its answer stream before the answer; whether it acted is unknown')
 }
 
-// A stream of events opened by GET, and opened again under its last event id when it ends or breaks (2025-11-25
-// basic/transports, "Resumability and Redelivery"). Serves both what the server says unasked and the rest of an answer whose
-// own stream was cut.
+// An event stream opened by GET, and resumed after its last event when it ends or breaks (2025-11-25 basic/transports,
+// "Resumability and Redelivery"). Serves both unsolicited server messages and the rest of a broken answer stream.
 
+/** Receives the events of such a stream. */
 export interface StreamUser {
   /** The server sends events. `continued`: it was asked to go on after the last one that came. */
   opened?(continued: boolean): void
   /** One message. */
   event(text: string): void
-  /** The stream held something unreadable; unless closed now, it is opened again later. */
+  /** The stream contained something unreadable. Unless it is closed now, it is opened again later. */
   fault(error: ConnectionError): void
   /** The stream is over for good. */
   gone(error: ConnectionError): void
@@ -232,10 +234,11 @@ interface StreamStart {
   readonly retryMs?: number | undefined
   /** Failures in a row before giving up. */
   readonly tries: number
-  /** Begin anew, without what was missed, when the server can not go on after the last event. */
+  /** Start anew, without the missed events, if the server cannot resume after the last one. */
   readonly restarts?: boolean
 }
 
+/** The stream, with its reconnections. */
 export class HttpEventStream implements AnswerReader {
   heard = 0
   readonly #port: StreamablePort
@@ -249,7 +252,7 @@ export class HttpEventStream implements AnswerReader {
   #call: WireCall | undefined
   #waiting: Cancel | undefined
   #failures = 0
-  /** Openings in a row that brought nothing: they space out, whether or not they failed. */
+  /** Connections in a row without an event: their delays grow, whether or not they failed. */
   #barren = 0
   #closed = false
 
@@ -270,7 +273,7 @@ export class HttpEventStream implements AnswerReader {
     this.#call = this.#port.get(this.#outgoing, this.#lastId, this)
   }
 
-  /** Opens it after the wait that the server asked for. */
+  /** Opens it after the delay that the server asked for. */
   openLater(): void {
     const { clock } = this.#port.settings
     this.#waiting = clock.setTimeout(() => this.open(), this.#delay())
@@ -318,7 +321,7 @@ export class HttpEventStream implements AnswerReader {
     if (this.#closed) return
     this.#remember()
     this.#failures = 0
-    // A server that names its wait wants to be polled at that pace; one that just hangs up is asked less and less often.
+    // A server that sends `retry` wants to be polled at that rate; others are asked less and less often.
     this.#barren = this.#retryMs === undefined ? this.#barren + 1 : 0
     this.openLater()
   }
@@ -326,7 +329,7 @@ export class HttpEventStream implements AnswerReader {
   fail(error: ConnectionError): void {
     if (this.#closed) return
     this.#remember()
-    // Nobody is asked to sign in again and again by a stream that tries again and again.
+    // Repeated attempts must not ask the user to sign in again and again.
     if (error.kind === 'unauthorized') this.#end(error)
     else this.#failed(error)
   }
@@ -350,7 +353,7 @@ export class HttpEventStream implements AnswerReader {
     else this.openLater()
   }
 
-  /** The event id may be what is refused: servers keep only so much of what they said. */
+  /** 400 may refuse the event id: servers retain only a part of what they sent. */
   #startsAnew(status: number): boolean {
     if (!this.#restarts || status !== 400 || this.#lastId === undefined) return false
     this.#lastId = undefined
@@ -371,5 +374,5 @@ export class HttpEventStream implements AnswerReader {
   }
 }
 
-/** Refusals that may pass by themselves: timed out, the old stream is not yet gone, too early, too often. */
+/** Temporary refusals: timeout, old stream still open, too early, too many requests. */
 const passing = new Set([408, 409, 425, 429])

@@ -1,6 +1,6 @@
 /**
- * The client over HTTP by a web-standard `fetch`, for runtimes other than Node and for callers who bring their own.
- * Nothing here or below it is Node's. Compression is left to the platform, which undoes it; limits count what it gives.
+ * The client wire over a web-standard `fetch`, for runtimes other than Node and for callers who pass their own. It imports
+ * nothing of Node. The platform decompresses bodies; limits count the decompressed bytes.
  */
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -8,10 +8,10 @@ import { unreached } from '../unreached.ts'
 import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, httpUrl, type WireCall, type WireRequest } from './client-wire.ts'
 
-/** The standard `fetch`, or what stands in for it. */
+/** The standard `fetch`, or a function with the same signature. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** `httpClientConnection` without a word of Node. */
+/** Like `httpClientConnection`, for any runtime. */
 export function fetchClientConnection(
   url: string | URL,
   options: Partial<ClientSettings> & { readonly fetch?: Fetch } = {},
@@ -29,6 +29,7 @@ export function fetchWire(url: URL, fetch: Fetch): HttpWire {
   }
 }
 
+/** One request by `fetch`. */
 class FetchCall implements WireCall {
   readonly #abort = new AbortController()
   readonly #reader: AnswerReader
@@ -60,7 +61,7 @@ class FetchCall implements WireCall {
 
   async #read(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader()
-    // Not every fetch that a caller brings ends the body when the signal aborts.
+    // Not every `fetch` passed by a caller ends the body when the signal aborts.
     this.#abort.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true })
     for (;;) {
       const { done, value } = await reader.read()
@@ -76,7 +77,7 @@ function pairs(flat: readonly string[]): [string, string][] {
   return list
 }
 
-/** Codes, on runtimes that give them, of failures before a request can have left. */
+/** Error codes, on runtimes that have them, of failures before the request was sent. */
 const neverLeft = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
 function translate(thrown: unknown, url: string): ConnectionError {
@@ -91,7 +92,7 @@ function translate(thrown: unknown, url: string): ConnectionError {
       })
 }
 
-/** Browsers tell a page nothing of why; what they refused for CORS looks like a server that is not there. */
+/** Browsers hide the reason: a request blocked by CORS looks like an unreachable server. */
 function hint(url: string): string {
   const page: unknown = globalThis.location?.origin
   if (typeof page !== 'string' || page === new URL(url).origin) return ''

@@ -1,4 +1,7 @@
-/** The client's end of Streamable HTTP on Node. */
+/**
+ * Opens Streamable HTTP connections of a client on Node, and chooses the wire: plain sockets for http:, node:https for https:,
+ * or the `fetch` of the caller. `client.web.ts` replaces it in the build for browsers.
+ */
 import type { Credentials } from '../../core/credentials.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { authorizedWire } from './client-authorized.ts'
@@ -8,11 +11,11 @@ import { type NodeWireOptions, nodeWire } from './client-node.ts'
 import { socketWire } from './client-socket.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
-/** What an HTTP connection of a client can be told. */
+/** The options of a client's HTTP connection. */
 export interface HttpClientOptions extends Partial<ClientSettings>, NodeWireOptions {
-  /** Makes the requests instead of node:http; what concerns sockets (`connectTimeoutMs`, `tls`, …) is then its matter. */
+  /** Makes the requests instead of our own wires; socket options (`connectTimeoutMs`, `tls`, …) then have no effect. */
   readonly fetch?: Fetch
-  /** Brings credentials, and better ones where those are refused. */
+  /** Supplies credentials, and new ones if those are refused. */
   readonly authorizer?: Credentials
 }
 
@@ -26,13 +29,13 @@ export function httpClientConnection(url: string | URL, options: HttpClientOptio
   return new HttpClientConnection(target, wireFor(target, options), clientSettings(options))
 }
 
-/** The wire that the options ask for. */
+/** The wire for these options. */
 export function wireFor(url: URL, options: HttpClientOptions): HttpWire {
   const wire = options.fetch === undefined ? wireTo(url, options) : fetchWire(url, options.fetch)
   return options.authorizer === undefined ? wire : authorizedWire(url, wire, options.authorizer)
 }
 
-/** Plain HTTP has a wire of our own; TLS is left to Node. */
+/** Plain HTTP uses our own wire; TLS uses that of Node. */
 function wireTo(url: URL, options: HttpClientOptions): HttpWire {
   return url.protocol === 'https:' ? nodeWire(url, options) : socketWire(url, options)
 }

@@ -1,4 +1,7 @@
-/** The client's end of Streamable HTTP where there is nothing but `fetch`: sockets, proxies and certificates are the platform's matter. */
+/**
+ * Opens Streamable HTTP connections of a client in browsers and Workers. Replaces `client.ts` in that build: requests use
+ * `fetch`, and sockets, proxies and certificates are up to the platform.
+ */
 import type { Credentials } from '../../core/credentials.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { authorizedWire } from './client-authorized.ts'
@@ -6,11 +9,11 @@ import { type ClientSettings, clientSettings, HttpClientConnection } from './cli
 import { type Fetch, fetchWire } from './client-fetch.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
-/** What an HTTP connection of a client can be told. */
+/** The options of a client's HTTP connection on this platform. */
 export interface HttpClientOptions extends Partial<ClientSettings> {
   /** Makes the requests instead of the platform's own. */
   readonly fetch?: Fetch
-  /** Brings credentials, and better ones where those are refused. */
+  /** Supplies credentials, and new ones if those are refused. */
   readonly authorizer?: Credentials
 }
 
@@ -20,7 +23,7 @@ export function httpClientConnection(url: string | URL, options: HttpClientOptio
   return new HttpClientConnection(target, wireFor(target, options), clientSettings(options))
 }
 
-/** The wire that the options ask for. */
+/** The wire for these options. */
 export function wireFor(url: URL, options: HttpClientOptions): HttpWire {
   const fetch: Fetch = options.fetch ?? ((address, init) => globalThis.fetch(address, init))
   const wire = fetchWire(url, fetch)

@@ -1,4 +1,4 @@
-/** The web-standard face of the same core: `fetch(Request) → Response`, for any runtime that has these. */
+/** The fetch carrier: `fetch(Request) → Response`, for any web-standard runtime. */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Entrance } from '../../core/credentials.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
@@ -22,9 +22,9 @@ import { type Face, HttpLane } from './lane.ts'
 import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
 import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
-/** What the runtime knows of a caller beyond its Request. */
+/** What the runtime knows about a caller beyond its Request. */
 export interface FetchInfo {
-  /** Who it is, if something in front has found that out. */
+  /** The principal, if code in front has identified it. */
   readonly principal?: Principal
   /** Its network address. */
   readonly remote?: string
@@ -38,7 +38,7 @@ export function fetchHandler(door: Door, options?: HttpOptions): FetchHandler {
   return fetchFace(createEndpoint(door, options))
 }
 
-/** The same over an endpoint that several carriers share. */
+/** The same, over an endpoint that several carriers share. */
 export function fetchFace(endpoint: Endpoint): FetchHandler {
   const remotes = createRemotes()
   return (request, info = {}) =>
@@ -48,15 +48,16 @@ export function fetchFace(endpoint: Endpoint): FetchHandler {
     })
 }
 
+/** One request: checks it, routes it, and is the face of its lane. */
 class FetchExchange implements Face, Entrance {
   readonly #endpoint: Endpoint
   readonly #request: Request
   readonly #answer: (response: Response) => void
   #principal: Principal | undefined = undefined
   #address: string | undefined = undefined
-  /** Something in front has found out who calls. */
+  /** Code in front has identified the caller. */
   #known = false
-  /** Once it was let in. */
+  /** Set once the caller is admitted. */
   #caller: Caller | undefined = undefined
   #opened: HttpLane | undefined = undefined
   #connection: object = {}
@@ -102,7 +103,7 @@ class FetchExchange implements Face, Entrance {
     return this.#address
   }
 
-  /** Here they come joined, and a token holds no comma. */
+  /** `Headers` joins repeated values with commas, and a token contains none. */
   repeats(name: string): boolean {
     return this.header(name)?.includes(',') === true
   }
@@ -122,7 +123,7 @@ class FetchExchange implements Face, Entrance {
   open(headers: string[]): StreamOutlet {
     const { limits, streams } = this.#endpoint
     const outlet = new FetchOutlet(limits.stallMs, this.tenant, streams.clock)
-    // Some runtimes tell of a caller who left by the request alone, and never cancel the body.
+    // Some runtimes abort the request when the caller disconnects, and never cancel the body.
     this.onGone(() => outlet.drop())
     this.#answer(new Response(outlet.body, { status: 200, headers: pairs(headers) }))
     return outlet
@@ -161,7 +162,7 @@ class FetchExchange implements Face, Entrance {
     const epoch = this.#endpoint.authorizer?.epoch
     const body = refusal ?? (await readWebBody(this.#request, limits.frameBytes))
     if (typeof body !== 'string') return this.refuse(body)
-    // A body may take its time, and whoever sends it may have been shut out meanwhile.
+    // Tokens may have been revoked while the body was read.
     const current = this.#known || this.#endpoint.authorizer?.epoch === epoch
     const shutOut = current ? undefined : await this.#identifyAnew(caller)
     if (shutOut === undefined) door.deliver(body, caller, this.#lane)
@@ -201,7 +202,7 @@ class FetchExchange implements Face, Entrance {
     }
   }
 
-  /** Whose page asks does not matter, by which name we are called does. */
+  /** Public documents are for pages of any origin, but the Host must still be ours. */
   #document(host: string, text: string): void {
     const answer = this.#endpoint.guard.check(host, undefined) ?? documentAnswer(this.#request.method, text)
     if ('message' in answer) this.refuse(answer)
@@ -288,13 +289,13 @@ function createRemotes(limit = 10_000): Remotes {
   }
 }
 
-// An event stream as the body of a web Response. The body takes nothing ahead of its reader (a mark of 0), so that
-// each pull is a sign of life and what waits is known here.
+// An event stream as the body of a web Response. With a high-water mark of 0, each pull shows that the reader is active.
 
 const encoder = new TextEncoder()
-/** Characters that may wait here before the reader is said to lag. */
+/** Characters that may wait before the reader counts as slow. */
 const mostHeld = 64 * 1024
 
+/** Writes an event stream to the body of a web Response. */
 export class FetchOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
   readonly tenant: Tenant | undefined
@@ -347,7 +348,7 @@ export class FetchOutlet implements StreamOutlet {
     this.#close()
   }
 
-  /** The caller has gone away. */
+  /** The caller has disconnected. */
   drop(): void {
     this.#controller?.error(new DOMException('The request was aborted', 'AbortError'))
     this.#close()

@@ -1,6 +1,6 @@
 /**
- * The way back of one HTTP exchange: a JSON answer if the first frame is the last, an event stream as soon as
- * something precedes it. One per request, so it is a small class; a stream is made only when it is needed.
+ * The lane of one HTTP request: a JSON answer if the first frame is the final one, an event stream as soon as another frame
+ * precedes it. One is created per request, so it is small, and the stream is created only when needed.
  */
 import type { Lane, Resumed, SendHints } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
@@ -12,23 +12,23 @@ import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
 
-/** How a face (node:http, fetch) answers one request. Headers are flat lists of names and values. */
+/** How node:http or fetch answers one request. Headers are flat lists of names and values. */
 export interface Face {
-  /** The whole answer at once. */
+  /** Sends the complete answer. */
   reply(status: number, headers: string[], body: string): void
-  /** Commits the answer to an event stream. */
+  /** Starts an event stream as the answer. */
   open(headers: string[]): StreamOutlet
-  /** A refusal as this caller is told of it. */
+  /** Adds what this caller may know to a refusal. */
   explained(refusal: Refusal): Refusal
-  /** Who is charged for a stream. */
+  /** Who a stream is counted for. */
   readonly tenant: Tenant | undefined
-  /** True when the caller has left. */
+  /** True when the caller has disconnected. */
   readonly gone: boolean
-  /** Calls back when the caller leaves before it was answered. */
+  /** Calls back when the caller disconnects before it was answered. */
   onGone(fn: () => void): void
 }
 
-/** The way back of one HTTP request: a plain answer, or a stream. */
+/** Answers one HTTP request, with a plain body or a stream. */
 export class HttpLane implements Lane {
   readonly #face: Face
   readonly #streams: Streams
@@ -37,11 +37,12 @@ export class HttpLane implements Lane {
   readonly #listening: boolean
   #stream: Stream | undefined = undefined
   #session: string | undefined = undefined
+  /** What other processes send in place of the answer if this process dies. */
   #will: string | undefined = undefined
   #ended = false
   #closers: (() => void)[] | undefined = undefined
 
-  /** `takes`: bits of endpoint.ts; `extra`: headers of every answer; `listening`: opened for what is said unasked. */
+  /** `takes`: bits of `endpoint.ts`; `extra`: headers of every answer; `listening`: a GET stream for server messages. */
   constructor(face: Face, streams: Streams, takes: number, extra: readonly string[], listening: boolean) {
     this.#face = face
     this.#streams = streams
@@ -54,6 +55,7 @@ export class HttpLane implements Lane {
     if (this.#stream !== undefined) this.#stream.send(frame, hints?.final === true, hints?.merge, hints?.spare)
     else if (this.#ended) return
     else if (hints?.final === true) this.#answer(frame, hints)
+    // Without an event stream only the answer itself can be sent.
     else if ((this.#takes & takesStream) === 0) this.#streams.dropped++
     else this.#open(hints)?.send(frame, false, hints?.merge, hints?.spare)
   }
@@ -129,18 +131,18 @@ export class HttpLane implements Lane {
     return true
   }
 
-  /** Writes an event that carries no frame. */
+  /** Writes an event without a frame. */
   announce(event: string): void {
     const stream = this.#stream ?? this.#open(undefined)
     stream?.announce(event)
   }
 
-  /** Commits to an event stream now, though there is nothing to say yet. */
+  /** Starts the event stream now, before there is anything to send. */
   open(): void {
     if (!this.#ended && this.#stream === undefined) this.#open(undefined)
   }
 
-  /** Refuses below the protocol; the lane is over. */
+  /** Refuses with an HTTP status; the lane is finished. */
   refuse(refusal: Refusal): void {
     if (this.#stream !== undefined) this.#stream.end()
     else if (!this.#ended) {
@@ -149,7 +151,7 @@ export class HttpLane implements Lane {
     }
   }
 
-  /** Goes on with what another process says: until its answer, or beside what is said unasked here. */
+  /** Continues streams of other processes: one that awaits an answer until that comes, others beside a new stream here. */
   #goOn(session: string, others: readonly Foreign[]): Resumed {
     const [first] = others
     if (first === undefined) return false
@@ -172,12 +174,13 @@ export class HttpLane implements Lane {
   #answer(frame: string, hints: SendHints): void {
     this.#finish()
     const status = hints.status ?? 200
-    // An error body is JSON whatever the caller takes: it would learn less from a 406 in its place.
+    // An error body is JSON whatever the caller accepts: a 406 in its place would tell it less.
     if ((this.#takes & takesJson) === 0 && status === 200) {
       this.#face.reply(status, this.#headers(eventStream, hints), eventText(frame))
     } else this.#face.reply(status, this.#headers(json, hints), frame)
   }
 
+  /** Starts the stream, unless a limit is reached. */
   #open(hints: SendHints | undefined): Stream | undefined {
     if (this.#face.gone) return undefined
     const refusal = this.#streams.refusal(this.#face.tenant)
@@ -195,7 +198,7 @@ export class HttpLane implements Lane {
     return stream
   }
 
-  /** The caller left before anything was sent. Once there is a stream, it is the stream that hears of it. */
+  /** The caller disconnected before anything was sent. Once there is a stream, the stream handles it. */
   #lost(): void {
     const closers = this.#closers
     this.#closers = undefined
@@ -219,12 +222,12 @@ export class HttpLane implements Lane {
 
 const json = 'application/json'
 const eventStream = 'text/event-stream'
-/** Neither caches nor compressing or buffering proxies may hold an event back. */
+/** Keeps caches and proxies from delaying events by compressing or buffering. */
 const streamHeaders = ['content-type', eventStream, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
-/** A reader that came back here for the answer to a call that another process runs. */
+/** A reader that reconnected here for the answer to a call that another process runs. */
 class Followed implements ReaderOwner {
-  /** When this process stops, its reader finds the answer elsewhere. */
+  /** When this process stops, the reader can get the answer from another one. */
   readonly listening = true
   readonly #stop: () => void
 
@@ -236,7 +239,7 @@ class Followed implements ReaderOwner {
         last = event.number
         reader.write(eventText(event.frame, eventId(stream, last)), true)
       },
-      // Told once: whoever comes back after it has had it.
+      // The replacement is sent once: a reader that has its id has received it.
       over: how => reader.end(how === 'gone' && last !== pastAll ? words(stream, will) : undefined),
       failed: () => reader.cut(),
     })
@@ -247,6 +250,7 @@ class Followed implements ReaderOwner {
   }
 }
 
+/** The event that replaces an answer which will not come. */
 function words(stream: string, will: string | undefined): string | undefined {
   return will === undefined ? undefined : eventText(will, eventId(stream, pastAll))
 }

@@ -1,43 +1,55 @@
-/** Where the streams of several processes lie on a store, and what is known of each. Under digests of session ids, because an id is all that a caller needs. */
+/**
+ * The layout of stream logs on a shared store: keys, records, and how events are packed into values. Keys contain digests of
+ * session ids, because the id of a session is enough to use it.
+ */
 
 import { digestText } from '../../core/digest.ts'
 import type { Entry, Store } from '../../stores/store.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
-/** How a stream came to its end: with its answer, without one because none is due, or in the midst of it. */
+/** How a stream ended: with its answer, without one because none was due, or because its process died. */
 export type Ending = 'answered' | 'ended' | 'gone'
 
-/** What the store keeps of one stream. */
+/** What the store keeps about one stream. */
 export interface StreamRecord {
-  /** The process that writes it. */
+  /** The id of the process that writes it. */
   readonly runner: string
-  /** Opened for what is said unasked; else it ends with an answer. */
+  /** True for a GET stream for server messages; others end with an answer. */
   readonly listening: boolean
-  /** What is to be said in the place of the answer if that process goes before it. */
+  /** What to send in place of the answer if that process dies before it. */
   readonly will?: string | undefined
+  /** How it ended; absent while it is open. */
   readonly over?: Ending | undefined
 }
 
+/** The digest of a session id. */
 export function sessionKey(session: string): Promise<string> {
   return digestText(`streams ${session}`)
 }
 
+/** Prefix of the records of a session. */
 export const recordsOf = (sessionKey: string): string => `streams/${sessionKey}/`
+/** Key of the record of a stream. */
 export const recordKey = (sessionKey: string, stream: string): string => `${recordsOf(sessionKey)}${stream}`
-/** A process puts a key here for each stream of that runner that it tells its own reader. */
+/** Prefix of the marks for streams of that process which other processes follow. */
 export const followedBy = (runner: string): string => `followed/${runner}/`
+/** Key of the mark for one followed stream. */
 export const followedKey = (runner: string, sessionKey: string, stream: string): string =>
   `${followedBy(runner)}${sessionKey}/${stream}`
+/** Prefix of the events of a session. */
 export const chunksOfAll = (sessionKey: string): string => `streamed/${sessionKey}/`
+/** Prefix of the events of a stream. */
 export const chunksOf = (sessionKey: string, stream: string): string => `${chunksOfAll(sessionKey)}${stream}/`
+/** Key of one value of events; padded, so that keys sort by number. */
 export const chunkKey = (prefix: string, ordinal: number): string => `${prefix}${String(ordinal).padStart(12, '0')}`
 
+/** Reads the record of a stream; undefined if there is none. */
 export async function readRecord(store: Store, key: string): Promise<StreamRecord | undefined> {
   const entry = await store.get(key)
   return entry === undefined ? undefined : (JSON.parse(entry.value) as StreamRecord)
 }
 
-/** All that lies under a prefix, page by page. */
+/** All entries under a prefix, page by page. */
 export async function* entriesUnder(store: Store, prefix: string, from?: string): AsyncGenerator<Entry> {
   for (let after = from; ; ) {
     const page = await store.scan(prefix, { limit: pageSize, ...(after === undefined ? {} : { after }) })
@@ -49,10 +61,11 @@ export async function* entriesUnder(store: Store, prefix: string, from?: string)
 
 const pageSize = 100
 
-// Events as a store keeps them: many short ones in one value, a long one in several, since values have a greatest length.
+// Events as values of a store: many short ones in one value, a long one in several, since the length of values is limited.
 
+/** One value. */
 interface Chunk {
-  /** A line that says which parts of which events follow, then their texts. */
+  /** A line of JSON that lists the parts of events, then their texts. */
   readonly text: string
   /** Events that begin in it. */
   readonly events: number
@@ -60,12 +73,13 @@ interface Chunk {
   readonly last: number
 }
 
-/** The number of an event, the length of what is here of it, the ordinal of this part, and whether another one follows. */
+/** The number of an event, the length of this part, its ordinal, and whether another part follows. */
 type Part = readonly [number: number, length: number, ordinal: number, more: 0 | 1]
 
 /** Characters in one value. */
 const mostChars = 256 * 1024
 
+/** Packs events into values. */
 export function pack(events: readonly LoggedEvent[], most = mostChars): readonly Chunk[] {
   const chunks: Chunk[] = []
   let parts: Part[] = []
@@ -78,7 +92,7 @@ export function pack(events: readonly LoggedEvent[], most = mostChars): readonly
   }
   for (const { number, frame } of events) {
     for (let at = 0, ordinal = 0; at < frame.length || ordinal === 0; ordinal++) {
-      // A pair of surrogates is not cut in two, so there must be room for one.
+      // A surrogate pair is never split, so there must be room for two units.
       if (text.length + 1 >= most) flush()
       const end = cut(frame, at + most - text.length)
       parts.push([number, end - at, ordinal, end < frame.length ? 1 : 0])
@@ -96,7 +110,7 @@ function cut(text: string, end: number): number {
   return unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end
 }
 
-/** Reads chunks in their order. An event whose beginning was trimmed away is left out. */
+/** Unpacks values in order. An event whose beginning was removed is left out. */
 export class Unpacker {
   #begun: { readonly number: number; readonly parts: number; readonly frame: string } | undefined = undefined
 

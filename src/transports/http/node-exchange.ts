@@ -1,4 +1,7 @@
-/** One request on node:http: the caller, the body's taker and the face of its lane in one small object. */
+/**
+ * One request on node:http: it is the caller, the receiver of the body and the face of the lane in one small object, since one
+ * is created per request.
+ */
 
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -25,18 +28,23 @@ import { cutWhenStalled, NodeOutlet, sendDownload } from './node-outlet.ts'
 import type { StreamOutlet, Tenant } from './reader.ts'
 import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
-/** Bodies up to here are read to their end and the connection is used again. */
+/** Bodies up to this size are read to their end after a refusal, so that the connection can be reused. */
 const shortBody = 64 * 1024
+/** Of longer bodies this much is read before the connection closes. */
 const lingerBytes = 1024 * 1024
 const lingerMs = 1_000
 
-/** True if more than a short body may still come. */
+/** True if more than a short body may still arrive. */
 function mustLinger(req: IncomingMessage): boolean {
   if (req.complete || req.httpVersionMajor !== 1) return false
   const length = req.headers['content-length']
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > shortBody
 }
 
+/**
+ * Refuses a request whose body is still being sent. Closing at once would reset the connection before the client has read the
+ * answer.
+ */
 function lingerReply(req: IncomingMessage, res: ServerResponse, status: number, headers: string[], body: string): void {
   res.writeHead(status, [...headers, 'connection', 'close'])
   res.write(body)
@@ -49,7 +57,7 @@ function lingerReply(req: IncomingMessage, res: ServerResponse, status: number, 
   timer.unref()
   req.on('data', (chunk: Buffer) => {
     left -= chunk.length
-    // Closing now would reset a line on which the sender, busy sending, has not read its answer yet.
+    // Only pause: a client that is still sending has not read its answer yet.
     if (left < 0) req.pause()
   })
   req.once('end', close)
@@ -64,10 +72,11 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly #endpoint: Endpoint
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
+  /** The document that was requested in place of the endpoint. */
   #wanted: OwnDocument | undefined = undefined
-  /** Nothing is said of sessions to those who were not let in. */
+  /** Callers that were not admitted learn nothing about sessions. */
   #admitted = false
-  /** As of when it is known who calls. */
+  /** The revocation epoch at which the caller was identified. */
   #epoch: number | undefined = undefined
 
   constructor(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse) {
@@ -78,14 +87,15 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   /**
-   * A method, and not a function made for each request: V8 takes those that a constructor puts into a field for long-lived, and each
-   * would keep its request alive until the next full collection.
+   * A method and not a closure per request: V8 treats closures stored in fields by a constructor as long-lived, and each would
+   * keep its request alive until the next full collection.
    */
   header(name: string): string | undefined {
     const value = this.#req.headers[name]
     return typeof value === 'string' ? value : undefined
   }
 
+  /** Checks the request in order: Host and Origin, preflight, identity, then routing. */
   begin(parsedBody: unknown): void {
     const { guard, identify } = this.#endpoint
     const refusal = guard.checkRequest(this.#req)
@@ -114,7 +124,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     return this.#endpoint.authorizer?.challenge(this.principal, scopes)
   }
 
-  /** Answers with a public document; whose page asks does not matter, by which name we are called does. */
+  /** Answers with a public document. Pages of any origin may read it, but the Host must be ours. */
   document(text: string): void {
     const { headers, rawHeaders, method } = this.#req
     const refusal = this.#endpoint.guard.checkRequest({ headers: { ...headers, origin: undefined }, rawHeaders })
@@ -123,13 +133,13 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     else this.reply(answer.status, answer.headers, answer.body)
   }
 
-  /** Answers with a document for those who may call: they come in as for any request. */
+  /** Answers with a document for authorized callers, after the same checks as for any request. */
   own(document: OwnDocument): void {
     this.#wanted = document
     this.begin(undefined)
   }
 
-  /** Answers with a content: its address lets in, whoever comes with it. */
+  /** Answers with a download, which its signed address authorizes. */
   download(name: string): void {
     const { downloads, guard, limits } = this.#endpoint
     const refusal = guard.checkRequest(this.#req)
@@ -144,7 +154,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
 
   body(text: string): void {
     const { identify, authorizer } = this.#endpoint
-    // A body may take its time, and whoever sends it may have been shut out meanwhile.
+    // Tokens may have been revoked while the body was read.
     if (identify !== undefined && authorizer?.epoch !== this.#epoch) return this.#identify(identify, () => this.body(text))
     const lane = this.#lane()
     try {
@@ -175,7 +185,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
       if (this.#endpoint.streams.closing) headers.push('connection', 'close')
       res.writeHead(status, headers)
       res.end(body)
-      // A reader that takes nothing of a long answer must not hold it for ever.
+      // A client that does not read must not hold a long answer for ever.
       if (res.writableLength > 0) cutWhenStalled(res, this.#endpoint.limits.stallMs)
     }
   }
@@ -207,7 +217,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
 
   #identified(found: Principal | Refusal | undefined, then: () => void): void {
     if (found !== undefined && isRefusal(found)) {
-      // Who brings no token only asks where to get one.
+      // A request without a token only asks where to get one, and is not reported.
       if (this.header('authorization') !== undefined) this.#endpoint.onDenied?.(found.status, this.#req.socket.remoteAddress)
       this.refuse(found)
     } else {
@@ -302,7 +312,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
 
 const noHeaders: readonly string[] = []
 
-/** Whatever goes wrong in finding out who calls, the caller does not get in. */
+/** If identification throws, the request is refused. */
 function attempt(identify: Identify, exchange: NodeExchange): ReturnType<Identify> {
   try {
     return identify(name => exchange.header(name), exchange)
@@ -311,15 +321,15 @@ function attempt(identify: Identify, exchange: NodeExchange): ReturnType<Identif
   }
 }
 
-// Collects the body of a node:http request: counted while it comes, checked as UTF-8, decoded once.
+// Reads the body of a node:http request: counted as it arrives, checked as UTF-8, decoded once.
 
-/** Takes the text of a body, or why there is none. */
+/** Receives the text of a body, or the refusal of it. */
 interface BodyTaker {
   body(text: string): void
   badBody(refusal: Refusal): void
 }
 
-/** Reads the body. A caller that leaves half-way is simply never heard of again. */
+/** Reads the body. If the caller disconnects before its end, nothing is called. */
 function readBody(req: IncomingMessage, limit: number, taker: BodyTaker): void {
   let first: Buffer | undefined
   let rest: Buffer[] | undefined
@@ -337,7 +347,7 @@ function readBody(req: IncomingMessage, limit: number, taker: BodyTaker): void {
   })
 }
 
-/** The body that a framework has already read: as it came, or written out again. */
+/** Takes a body that a framework has already read, as bytes, text or parsed JSON. */
 function takeParsed(parsed: unknown, limit: number, taker: BodyTaker): void {
   const bytes = parsed instanceof Uint8Array ? Buffer.from(parsed.buffer, parsed.byteOffset, parsed.byteLength) : undefined
   const text = bytes === undefined ? asText(parsed) : undefined

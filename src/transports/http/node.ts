@@ -1,6 +1,6 @@
 /**
- * The node:http face of the door, and the hot path: one small object per request beside its lane, no web Request or
- * Response, no stream machinery for JSON answers, one write each.
+ * The node:http carrier for frameworks: a request handler for an existing server. It creates one small object and a lane per
+ * request, and no web Request or Response; a JSON answer is a single write.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Door } from '../../jsonrpc/connection.ts'
@@ -8,10 +8,10 @@ import { downloadName, pathOf } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import { NodeExchange } from './node-exchange.ts'
 
-/** `parsedBody`: what a framework has made of the body, if it has read it already. */
+/** A node:http request handler. `parsedBody`: the body, if a framework has already read it. */
 export type NodeHttpHandler = (req: IncomingMessage, res: ServerResponse, parsedBody?: unknown) => void
 
-/** Serves Streamable HTTP on node:http, or inside any framework that stands on it. */
+/** Serves Streamable HTTP in any framework based on node:http. */
 export function nodeHttpHandler(door: Door, options?: HttpOptions): NodeHttpHandler {
   const endpoint = createEndpoint(door, options)
   const face = nodeFace(endpoint)
@@ -30,12 +30,12 @@ export function nodeHttpHandler(door: Door, options?: HttpOptions): NodeHttpHand
   }
 }
 
-/** The same over an endpoint that several carriers share. */
+/** The same, over an endpoint that several carriers share. */
 export function nodeFace(endpoint: Endpoint): NodeHttpHandler {
   return (req, res, parsedBody) => new NodeExchange(endpoint, req, res).begin(parsedBody)
 }
 
-/** Frameworks take off the path under which they have mounted us, but keep the whole. */
+/** Frameworks remove the mount path from `url`, and keep the full path in `originalUrl`. */
 function originalUrl(req: IncomingMessage): string | undefined {
   return 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : req.url
 }

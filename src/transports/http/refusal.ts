@@ -1,15 +1,15 @@
-/** A request refused below the protocol: the HTTP status, and an error body that names the rule and the way out. */
+/** Refusals below the protocol: an HTTP status, and a JSON-RPC error body that names the rule and how to comply. */
 import type { Caller, Door } from '../../jsonrpc/connection.ts'
 import { failureFrame } from '../../jsonrpc/message.ts'
 
-/** An answer by HTTP status, given before a message is read. */
+/** A refusal by HTTP status, before a message is read. */
 export interface Refusal {
   readonly status: number
   readonly message: string
   /** JSON-RPC error code of the body. Default −32600, invalid request. */
   readonly code?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Beside the words, for callers known to read it. */
+  /** Additional data for callers known to read it. */
   readonly data?: unknown
 }
 
@@ -17,13 +17,13 @@ const invalidRequest = -32600
 const parseError = -32700
 const internalError = -32603
 
-/** The error body. It has no id: the request was refused before its id could be known. */
+/** The error body. It has no id: the request is refused before its id is known. */
 export function refusalFrame(refusal: Refusal): string {
   const { code = invalidRequest, message, data } = refusal
   return failureFrame(undefined, data === undefined ? { code, message } : { code, message, data })
 }
 
-/** The same refusal as it is told to a caller that was let in: what reads more than words gets more. */
+/** The refusal for an admitted caller, with data if its extensions support that. */
 export function explainedTo(door: Pick<Door, 'refusalData'>, caller: Caller, refusal: Refusal): Refusal {
   const { status, message, headers } = refusal
   const wait = headers?.['retry-after']
@@ -46,5 +46,5 @@ export const notUtf8: Refusal = {
   message: 'The body is not UTF-8. Send one JSON-RPC message as UTF-8 JSON text',
 }
 
-/** The answer where something failed on our side. */
+/** The refusal for a failure on our side. */
 export const failed: Refusal = { status: 500, code: internalError, message: 'The server failed while answering' }

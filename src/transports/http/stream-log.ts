@@ -1,55 +1,59 @@
 /**
- * What was said on kept streams, for readers that come back with a Last-Event-ID. An interface, so that a store can
- * stand behind it; in memory here, bounded in events, bytes and age.
+ * The contract of the logs that replay events to readers which reconnect with a Last-Event-ID, and the implementation in
+ * memory, bounded in events, bytes and age. `store-logs.ts` implements it on a shared store.
  */
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { byteLength, type StreamPlace } from './event.ts'
 import { httpLimits } from './limits.ts'
 import type { Foreign } from './log-follower.ts'
 
+/** One event of a stream. */
 export interface LoggedEvent {
-  /** The number of the event in its stream, from 1, rising. */
+  /** The number of the event in its stream, rising from 1. */
   readonly number: number
   readonly frame: string
 }
 
-/** A reader sees every append that came before its read, also where both take time. */
+/** Logs of resumable streams. A read sees every append that came before it, even if both are asynchronous. */
 export interface StreamLogs {
-  /** `account`: in whose share it counts; without one the session is an account of its own. */
+  /** Adds an event. `account`: who its bytes are charged to; by default each session is an account of its own. */
   append(session: string, stream: string, event: LoggedEvent, account?: string): Awaitable<void>
-  /** The events after that number which are still there, in order. */
+  /** The retained events after that number, in order. */
   read(session: string, stream: string, after: number): Awaitable<readonly LoggedEvent[]>
   drop(session: string, stream: string): Awaitable<void>
-  /** `forAll`: the session is over wherever it is served, not only here. */
+  /** Forgets a session. `forAll`: in all processes, not only here. */
   dropSession(session: string, forAll?: boolean): Awaitable<void>
-  /** Called now and then: time to let go of what is too old. */
+  /** Called periodically, to discard what is too old. */
   sweep?(): void
 }
 
-/** What must be known of a stream elsewhere. */
+/** What other processes must know about a stream. */
 export interface StreamFacts {
-  /** Opened for what is said unasked; else it ends with an answer. */
+  /** True for a GET stream for server messages; others end with an answer. */
   readonly listening: boolean
-  /** What is to be said in the place of the answer if this process goes before it. */
+  /** What to send in place of the answer if this process dies before it. */
   readonly will?: string | undefined
 }
 
-/** Logs that other processes read, so that a reader may come back to any of them. */
+/** Logs that several processes share, so that a reader can reconnect to any of them. */
 export interface SharedLogs extends StreamLogs {
+  /** A stream has become resumable. */
   begin(session: string, stream: string, facts: StreamFacts, account?: string): void
+  /** A stream has ended. */
   end(session: string, stream: string, answered: boolean): void
-  /** Streams of other processes in this session; none where nobody knows any of these places. */
+  /** Streams of other processes at these positions; empty if none is known. */
   find(session: string, places: readonly StreamPlace[]): Promise<readonly Foreign[]>
-  /** Whether another process tells it to a reader of its own. */
+  /** Whether another process serves its reader. */
   isFollowed(session: string, stream: string): boolean
-  /** A reader is back here: whoever else had it lets it go. */
+  /** The reader is back here: any other process that served it stops. */
   recall(session: string, stream: string): void
-  /** Calls back when a reader of a stream of ours has come to another process. */
+  /** Calls back when a reader of our streams has moved to another process. */
   onFollowed(fn: (session: string, stream: string) => void): void
-  /** Writes what is left. What has not ended is said to be gone. */
+  /** Writes what is left. Streams that have not ended are marked as gone. */
   close(): Promise<void>
 }
 
+/** The bounds of the log in memory. */
 export interface MemoryLogOptions {
   readonly events?: number
   readonly bytes?: number
@@ -75,14 +79,14 @@ interface Session {
   bytes: number
 }
 
-/** A user, or the network of callers who did not sign in: what all its sessions hold gives way together. */
+/** A user, or the network of anonymous callers. The limits apply to all of its sessions together. */
 interface Account {
   readonly name: string
   readonly sessions: Set<Session>
   bytes: number
 }
 
-/** Keeps the events of streams in the memory of this process. */
+/** Makes logs in the memory of this process. */
 export function memoryStreamLogs(options: MemoryLogOptions = {}): StreamLogs {
   return new MemoryStreamLogs(options)
 }
@@ -110,7 +114,7 @@ class MemoryStreamLogs implements StreamLogs {
     const entry = { number, frame, bytes: byteLength(frame), at: this.#now() }
     log.entries.push(entry)
     this.#weigh(log, entry.bytes)
-    // The newest event stays whatever its size: it may be the answer that someone comes back for.
+    // The newest event stays, whatever its size: it may be the answer that the reader reconnects for.
     while (log.entries.length > 1 && (log.entries.length > this.#events || log.bytes > this.#bytes)) this.#shift(log)
     if (this.#total > this.#totalBytes) this.#makeRoom(log)
   }
@@ -184,13 +188,13 @@ class MemoryStreamLogs implements StreamLogs {
   }
 
   /**
-   * Over the common bound the account that has the most gives way, and of its sessions the one that has the most: however many streams
-   * grow at once, nobody loses what its readers may come back for because of somebody who holds more.
+   * Above the total limit, the account with the most bytes loses events, first in its largest session. So nobody loses events
+   * because of somebody who holds more.
    */
   #makeRoom(spared: Log): void {
     for (let session = this.#largest(); session !== undefined; session = this.#largest()) {
       const before = session.bytes
-      // The one that is being written last, and its newest event not at all.
+      // The stream being written comes last, and keeps its newest event.
       for (const log of session.streams.values()) if (log !== spared) this.#shed(log, 0)
       if (session === spared.session) this.#shed(spared, 1)
       if (this.#total <= this.#totalBytes || session.bytes === before) return

@@ -1,7 +1,6 @@
 /**
- * One logical event stream. A reader is attached to it, may be let go or lost, and may come back if the stream is
- * kept: then each event has an id `<stream>-<number>` and stays in the log for a while (2025-11-25 basic/transports,
- * "Resumability and Redelivery").
+ * One logical event stream. Its reader may be released or lost, and may reconnect if the stream is resumable: then each event
+ * has an id `<stream>-<number>` and stays in the log for a while (2025-11-25 basic/transports, "Resumability and Redelivery").
  */
 import { isThenable } from '../../jsonrpc/message.ts'
 import { eventId, eventText, mostPlaces, primingText, retryText, type StreamPlace } from './event.ts'
@@ -10,27 +9,29 @@ import { HttpStreamReader, type ReaderOwner, type StreamOutlet } from './reader.
 import type { LoggedEvent } from './stream-log.ts'
 import type { Streams } from './streams.ts'
 
+/** An event stream, independent of the connection that currently reads it. */
 export class Stream implements ReaderOwner {
-  /** Unique in its session; without a dash, which separates it from the event's number. */
+  /** Unique in its session. Has no dash, which separates it from the event number. */
   readonly id: string
   readonly listening: boolean
-  /** In whose share what is kept of it counts. */
+  /** The account that its logged events are charged to. */
   readonly account: string | undefined
-  /** The session in which it is kept; undefined while it is not. */
+  /** The session in which it is resumable; undefined if it is not. */
   session: string | undefined = undefined
-  /** When it ended or lost its reader, by the table's clock. */
+  /** When it ended or lost its reader. */
   idleSince = 0
   readonly #table: Streams
   #reader: HttpStreamReader | undefined
+  /** The number of the last event. */
   #number = 0
-  /** The number of the last event that was written to the reader. */
+  /** The number of the last event written to the reader. */
   #told = 0
-  /** What other processes say in the session is told here too: where the reader stands in their streams, and how to stop. */
+  /** The reader's position in streams of other processes whose events it also receives; `#stops` ends following them. */
   #beside: Map<string, number> | undefined = undefined
   #stops: readonly (() => void)[] | undefined = undefined
   #primed = false
   #ended = false
-  /** While the reader is given the log, what is said goes only there. */
+  /** While the log is replayed to the reader, new events go to the log only. */
   #replaying = false
   #closers: (() => void)[] | undefined = undefined
   #onFree: (() => void)[] | undefined = undefined
@@ -47,22 +48,22 @@ export class Stream implements ReaderOwner {
     return this.#ended
   }
 
-  /** True when nobody can receive any more, now or later. */
+  /** True if nobody can receive anything any more, now or later. */
   get closed(): boolean {
     return this.#ended || (this.#reader === undefined && this.session === undefined)
   }
 
-  /** Whether somebody reads it now. */
+  /** True if somebody reads it now. */
   get attached(): boolean {
     return this.#reader !== undefined || this.#table.isFollowed(this)
   }
 
-  /** Whether a reader is there, and has yet to take what was written for it. */
+  /** True if the reader has not yet taken what was written. */
   get blocked(): boolean {
     return this.#reader?.blocked === true
   }
 
-  /** Called once, when the reader takes again. */
+  /** Calls back once, when the reader accepts data again. */
   onFree(fn: () => void): void {
     if (this.closed) return
     this.#onFree ??= []
@@ -73,7 +74,7 @@ export class Stream implements ReaderOwner {
     if (reader === this.#reader) this.#free()
   }
 
-  /** Something is different for those who wait: its reader takes again, has gone, or has come back. */
+  /** Wakes those who wait: the reader accepts data, has gone or is back. */
   #free(): void {
     for (const fn of this.#onFree?.splice(0) ?? []) fn()
   }
@@ -83,7 +84,7 @@ export class Stream implements ReaderOwner {
     return this.#number
   }
 
-  /** Called once if the reader goes away before the end; on a kept stream, whose reader may return, not at once. */
+  /** Calls back once if the reader disconnects before the end; for a resumable stream only after `retainMs`. */
   onClose(fn: () => void): void {
     if (this.#ended) return
     if (this.closed) queueMicrotask(fn)
@@ -104,33 +105,33 @@ export class Stream implements ReaderOwner {
     else this.#reader.write(eventText(frame, id), false, merge, spare)
   }
 
-  /** Says something that is no frame, to whoever reads now. */
+  /** Writes an event without a frame to the current reader. */
   announce(event: string): void {
     if (!this.#ended) this.#reader?.write(event, false)
   }
 
-  /** Ends without a word. */
+  /** Ends the stream without an answer. */
   end(): void {
     if (this.#ended) return
     this.#close(false)
     if (!this.#replaying) this.#reader?.end()
   }
 
-  /** `will`: what others say in the place of its answer if this process goes before it. */
+  /** Makes it resumable. `will`: what other processes send in place of its answer if this process dies before it. */
   keep(session: string, will?: string): void {
     if (this.session !== undefined || this.closed) return
     this.session = session
     this.#table.keep(session, this, will)
   }
 
-  /** Gives the reader an id to come back with, before there is any event. */
+  /** Sends an event with only an id, so that the reader can reconnect before the first real event. */
   prime(): void {
     if (this.session === undefined || this.#ended || this.#primed || this.#number > 0) return
     this.#primed = true
     this.#reader?.write(primingText(this.#idOf(0)), false)
   }
 
-  /** Lets the reader go; it returns by itself. What is said meanwhile goes to the log. */
+  /** Disconnects the reader, which reconnects after `retryMs`. Events are logged meanwhile. */
   release(retryMs: number): void {
     if (this.session === undefined || this.#ended) return
     this.prime()
@@ -138,7 +139,7 @@ export class Stream implements ReaderOwner {
     if (this.listening) this.#table.retire(this)
   }
 
-  /** Its reader has come back to another process. */
+  /** The reader has reconnected to another process. */
   letGo(): void {
     this.#detach()?.end()
     this.#free()
@@ -146,15 +147,15 @@ export class Stream implements ReaderOwner {
   }
 
   /**
-   * Its reader stands in streams of other processes too: from now on each id says where. Gives a function that tells it also what
-   * those say; of those that are not found any more, nothing.
+   * The reader also has positions in streams of other processes; from now on each event id includes them. Returns a function
+   * that starts following those that were found.
    */
   standsIn(places: readonly StreamPlace[]): (found: readonly Foreign[]) => void {
     const reader = this.#reader
     const beside = new Map(places.slice(0, mostPlaces - 1).map(({ stream, number }) => [stream, number]))
     this.#beside = beside
     return found => {
-      // Its next reader has its own.
+      // A reader that connected meanwhile has positions of its own.
       if (reader !== undefined && reader === this.#reader && !this.#ended) this.#join(reader, beside, found)
     }
   }
@@ -174,7 +175,7 @@ export class Stream implements ReaderOwner {
     )
   }
 
-  /** Attaches a reader that has seen the events up to `after`, in place of the one there may be. */
+  /** Attaches a reader that has seen the events up to `after`, in place of the current one. */
   resume(outlet: StreamOutlet, after: number): void {
     this.#detach()?.end()
     if (!this.#ended) this.#table.recall(this)
@@ -190,7 +191,7 @@ export class Stream implements ReaderOwner {
     else if (this.listening && !this.#ended) this.#table.retire(this)
   }
 
-  /** Its time without a reader is over: nobody will come back. */
+  /** The time to reconnect is over. */
   abandon(): void {
     this.session = undefined
     this.#detach()?.end()
@@ -221,13 +222,13 @@ export class Stream implements ReaderOwner {
     if (this.session !== undefined) this.#table.over(this, this.session, answered)
   }
 
-  /** The id of an event of this stream, which its reader has seen then. */
+  /** The id of an event that is being written to the reader. */
   #idOf(number: number): string {
     this.#told = number
     return eventId(this.id, number, this.#beside)
   }
 
-  /** Reads on until level with the stream; what is said meanwhile is in the log, too. */
+  /** Replays the log until the reader is up to date; events sent meanwhile are in the log too. */
   #replay(reader: HttpStreamReader, after: number): void {
     const { session } = this
     if (session === undefined) return
@@ -240,7 +241,7 @@ export class Stream implements ReaderOwner {
     } else this.#replayed(reader, events, after, head)
   }
 
-  /** `head`: the last event when the read began; those after it may or may not be in what was read. */
+  /** `head` is the last event when the read began; later ones may or may not be in what was read. */
   #replayed(reader: HttpStreamReader, events: readonly LoggedEvent[], after: number, head: number): void {
     if (reader !== this.#reader) return
     for (const { number, frame } of events) reader.write(eventText(frame, this.#idOf(number)), true)
