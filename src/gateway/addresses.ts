@@ -1,6 +1,7 @@
 /**
- * Which server an address belongs to. Servers are asked in the order of the file, always: whoever comes back, is added later or lists
- * something anew takes no address from one that stands before it, and one that is away keeps what it has.
+ * Maps resource addresses (URIs) between clients and upstreams: `Addresses` for resources and templates that upstreams list, `Links` for
+ * addresses that appear only inside results. Upstreams have priority in the order of the config, whether they are connected or not, so
+ * that an upstream which reconnects or changes its lists never takes an address from one before it.
  */
 
 import { createHmac, randomBytes } from 'node:crypto'
@@ -11,48 +12,50 @@ import type { GatewayCatalog } from './catalog.ts'
 import { exposedUris, fitsEveryAddress, type Names, prefixedUri } from './names.ts'
 import type { Offer } from './upstreams/offer.ts'
 
-/** Where something is that clients know under some address. */
+/** The location of a resource whose exposed address clients use. */
 export interface UpstreamPlace {
   readonly upstream: string
-  /** Its address there. */
+  /** The address that the upstream itself uses. */
   readonly own: string
 }
 
-/** A template of a server, with the text under which clients know it. */
+/** A template of an upstream, with the text under which clients see it. */
 interface KnownTemplate {
   readonly exposed: string
   readonly own: string
   readonly template: Template
 }
 
-/** What one server has. */
+/** The addresses of one upstream. */
 interface Held {
   readonly upstream: string
   readonly uris: ReadonlyMap<string, string>
   readonly templates: readonly KnownTemplate[]
-  /** Those that others have too, as it writes them: what they fit is nobody's under that address, and no later server's either. */
+  /** Templates that another upstream has too, in the upstream's own spelling. An address that they match belongs to no upstream. */
   readonly contested: readonly Template[]
 }
 
-/** Finds the server and its own address for every resource address that clients use, and the other way round. */
+/** Translates between the resource addresses that clients use and those of the upstreams. */
 export class Addresses {
-  /** In the order of the file. */
+  /** In the order of the config. */
   #held: readonly Held[] = []
-  /** By the address that clients know. */
+  /** Listed resources by the address that clients use. */
   #exact = new Map<string, UpstreamPlace>()
-  /** By their text, those of the last look; undefined: it cannot be matched. */
+  /** Parsed templates of the last `renew`, by their text; undefined for a text that cannot be parsed. */
   #parsed = new Map<string, Template | undefined>()
-  /** Under which addresses resources and templates are shown. */
+  /** For each upstream, the exposed address by its own address. */
   uris: Names = new Map()
+  /** The same for templates. */
   templates: Names = new Map()
 
-  /** What servers have now, or had when they went away, in the order of the file. */
+  /** Recomputes all addresses from the current lists, or the last known lists of upstreams that are down. Keys are in config order. */
   renew(offers: ReadonlyMap<string, Pick<Offer, 'resources' | 'templates'>>): void {
     const before = this.#parsed
     this.#parsed = new Map()
     const order = [...offers.keys()]
     const own = new Map([...offers].map(([upstream, { templates }]) => [upstream, templates.map(each => each.uriTemplate)]))
     this.templates = exposedUris(own)
+    // Templates first: a resource gets a prefix where a template of an earlier upstream would match its address.
     const held = order.map(upstream => this.#templatesOf(upstream, before))
     const contested = this.#contested(own, before)
     const uris = new Map([...offers].map(([upstream, { resources }]) => [upstream, resources.map(({ uri }) => uri)]))
@@ -74,27 +77,27 @@ export class Addresses {
       for (const [uri, exposed] of known) if (!this.#exact.has(exposed)) this.#exact.set(exposed, { upstream, own: uri })
   }
 
-  /** The server that answers for an address, whether it is there now or not; undefined where none does. */
+  /** The upstream that serves an address, connected or not; undefined where none does. */
   find(uri: string): UpstreamPlace | undefined {
     const exact = this.#exact.get(uri)
     if (exact !== undefined) return exact
     for (const { upstream, uris, templates, contested } of this.#held) {
       const found = matching(templates, uri)
       if (found !== undefined) return { upstream, own: uri.slice(found.exposed.length - found.own.length) }
-      // Several list it, so that it is nobody's under this address: no template of another one gets it either.
+      // Several upstreams list this address, so none of them serves it without a prefix; a later template must not catch it either.
       if (uris.has(uri) || fits(contested, uri)) return undefined
     }
     return undefined
   }
 
-  /** The address under which clients reach what a server calls so; undefined where there is none. */
+  /** The address that clients use for an upstream's own address; undefined where there is none. */
   of(upstream: string, own: string): string | undefined {
     const listed = this.uris.get(upstream)?.get(own)
     if (listed !== undefined) return listed
     const held = this.#held.find(each => each.upstream === upstream)
     for (const { exposed, own: text, template } of held?.templates ?? []) {
       const front = exposed.slice(0, exposed.length - text.length)
-      // Under it another server may answer that stands before this one.
+      // An earlier upstream may answer for this address.
       if (template.match(`${front}${own}`) !== undefined && this.find(`${front}${own}`)?.upstream === upstream)
         return `${front}${own}`
     }
@@ -111,7 +114,7 @@ export class Addresses {
     return known
   }
 
-  /** By server, the templates that another one has under the same text. Which leave the scheme open are nobody's way to an address. */
+  /** By upstream, the templates that another upstream lists too. Templates without a fixed scheme are ignored: they are always prefixed. */
   #contested(
     own: ReadonlyMap<string, readonly string[]>,
     before: ReadonlyMap<string, Template | undefined>,
@@ -123,7 +126,7 @@ export class Addresses {
     return new Map([...own].map(([upstream, texts]) => [upstream, texts.filter(contested).flatMap(parsedOf)]))
   }
 
-  /** Templates of the last look are not parsed again. */
+  /** Reuses the result of the last `renew` where there is one. */
   #parse(text: string, before: ReadonlyMap<string, Template | undefined>): Template | undefined {
     const template = before.has(text) ? before.get(text) : parsed(text)
     this.#parsed.set(text, template)
@@ -131,15 +134,17 @@ export class Addresses {
   }
 }
 
+/** Whether any of the templates matches. */
 function fits(templates: readonly Template[], uri: string): boolean {
   return templates.some(template => template.match(uri) !== undefined)
 }
 
+/** The first template that matches. */
 function matching(templates: readonly KnownTemplate[], uri: string): KnownTemplate | undefined {
   return templates.find(({ template }) => template.match(uri) !== undefined)
 }
 
-/** Undefined for what is no template: it is listed, but nothing is found by it. */
+/** Undefined for an invalid template: it is listed, but no address matches it. */
 function parsed(text: string): Template | undefined {
   try {
     return parseTemplate(text)
@@ -148,28 +153,31 @@ function parsed(text: string): Template | undefined {
   }
 }
 
-// Addresses that servers give their callers inside results. They are told under those that clients know here, and what stands in no
-// list is remembered for whoever was told, so that it is read where it comes from. Callers of whom nothing is known are told apart by
-// the address alone: what they are told begins with a secret.
+// Links: addresses that upstreams return inside results. Clients get the address that works at the gateway. An address that is in no
+// list is remembered for the caller that received it, so that this caller can read it. A caller without a token, session or connection
+// cannot be recognised, so its addresses contain a secret instead.
 
-/** Addresses that one caller was told, and callers that are remembered. */
+/** Addresses remembered per caller. */
 const mostOfOne = 1_000
+/** Callers for which addresses are remembered. */
 const mostCallers = 1_000
 
-/** What one caller was told. */
+/** The addresses that one caller received. */
 interface Told {
-  /** Whose share of the memory it takes. */
+  /** The account that is charged for the memory. */
   readonly account: string
-  /** Nothing says whose it is. */
+  /** True where the caller cannot be identified. */
   readonly nobodys: boolean
+  /** By the address that the caller received. */
   readonly places: Map<string, UpstreamPlace>
 }
 
-/** Remembers, per caller, addresses that servers gave in results and that no list holds. */
+/** Remembers, per caller, addresses from results that are in no list. */
 export class Links {
   readonly #catalog: Pick<GatewayCatalog, 'address' | 'resource'>
+  /** Signs addresses for callers that cannot be identified. */
   readonly #key = randomBytes(32)
-  /** By caller, who longest was told nothing first. */
+  /** By caller, least recently updated first. */
   readonly #told = new Map<object | string, Told>()
   readonly #accounts = new Tally<string>()
 
@@ -177,7 +185,7 @@ export class Links {
     this.#catalog = catalog
   }
 
-  /** The address under which this caller can read what the upstream calls so. */
+  /** The address under which this caller can read an upstream's resource. Remembers it where it is not listed. */
   address(upstream: string, own: string, exchange: Exchange): string {
     const listed = this.#catalog.address(upstream, own)
     if (listed !== undefined) return listed
@@ -186,16 +194,16 @@ export class Links {
     return shown
   }
 
-  /** What this caller was told of. */
+  /** The resource behind an address that this caller received before. */
   find(uri: string, exchange: Exchange): UpstreamPlace | undefined {
     const caller = callerOf(exchange)
     if (caller !== undefined) return this.#told.get(caller)?.places.get(uri)
-    // Perhaps it comes from another network than before: who knows the address was told.
+    // The caller may arrive from another network than before; it knows the secret in the address, so it received the address.
     for (const { nobodys, places } of this.#told.values()) if (nobodys && places.has(uri)) return places.get(uri)
     return undefined
   }
 
-  /** As its server writes it where that names nothing else here, else with a prefix. */
+  /** The upstream's own address if it is not taken at the gateway, otherwise with a prefix. */
   #shown(upstream: string, own: string, exchange: Exchange): string {
     if (callerOf(exchange) === undefined) return prefixedUri(upstream, own, this.#secret(upstream, own))
     const told = this.find(own, exchange)
@@ -203,7 +211,7 @@ export class Links {
     return taken ? prefixedUri(upstream, own) : own
   }
 
-  /** The same for all who are told the same, and to be had in no other way. */
+  /** The same for every caller, and not guessable without the key. */
   #secret(upstream: string, own: string): string {
     return createHmac('sha256', this.#key)
       .update(JSON.stringify([upstream, own]))
@@ -211,7 +219,7 @@ export class Links {
       .slice(0, 32)
   }
 
-  /** Whoever is told much loses what it was told itself, and nobody else's. */
+  /** Records an address. At the limit a caller loses its own oldest address, never one of another caller. */
   #keep(exchange: Exchange, uri: string, place: UpstreamPlace): void {
     const account = callerAccount(exchange.caller)
     const known = callerOf(exchange)
@@ -229,7 +237,7 @@ export class Links {
     if (places.size > mostOfOne && oldest !== undefined) places.delete(oldest)
   }
 
-  /** Of the account that has most, the one who longest was told nothing. */
+  /** Drops the least recently updated caller of the account that has the most callers. */
   #makeRoom(): void {
     let found: readonly [caller: object | string, account: string] | undefined
     for (const [caller, { account }] of this.#told)
@@ -240,7 +248,7 @@ export class Links {
   }
 }
 
-/** What one was told is nobody else's to read. Undefined: a request without a token, session or connection, and nothing says whose it is. */
+/** Identifies a caller. Undefined for a request without a token, session or connection. */
 function callerOf({ caller, conversation }: Exchange): object | string | undefined {
   return caller.principal?.id ?? conversation.session ?? conversation.connection
 }

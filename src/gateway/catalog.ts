@@ -1,6 +1,6 @@
 /**
- * What clients see of all upstreams. Each change of one of them is laid beside what is shown, and only what differs is touched, so
- * that clients hear of a change only where there is one.
+ * The catalog that clients see: registers at the server face what all upstreams offer and updates it by difference, so that clients get
+ * `list_changed` only for real changes. `ListNews` limits these notifications to clients that can see the change.
  */
 import type { Cancel, Clock } from '../core/clock.ts'
 import { quoted, type Why, why } from '../core/suggestion.ts'
@@ -26,6 +26,7 @@ type Item = Tool | Resource | ResourceTemplate | Prompt
 interface Wanted extends Proxied {
   readonly kind: Kind
   readonly item: Item
+  /** The upstream completes arguments. */
   readonly completes: boolean
 }
 
@@ -39,19 +40,21 @@ interface Shown {
 interface Known {
   offer: Offer
   up: boolean
-  /** What of it cannot be offered. */
+  /** Entries that could not be registered, and why. */
   left: Why[]
 }
 
-/** How names are made: prefixes by upstream, and names that were shown before. */
+/** How exposed names are made: prefixes by upstream, and aliases of names that were shown before. */
 interface Naming {
   readonly prefixes: Prefixes
   readonly aliases: Aliases
 }
 
-/** Changes within so many milliseconds are shown as one; all of them take no more than one part in so many of the time. */
+/** Changes within this time are shown as one. */
 const togetherMs = 20
+/** Rendering takes at most one part in `share` of the time: the pause grows with the duration of the last rendering. */
 const share = 30
+/** The longest pause. */
 const mostWaitMs = 1_000
 
 /** Registers at the server face what upstreams offer, and keeps it current. */
@@ -59,23 +62,25 @@ export class GatewayCatalog {
   readonly #proxies: Proxies
   readonly #trust: Trust
   readonly #clock: Clock
+  /** Called after each change of what is shown. */
   readonly #rendered: () => void
   readonly #naming: Naming
-  /** Of tools and prompts. */
+  /** Exposed names by kind (tool or prompt), upstream and own name. */
   readonly #names = new Map<string, Names>()
-  /** How long it took to show the last change. */
+  /** How long the last rendering took. */
   #tookMs = 0
-  /** Puts off what is to be shown soon. */
+  /** Cancels the scheduled rendering; undefined where none is scheduled. */
   #waiting: Cancel | undefined = undefined
+  /** In the order of the config. */
   readonly #known = new Map<string, Known>()
   readonly #shown = new Map<string, Shown>()
-  /** What upstreams that are down have offered, by kind and the name under which clients knew it. */
+  /** Entries of upstreams that are down, by kind and exposed name. */
   readonly #absent = new Map<string, UpstreamPlace>()
   readonly #addresses = new Addresses()
-  /** What has changed since clients were last told. */
+  /** Collects changes until clients are notified. */
   readonly news: ListNews
 
-  /** `rendered`: told after each change of what is shown. */
+  /** `rendered`: called after each change of what is shown. */
   constructor(server: Server, relay: Relay, trust: Trust, clock: Clock, rendered: () => void, naming: Naming) {
     this.#naming = naming
     this.#clock = clock
@@ -85,7 +90,7 @@ export class GatewayCatalog {
     this.news = new ListNews(trust.visibility)
   }
 
-  /** Upstreams in the order in which they are to be shown; what is known of them stays so, and others are shown no more. */
+  /** Sets the upstreams, in display order. Keeps what is known of those that stay and removes the others. */
   begin(names: Iterable<string>): void {
     const before = new Map(this.#known)
     this.#known.clear()
@@ -95,7 +100,7 @@ export class GatewayCatalog {
     if (before.size > 0) this.#soon()
   }
 
-  /** Shows all tools anew: what rules say of them is another. */
+  /** Registers everything again, because rules or clients have changed. */
   renew(): void {
     for (const [key, { remove }] of this.#shown) {
       remove()
@@ -106,12 +111,12 @@ export class GatewayCatalog {
     this.news.renewed()
   }
 
-  /** What an upstream offers, or offered before it went down. */
+  /** The lists of an upstream, or its last lists while it is down. */
   offered(upstream: string): Offer {
     return this.#known.get(upstream)?.offer ?? emptyOffer
   }
 
-  /** In the order of the config and of each upstream's lists, whichever came up first. */
+  /** All exposed names, in the order of the config and of each upstream's lists. */
   names(): readonly OfferedName[] {
     const shown = [...this.#wanted()].filter(([key]) => this.#shown.has(key))
     return shown.map(([, { kind, exposed, upstream, own }]) => ({ kind, name: exposed, upstream, own }))
@@ -124,46 +129,46 @@ export class GatewayCatalog {
     return known.up ? [...omittedFrom(upstream, known.offer), ...known.left] : known.left
   }
 
-  /** The upstream of what is not shown because that is down. Of this kind alone: whether its caller may know of it was asked of that. */
+  /** The upstream of an entry that is not shown because the upstream is down. */
   absent(kind: 'tool' | 'prompt' | 'resource', name: string): string | undefined {
     if (kind !== 'resource') return this.#absent.get(`${kind} ${name}`)?.upstream
     const upstream = this.resource(name)?.upstream
     return upstream !== undefined && this.#known.get(upstream)?.up === false ? upstream : undefined
   }
 
-  /** Where a resource is that clients know under this address. */
+  /** The upstream resource behind an address that clients use. */
   resource(uri: string): UpstreamPlace | undefined {
     return this.#addresses.find(uri)
   }
 
   /**
-   * Where something is from, and its name there: a prompt, a resource by its address, a template, or a tool that is not shown because
-   * its server is away. Undefined where none offers it.
+   * The upstream and own name of a prompt, a resource or a template; of a tool only while its upstream is down. Undefined where no
+   * upstream offers it.
    */
   originOf(kind: 'tool' | 'prompt' | 'resource' | 'template', exposed: string): UpstreamPlace | undefined {
-    // An address may read like a template, and be one of another upstream: what is read is not what is completed.
+    // A resource address can be spelled like a template of another upstream; reading and completing must not be confused.
     if (kind === 'resource') return this.resource(exposed)
     const shown = kind === 'tool' ? undefined : this.#shown.get(`${kind} ${exposed}`)?.wanted
     return shown ?? this.#absent.get(`${kind} ${exposed}`)
   }
 
-  /** Whether clients see something of this name, or address. */
+  /** Whether clients see something under this name or address. */
   knows(kind: 'tool' | 'prompt' | 'resource', exposed: string): boolean {
     return kind === 'resource' ? this.resource(exposed) !== undefined : this.#shown.has(`${kind} ${exposed}`)
   }
 
-  /** The address under which clients know what an upstream lists, or has a template for. */
+  /** The address that clients use for a resource that an upstream lists or has a template for. */
   address(upstream: string, own: string): string | undefined {
     return this.#addresses.of(upstream, own)
   }
 
-  /** Some upstream keeps state for its callers. */
+  /** Whether any upstream keeps session state. */
   get stateful(): boolean {
     for (const { offer } of this.#known.values()) if (offer.stateful) return true
     return false
   }
 
-  /** An upstream was listed. */
+  /** Takes the fresh lists of an upstream. */
   show(upstream: string, offer: Offer): void {
     const known = this.#known.get(upstream)
     if (known === undefined) return
@@ -175,7 +180,7 @@ export class GatewayCatalog {
     this.#soon()
   }
 
-  /** An upstream went down, or is about to end. */
+  /** Hides an upstream that went down or is about to be removed. */
   hide(upstream: string): void {
     const known = this.#known.get(upstream)
     if (known?.up !== true) return
@@ -184,7 +189,7 @@ export class GatewayCatalog {
     this.#soon()
   }
 
-  /** Shows at once what has changed. */
+  /** Shows pending changes now. */
   flush(): void {
     if (this.#waiting === undefined) return
     this.#waiting()
@@ -200,13 +205,13 @@ export class GatewayCatalog {
     this.#waiting = undefined
   }
 
-  /** Many upstreams that come up together are one change; the more there is to lay side by side, the more rarely. */
+  /** Schedules a rendering. Upstreams that connect together become one change; the longer a rendering takes, the rarer it is. */
   #soon(): void {
     const waitMs = Math.min(Math.max(togetherMs, this.#tookMs * share), mostWaitMs)
     this.#waiting ??= this.#clock.setTimeout(() => this.flush(), waitMs, true)
   }
 
-  /** Registers what is new and removes what is gone; entries that stay the same are not touched. */
+  /** Registers new entries and removes old ones; unchanged entries are not touched. */
   #render(): void {
     const wanted = this.#wanted()
     for (const [key, { wanted: before, remove }] of this.#shown) {
@@ -223,7 +228,7 @@ export class GatewayCatalog {
     }
   }
 
-  /** What the server face refuses is left out, and told in `left`. */
+  /** Registers an entry. What the server face refuses is left out and reported in `left`. */
   #add(key: string, wanted: Wanted): void {
     try {
       this.news.add(wanted)
@@ -233,10 +238,11 @@ export class GatewayCatalog {
     }
   }
 
-  /** Names of upstreams that are down stay taken: what comes back has the name it had. */
+  /** Everything that should be registered. Names of upstreams that are down stay reserved, so that they get the same names back. */
   #wanted(): Map<string, Wanted> {
     const wanted = new Map<string, Wanted>()
     this.#absent.clear()
+    // Fills `wanted` with one kind of entry of all connected upstreams, and `#absent` with those of the others.
     const add = (kind: Kind, names: Names, items: (offer: Offer) => readonly Item[], nameOf: (item: Item) => string): void => {
       for (const [upstream, { offer, up }] of this.#known) {
         for (const item of items(offer)) {
@@ -267,7 +273,7 @@ export class GatewayCatalog {
     return wanted
   }
 
-  /** Returns what removes it again. */
+  /** Registers an entry and returns the function that removes it. */
   #register(wanted: Wanted): () => void {
     const { kind, upstream, own, exposed } = wanted
     const proxy: Proxied = { upstream, own, exposed }
@@ -288,34 +294,35 @@ function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
   )
 }
 
-// What has changed in the lists since clients were last told: a client hears that a list is another one only where something came or
-// went that it sees. That others have something new is theirs.
+// List news: what has changed since clients were last notified. A client is notified only about changes that it can see, so that it learns
+// nothing about the entries of others.
 
 type List = 'tools' | 'prompts' | 'resources'
 
-/** Something that came or went, by the name that it has at its server. */
+/** An entry that was added or removed, by its name at the upstream. */
 interface Changed {
   readonly kind: 'tool' | 'resource' | 'template' | 'prompt'
   readonly upstream: string
   readonly own: string
 }
 
+/** The list of each kind of entry. */
 const listOf = { tool: 'tools', prompt: 'prompts', resource: 'resources', template: 'resources' } as const
-/** More of them and all are told: to look at each for each client would cost more. */
+/** Beyond this number everybody is notified: checking each change for each client would cost more. */
 const most = 1_000
 
-/** Collects changes until the notification goes out, then says which callers it concerns. */
+/** Collects changes until the notification is sent, then decides which callers it concerns. */
 class ListNews {
   readonly #visibility: Pick<Visibility, 'lists' | 'limits'>
   readonly #changed = new Map<List, Map<string, Changed>>()
-  /** Lists of which everybody is to hear. */
+  /** Lists whose change concerns everybody. */
   readonly #renewed = new Set<List>()
 
   constructor(visibility: Pick<Visibility, 'lists' | 'limits'>) {
     this.#visibility = visibility
   }
 
-  /** Nothing is collected while everybody sees everything. */
+  /** Records a change. Does nothing while everybody sees everything. */
   add({ kind, upstream, own }: Changed): void {
     if (!this.#visibility.limits) return
     const list = listOf[kind]
@@ -324,12 +331,12 @@ class ListNews {
     if (changed.size <= most) changed.set(`${kind} ${upstream}\n${own}`, { kind, upstream, own })
   }
 
-  /** Rules or clients are others: whatever somebody saw before may be gone, and he is to look. */
+  /** Rules or clients have changed, so every client has to list again. */
   renewed(): void {
     for (const list of Object.values(listOf)) this.#renewed.add(list)
   }
 
-  /** Clients are about to be told: who of them notices it. Undefined: everybody. */
+  /** Returns which callers to notify, and resets the list; undefined: all. */
   take(list: List): ((caller: Caller) => boolean) | undefined {
     const changed = this.#changed.get(list)
     this.#changed.delete(list)

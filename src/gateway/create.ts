@@ -1,4 +1,7 @@
-/** `createGateway`: one server for clients, made of what many servers offer. */
+/**
+ * `createGateway` and the running gateway's life cycle: serving, reloading options and draining. `wiring.ts` creates the parts that are
+ * used here.
+ */
 import type { ResourceAuthorization } from '../auth/resource/options.ts'
 import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Auth } from '../server/auth.ts'
@@ -16,19 +19,19 @@ import type { Upstreams } from './upstreams/upstreams.ts'
 import { type Parts, trustOf, wire } from './wiring.ts'
 
 /**
- * Opens a gateway. Upstreams come up by themselves, each when it can; `gateway.ready()` waits for the first look at each.
+ * Opens a gateway. Upstreams connect in the background; `gateway.ready()` waits until each was tried once.
  * @example await using gateway = await createGateway({ servers: { files: { command: 'files-server' }, web: 'https://example.com/mcp' } })
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   return openGateway(await resolved(options), options)
 }
 
-/** With what the file of `config` says. */
+/** Merges the file that `config` names. */
 async function resolved(options: GatewayOptions): Promise<GatewayOptions> {
   return options.config === undefined ? options : (await import('./config/load.ts')).withConfig(options)
 }
 
-/** The same, of options to which nothing is to be added: `config` only names where they are from. */
+/** Opens a gateway from final options. `given`: the options before the file was merged, which `reload` starts from. */
 export async function openGateway(options: GatewayOptions, given = options): Promise<Gateway> {
   const { servers = {}, clock = realClock } = options
   const parts = wire(options, await openGatewayStore(options.store, clock))
@@ -45,7 +48,7 @@ export async function openGateway(options: GatewayOptions, given = options): Pro
   }
 }
 
-/** The façade that programs hold. */
+/** The `Gateway` object that programs hold. */
 function gatewayOf(parts: Parts, options: GatewayOptions, reload: Gateway['reload']): Gateway {
   const { server, trust, catalog, upstreams } = parts
   const { auth } = trust
@@ -73,13 +76,14 @@ function gatewayOf(parts: Parts, options: GatewayOptions, reload: Gateway['reloa
   return gateway
 }
 
-/** The ways in which clients come, and how they are let go. */
+/** Serving clients over HTTP and stdio, and draining at the end. */
 function servingOf(parts: Parts, options: GatewayOptions) {
   const { server, trust, upstreams, firstLook, store } = parts
   const { auth } = trust
   const { clock = realClock } = options
   const drainMs = toMilliseconds(options.drain ?? '5s', 'drain')
   const listening = new Set<Listening>()
+  // Clients on stdio.
   let pipes = 0
   let ending = false
   const health: HealthParts = {
@@ -96,7 +100,7 @@ function servingOf(parts: Parts, options: GatewayOptions) {
       const { servingFault } = await import('./config/frame.ts')
       const fault = servingFault({ place, auth: authBeside(where, options), unprotected: where?.auth === 'none' })
       if (fault !== undefined) throw new TypeError(`${fault.message}. ${fault.fix}`)
-      // A store that cannot be reached now is told of by /ready.
+      // A store that is unreachable now is reported by /ready.
       if (options.store !== undefined) await makeOperatorKey(store).catch(error => server.engine.trace('gateway-store', error))
       const opened = await server.listen({
         closeMs: drainMs + tellMs,
@@ -104,7 +108,7 @@ function servingOf(parts: Parts, options: GatewayOptions) {
         pages: healthPages(health),
         ...options.listen,
         ...where,
-        // Also where somebody gives `auth: undefined`: that says nothing.
+        // `auth: undefined` in the argument does not switch the gateway's own auth off.
         ...(auth !== undefined && where?.auth === undefined && { auth }),
       })
       listening.add(opened)
@@ -125,17 +129,18 @@ function servingOf(parts: Parts, options: GatewayOptions) {
   }
 }
 
-/** Whoever gives another authorization in place of that of the options has given one. */
+/** The auth settings that count for a listener: its own authorization replaces that of the options. */
 function authBeside(where: ServeHttpOptions | undefined, { auth }: GatewayOptions): AuthSettings | undefined {
   const given = where?.auth
   return given === undefined || given === 'none' ? auth : { issuer: given.settings.issuer, ...resourceOf(given) }
 }
 
+/** The resource of an authorization, where it has one. */
 function resourceOf({ settings: { resource } }: ResourceAuthorization): { readonly resource?: string } {
   return resource === undefined ? {} : { resource }
 }
 
-/** The state of each upstream, with the size of its lists. */
+/** The state of each upstream, with the sizes of its lists. */
 function statusesOf({ upstreams, catalog }: Parts): readonly UpstreamStatus[] {
   return upstreams.list().map(({ name, status, why, client }) => {
     const { tools, resources, templates, prompts } = catalog.offered(name)
@@ -144,7 +149,7 @@ function statusesOf({ upstreams, catalog }: Parts): readonly UpstreamStatus[] {
   })
 }
 
-/** Made when it is first used: only then it has to be known by which address clients reach it. */
+/** The fetch handler. With auth it is made on first use, because it needs the URL by which clients reach the gateway. */
 function faceOf(server: Server, auth: Auth | undefined): FetchHandler {
   if (auth === undefined) return server.fetch
   let face: FetchHandler | undefined
@@ -154,25 +159,26 @@ function faceOf(server: Server, auth: Auth | undefined): FetchHandler {
   }
 }
 
-// Where a gateway keeps what must last: opened once, for its face and for what it adds, and closed where it opened it.
+// The store: opened once, shared by the server face and the gateway, and closed only if the gateway opened it.
 
-/** The store of a gateway, and what closes it where the gateway opened it. */
+/** The gateway's store. */
 export interface GatewayStore {
   readonly store: Store
+  /** Does nothing where the program passed the store in. */
   close(): Promise<void>
 }
 
-/** A store that a program hands over is not closed here. */
+/** Opens the store of the options; one that a program passes in stays open at the end. */
 async function openGatewayStore(option: string | Store | undefined, clock: Clock): Promise<GatewayStore> {
   if (typeof option === 'object') return { store: option, close: async () => {} }
   const store = await openStore(option ?? 'memory:', { now: clock.now })
   return { store, close: () => store.close() }
 }
 
-// Other options for a gateway that runs. All of them are read and checked before any of them counts; then rules, clients and budgets hold
-// at once, also for calls under way, and of the servers only those are touched that are others.
+// Reload: all new options are read and checked before any takes effect. Rules, clients and budgets then apply at once, also to calls
+// under way, and only servers whose entries changed are restarted.
 
-/** Options that are looked at once, when a gateway opens. */
+/** Options that are read once, when a gateway opens. */
 const lasting = [
   'name',
   'version',
@@ -193,7 +199,7 @@ const lasting = [
   'events',
 ] as const satisfies readonly (keyof GatewayOptions)[]
 
-/** `resolve` reads what is to be read: a file, where options name one. */
+/** Creates `gateway.reload`. `resolve` merges the file, where options name one. */
 function reloading(
   parts: Parts,
   opened: GatewayOptions,
@@ -208,51 +214,52 @@ function reloading(
     return { started, stopped, restarted, pending: pendingIn(opened, next) }
   }
   return options => {
-    // One after the other: each is laid beside what the one before has left.
+    // Reloads run one after the other, because each is compared with the result of the previous one.
     const done = last.then(() => once(options))
     last = done.catch(() => {})
     return done
   }
 }
 
-/** Applies other options to a gateway that runs. */
+/** Applies other options to a running gateway. */
 async function become({ trust, catalog, upstreams, parking }: Parts, before: GatewayOptions, next: GatewayOptions) {
   const { servers = {} } = next
   const plan = upstreams.plan(servers)
   const settings = trustOf(next)
   const other = (name: keyof TrustSettings): boolean => !same(settings[name], trustOf(before)[name])
   const ruled = [...changeable, 'auth' as const].some(other)
-  // Throws where it is mistaken, before anything has changed.
+  // Throws on a mistake, before anything has changed.
   if (ruled) trust.change(settings)
   catalog.begin(Object.keys(servers))
   if (ruled) {
     catalog.renew()
     parking.withdraw(trust.withdraw())
   }
-  // What is gone is hidden before it ends.
+  // Removed entries are hidden before their upstream stops.
   else catalog.flush()
   if (other('pins')) for (const { name } of upstreams.list()) upstreams.relist(name)
   const applied = await upstreams.apply(plan)
-  // Who is told that it is done finds what is gone listed no more.
+  // When `reload` settles, removed entries are no longer listed.
   catalog.flush()
   return applied
 }
 
-/** Changed options that count only after a restart. */
+/** Changed options that need a restart. */
 function pendingIn(opened: GatewayOptions, next: GatewayOptions): readonly string[] {
   const others = lasting.filter(name => !same(opened[name], next[name]))
   return same(fixedOut(opened.auth), fixedOut(next.auth)) ? others : [...others, 'auth']
 }
 
-/** Fixed tokens may be others at any time, as long as there are some. */
+/** Leaves out fixed tokens, which may change at any time. */
 function fixedOut(auth: GatewayOptions['auth']): unknown {
   return auth !== undefined && 'tokens' in auth ? 'tokens' : auth
 }
 
-// An end in good order: nothing new is taken, what is under way may end, and what does not in time is told so while that can be told.
+// Draining: no new requests are accepted, calls under way may finish, and those that do not are answered before the connections close.
 
-/** How long an answer that says that its call was cut may take to get out. */
+/** Time for the final answers to get out. */
 const tellMs = 1_000
+/** How often the end of the calls is checked. */
 const lookMs = 25
 
 interface DrainParts {
@@ -261,13 +268,13 @@ interface DrainParts {
   readonly drainMs: number
 }
 
-/** Resolves when nobody waits for anything any more. `listening`: all that take requests. */
+/** Resolves when no call is under way. `listening`: all listeners. */
 async function drained(parts: DrainParts, listening: Iterable<Listening>): Promise<void> {
   const { upstreams, clock, drainMs } = parts
   const closing = Promise.all([...listening].map(each => each.close()))
   for (let waitedMs = 0; waitedMs < drainMs && upstreams.busy; waitedMs += lookMs)
     await new Promise<void>(resolve => clock.setTimeout(resolve, lookMs))
-  // Calls whose server goes are answered: that it is not known what came of them.
+  // Closing the upstreams answers the remaining calls with OUTCOME_UNKNOWN.
   if (upstreams.busy) await upstreams.close()
   await closing
 }

@@ -1,4 +1,4 @@
-/** A running gateway. */
+/** The public types of a gateway: its interface and its options. Types only. */
 
 import type { TokenStorage } from '../auth/client/index.ts'
 import type { Clock, Duration } from '../core/clock.ts'
@@ -21,24 +21,25 @@ import type { TrustSettings } from './trust/settings.ts'
 import type { TrustControl } from './trust/trust.ts'
 import type { GatewayServer } from './upstreams/entry.ts'
 
-/** One thing that clients see. */
+/** An entry that clients see. */
 export interface OfferedName {
   readonly kind: 'tool' | 'resource' | 'template' | 'prompt'
-  /** Or address. */
+  /** The exposed name, or address of a resource. */
   readonly name: string
   readonly upstream: string
-  /** What its server calls it. */
+  /** Its name at the upstream. */
   readonly own: string
 }
 
-/** How one of the servers behind a gateway is. */
+/** The state of an upstream. */
 export interface UpstreamStatus {
   readonly name: string
   readonly status: ServerStatus
-  /** Why it is not up. */
+  /** Why it is not connected. */
   readonly why?: Why | undefined
-  /** The wire that it speaks, while it is up. */
+  /** The revision that it speaks, while it is connected. */
   readonly revision?: RevisionId | undefined
+  /** The sizes of its lists; `resources` includes templates. */
   readonly tools: number
   readonly resources: number
   readonly prompts: number
@@ -46,92 +47,97 @@ export interface UpstreamStatus {
   readonly left: readonly Why[]
 }
 
-/** What other options have changed. */
+/** The effect of a reload. */
 export interface Reloaded {
-  /** Servers that are new, gone, or connected to anew; others were not touched. */
+  /** Upstreams that were added, removed and reconnected; others were not touched. */
   readonly started: readonly string[]
   readonly stopped: readonly string[]
   readonly restarted: readonly string[]
-  /** Options that are others now and count only after a restart. */
+  /** Changed options that need a restart. */
   readonly pending: readonly string[]
 }
 
-/** A gateway that runs: its server face, its upstreams, and what its operator can ask and answer. */
+/** A running gateway: its server face, its upstreams, and the operator's controls. */
 export interface Gateway extends TrustControl {
-  /** What clients see: a server like any other. */
+  /** The server that clients connect to. */
   readonly server: Server
+  /** Serves a web-standard request. */
   readonly fetch: FetchHandler
+  /** Listens for HTTP. Throws where it would be open to others without `auth`. */
   listen(options?: ServeHttpOptions): Promise<Listening>
-  /** Serves one client on standard input and output; settles when it has gone. */
+  /** Serves one client on standard input and output; settles when it disconnects. */
   stdio(): Promise<void>
+  /** The state of each upstream, in config order. */
   upstreams(): readonly UpstreamStatus[]
-  /** All that is offered now: under which name, whose it is, and what it is called there. */
+  /** Everything that is offered now, with its origin. */
   names(): readonly OfferedName[]
-  /** Settles when each upstream came up once and was listed, or failed once. */
+  /** Settles when each upstream was listed or failed once. */
   ready(): Promise<void>
-  /** Tries an upstream at once that is down. */
+  /** Reconnects an upstream that is down, without waiting. */
   retry(upstream: string): void
   /**
-   * Takes other options, or what its file says now. They are checked whole before anything changes: where one is wrong it throws, and
-   * all stays as it was. Clients stay connected, except those whose token was taken away or is another one now, and those whose token
-   * belongs to no client any more: their connections, sessions, streams and calls end.
+   * Applies other options, or the current content of its file. All are checked before anything changes: on a mistake it throws and nothing
+   * changes. Clients stay connected, except those whose token was removed or changed, or belongs to no client any more: their
+   * connections, sessions, streams and calls end.
    */
   reload(options?: GatewayOptions): Promise<Reloaded>
-  /** Ends all conversations, and the processes of upstreams. */
+  /** Drains, then closes all connections and stops the processes of upstreams. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
-// What a gateway may be told. Every option has a default.
+// Options. Every option has a default.
 
-/** A server that is started, or called, in another way than before. */
+/** A server whose command or address differs from the pinned one. */
 export type LaunchChange = Pick<HeldLaunch, 'id' | 'upstream' | 'changes'>
 
 /** The options of `createGateway`. */
 export interface GatewayOptions extends TrustSettings {
-  /** A file that says all of this: YAML or JSON. What is given here stands before what it says. */
+  /** A file with these options, in YAML or JSON. Options given here take precedence. */
   readonly config?: string
-  /** The servers behind it, by name: a URL, a command, or that with more about it. */
+  /** The upstreams by name: a URL, a command, or either of them with more settings. */
   readonly servers?: Readonly<Record<string, GatewayServer>>
-  /** How it names itself to clients. Default: vivarium-gateway. */
+  /** The name that it tells clients. Default: vivarium-gateway. */
   readonly name?: string
   readonly version?: string
   readonly instructions?: string
-  /** The wires that clients may speak. Default: all there are. */
+  /** Revisions that clients may speak. Default: all. */
   readonly revisions?: readonly RevisionId[]
-  /** Shared by replicas, with a store that they share. */
+  /** Seals tokens; the first is used, the others are still accepted. Replicas need the same one, and a shared store. */
   readonly secret?: string | readonly string[]
-  /** Where what must last is kept. Default: in memory. */
+  /** The store, as an object or a URL. Default: in memory. */
   readonly store?: string | Store
-  /** How long a client may take to answer what a server asked it. Default 10 minutes. */
+  /** How long a client may take to answer a question of an upstream. Default 10 minutes. */
   readonly askTimeout?: Duration
-  /** After a start, how long lists and calls of unknown names wait at most for the first look at all servers. Default 5 s. */
+  /** How long lists and calls of unknown names wait after the start until all upstreams were listed. Default 5 s. */
   readonly startWait?: Duration
-  /** At its end, how long calls that are under way may take before they are cut, and told so. Default 5 s. */
+  /** How long calls under way may take when the gateway closes. Default 5 s. */
   readonly drain?: Duration
-  /** Where `gateway.listen()` listens. Default: loopback, any port that is free. */
+  /** Where `gateway.listen()` listens. Default: loopback, any free port. */
   readonly listen?: ListenPlace
-  /** Of what callers send; `frameBytes`, where it is given, of what servers answer too (default 16 MiB). */
+  /** Limits on what clients send; `frameBytes`, where given, also limits what upstreams send (default 16 MiB). */
   readonly limits?: NonNullable<ServerOptions['limits']>
-  /** Room at each server, for all clients together; one client has at most as much of it as it leaves free. */
+  /** Capacity at each upstream, for all clients together; one client gets at most as much as it leaves free. */
   readonly shares?: ShareOptions
-  /** `prefixed`: every name has its server's in front, so that none ever changes. Default: only where two servers share one. */
+  /** `prefixed`: every name starts with its upstream's name. Default `short`: only names that two upstreams share. */
   readonly names?: 'prefixed' | 'short'
+  /** Where log entries go. */
   readonly log?: LogOption
+  /** Called with every trace event. */
   readonly onTrace?: (event: string, detail: unknown) => void
   readonly clock?: Clock
-  /** Where the tokens are of those who signed in for a server. Default: the file in which `vivarium` keeps those of its user. */
+  /** Tokens of sign-ins at upstreams. Default: the file in which `vivarium` keeps those of its user. */
   readonly tokens?: TokenStorage
   /**
-   * Told what waits for whoever runs the gateway (calls, tools and launches that need a yes), and what of the audit log could not be
-   * written. Default: it is written into the log, as errors are.
+   * Called with what waits for the operator (calls, tools and launches that need approval) and with audit entries that could not be
+   * written. Default: written to the log as errors.
    */
   readonly onNotice?: (notice: GatewayNotice) => void
   /**
-   * Asked once about a server whose entry in the file of `config` starts or calls it in another way than before; it is held until the
-   * answer. Default: nobody is asked; it is applied, and `onNotice` is told. What included files change is held in any case.
+   * Asked once about a server whose entry in the file of `config` has another command or address than before; the server is held until
+   * the answer. Default: the change is applied and `onNotice` is called. Changes in included files are always held.
    */
   readonly onLaunchChanged?: (launch: LaunchChange) => Awaitable<boolean>
-  /** Told what a server that is a command writes on standard error. Default: it is not shown. */
+  /** Called with the standard error of command servers. Default: discarded. */
   readonly onStderr?: (server: string, line: string) => void
 }

@@ -1,4 +1,4 @@
-/** `vivarium/gateway`: one endpoint in front of many servers. */
+/** `vivarium/gateway`: one endpoint in front of many servers. Only public exports. */
 import '../core/required-node.ts'
 
 export type { ServerOption } from '../host/servers/entry.ts'

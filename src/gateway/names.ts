@@ -1,16 +1,19 @@
-/** Under which names clients of a gateway see what its servers offer: as hosts name tools for models, with more room for characters. */
+/**
+ * Exposed names: `exposedNames` for tools and prompts, `exposedUris` for resources, `Aliases` for short names that had to become longer.
+ * Names follow the rules of the host, with a wider set of characters.
+ */
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import { assignNames, distinct, hashOf, holdersOf, type Names, type Prefixes } from '../host/servers/names.ts'
 
 export type { Names, Prefixes }
 
-/** What the server side takes. */
+/** Names that the server side accepts for tools. */
 const fit = /^[A-Za-z0-9_.\-/]{1,128}$/
 
 /**
- * `offered`: what each server calls its own. `strict`: of characters that tools may have; otherwise any will do. `taken`: whether a
- * name that is short was another server's before.
+ * Exposed names by upstream and own name. `strict`: only characters that tool names may have. `taken`: whether a short name was shown
+ * for another upstream before.
  */
 export function exposedNames(
   offered: ReadonlyMap<string, Iterable<string>>,
@@ -22,8 +25,8 @@ export function exposedNames(
 }
 
 /**
- * A resource's address, where two servers have it: the server's name goes before the scheme, with a hash of it where another
- * server is of a like name. One that begins as another server's would gets it too, and one that is `taken`.
+ * Exposed addresses by upstream and own address. Where two upstreams share an address, the upstream's name goes before the scheme, with a
+ * hash where two names are alike. An address that looks prefixed for another upstream, fits everything or is `taken` also gets one.
  */
 export function exposedUris(
   offered: ReadonlyMap<string, Iterable<string>>,
@@ -34,7 +37,7 @@ export function exposedUris(
   const schemes = schemesOf(own.keys())
   const all = new Map<string, ReadonlyMap<string, string>>()
   for (const [server, uris] of own) {
-    // An address that begins like one of another server's would be taken for it.
+    // An address that starts like another upstream's prefix would be mistaken for it.
     const free = (uri: string): boolean =>
       holders.get(uri) === 1 && !isBorrowed(uri, server, schemes) && !fitsEveryAddress(uri) && !taken(server, uri)
     all.set(server, new Map(uris.map(uri => [uri, free(uri) ? uri : `${schemes.get(server)}+${uri}`])))
@@ -42,7 +45,7 @@ export function exposedUris(
   return all
 }
 
-/** Whether an address begins with the scheme prefix of another server. */
+/** Whether an address starts with the scheme prefix of another upstream. */
 function isBorrowed(uri: string, server: string, schemes: ReadonlyMap<string, string>): boolean {
   const at = uri.indexOf('+')
   if (at <= 0 || at > uri.indexOf(':')) return false
@@ -51,13 +54,13 @@ function isBorrowed(uri: string, server: string, schemes: ReadonlyMap<string, st
   return false
 }
 
-/** A template that leaves the scheme open would answer for the addresses of others. */
+/** Whether a template leaves the scheme open and so would match addresses of any upstream. */
 export function fitsEveryAddress(template: string): boolean {
   const at = template.indexOf('{')
   return at !== -1 && !template.slice(0, at).includes(':')
 }
 
-/** Schemes begin with a letter and are told apart without regard to case; two servers never have the same. */
+/** A unique scheme per upstream. Schemes start with a letter and ignore case. */
 function schemesOf(servers: Iterable<string>): ReadonlyMap<string, string> {
   const words = [...servers].map(server => [server, scheme(server)] as const)
   const counted = new Map<string, number>()
@@ -65,19 +68,19 @@ function schemesOf(servers: Iterable<string>): ReadonlyMap<string, string> {
   return new Map(words.map(([server, word]) => [server, counted.get(word) === 1 ? word : `${word}-${hashOf(server)}`]))
 }
 
-/** The address of one server's own that no list has, where another server may have one of the same. `mark`: what tells it from others. */
+/** A prefixed address for a resource that is in no list. `mark`: what makes it unique. */
 export function prefixedUri(server: string, uri: string, mark = hashOf(`${server}\0${uri}`)): string {
   return `${scheme(server)}-${mark}+${uri}`
 }
 
-/** The name of a server as a URI scheme. */
+/** An upstream's name as a URI scheme. */
 function scheme(server: string): string {
   const word = server.toLowerCase().replaceAll(/[^a-z0-9.-]/g, '-')
   return /^[a-z]/.test(word) ? word : `x-${word}`
 }
 
-// Names that were shown once and had to get longer, because another server came with the same one: they are in no list any more, but
-// whoever has read them may go on calling what they meant. As long as that server is in the file they mean nothing else.
+// Aliases: a name that was shown short and had to get a prefix because another upstream brought the same name. It is no longer listed, but
+// clients that know it can go on calling it. It means nothing else while its upstream stays in the config.
 
 /** What a short name stood for when it was first shown. */
 interface Meant {
@@ -86,25 +89,27 @@ interface Meant {
   readonly own: string
 }
 
-/** One thing that is shown, as far as it counts here. */
+/** A shown entry. */
 interface ShownName extends Meant {
   readonly exposed: string
 }
 
+/** Short names that are remembered. */
 const mostNames = 10_000
+/** The kind of name that each method takes. */
 const kinds: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'tool'],
   ['prompts/get', 'prompt'],
 ])
 
-/** Keeps short names callable after they had to be prefixed. */
+/** Keeps short names callable after they got a prefix. */
 export class Aliases {
-  /** What each short name meant first, by kind and name. */
+  /** The first meaning of each short name, by kind and name. */
   readonly #meant = new Map<string, Meant>()
-  /** Under which name it is shown now, where that is another. */
+  /** The current name of each alias, by kind and short name. */
   #now = new Map<string, string>()
 
-  /** Names are replaced before anything else looks at them: what rules and clients are told of is what is called. */
+  /** Replaces aliases before other layers run, so that rules see the real name. */
   readonly layer: Layer = {
     stage: 'enter',
     methods: [...kinds.keys()],
@@ -116,18 +121,18 @@ export class Aliases {
     },
   }
 
-  /** Whether a short name was shown for another server. */
+  /** Whether a short name was shown for another upstream. */
   takenFrom(kind: 'tool' | 'prompt', upstream: string, name: string): boolean {
     const meant = this.#meant.get(`${kind} ${name}`)
     return meant !== undefined && meant.upstream !== upstream
   }
 
-  /** From now on there are only these servers. */
+  /** Forgets names of upstreams that are no longer configured. */
   keep(upstreams: ReadonlySet<string>): void {
     for (const [key, { upstream }] of this.#meant) if (!upstreams.has(upstream)) this.#meant.delete(key)
   }
 
-  /** What is shown has changed. `exposed`: the name of something now, shown or not; undefined where its server has it no more. */
+  /** Updates the aliases after a change. `exposed`: the current name of an entry; undefined where its upstream no longer has it. */
   look(shown: ReadonlyMap<string, ShownName>, exposed: (meant: Meant) => string | undefined): void {
     for (const [key, { kind, upstream, own, exposed: name }] of shown) {
       // A name that is shown means what it is shown for.
@@ -141,6 +146,7 @@ export class Aliases {
     }
   }
 
+  /** The name that replaces the alias in a request. */
   #of({ route, params }: Exchange): string | undefined {
     const name: unknown = params?.['name']
     return typeof name === 'string' ? this.#now.get(`${kinds.get(route.method.name)} ${name}`) : undefined

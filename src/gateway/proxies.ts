@@ -1,4 +1,4 @@
-/** Registers at the face of a gateway what its servers offer: each with a handler that passes on what it is asked. */
+/** Registers entries of upstreams at the server face, each with a handler that calls the relay, and adjusts what definitions say. */
 import { Unchecked } from '../core/schema/index.ts'
 import { exchangeOf } from '../engine/context.ts'
 import { NS } from '../engine/method.ts'
@@ -21,49 +21,51 @@ import { definitionMeta } from './bridge/returns.ts'
 import type { AddedOptions } from './trust/options.ts'
 import type { Trust } from './trust/trust.ts'
 
-/** Whoever cannot wait for a task gets its result from the gateway, which can. Where the server decides, the gateway follows it. */
+/** Task support of an exposed tool: optional where the upstream has any, because the gateway can wait for the result itself. `decides`: the upstream may answer any call with a task. */
 function taskOf(support: TaskSupport | undefined, decides: boolean): TaskFacts | undefined {
   if (support === 'optional' || support === 'required') return { support: 'optional' }
   return decides ? { support: 'optional', deferred: true } : undefined
 }
 
-/** What the gateway says of a price stands for what its server says. */
+/** The shown `_meta`. A cost that the gateway states replaces that of the upstream. */
 function shownMeta(tool: Tool, { cost, meta }: AddedOptions): Readonly<Record<string, unknown>> {
   const { [operationalExtension]: priced, ...rest } = definitionMeta(tool._meta) ?? {}
   return { ...rest, ...(cost === undefined && priced !== undefined && { [operationalExtension]: priced }), ...meta }
 }
 
-/** Where a rule says whether it may be done twice, that counts for whoever reads it. What may not is none that only reads. */
+/** Annotations with the idempotency that a rule states. A tool that is not idempotent is not read-only either. */
 function repeated(hints: ToolAnnotations | undefined, idempotent: boolean): ToolAnnotations {
   return { ...hints, idempotentHint: idempotent, ...(!idempotent && hints?.readOnlyHint === true && { readOnlyHint: false }) }
 }
 
-/** What a server says of a tool that only those can use who speak with it directly: it is not said of the gateway's. */
+/** Extensions that only work on a direct connection and are removed from definitions. */
 const direct: ReadonlySet<string> = new Set([transactionsExtension, streamingExtension, liveExtension])
 
+/** The `_meta` without them. */
 function crossing(meta: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(meta).filter(([key]) => !direct.has(key)))
 }
 
-/** The key in `_meta` of what is shown: which server it is from, and what it is called there. */
+/** The `_meta` key that names the upstream and the own name of an entry. */
 const originKey = `${NS}/origin`
 
-/** One thing of an upstream that clients see. */
+/** An entry of an upstream that clients see. */
 export interface Proxied {
   readonly upstream: string
-  /** What the upstream calls it. */
+  /** Its name at the upstream. */
   readonly own: string
+  /** Its name at the gateway. */
   readonly exposed: string
 }
 
-/** Registers tools, resources and prompts whose handlers call an upstream. Each method returns what removes the entry. */
+/** Registers tools, resources and prompts. Each method returns the function that removes the entry. */
 export class Proxies {
   readonly #server: Server
   readonly #relay: Relay
   readonly #trust: Trust
   readonly #find: (uri: string) => UpstreamPlace | undefined
 
-  /** `find`: which server answers for an address. */
+  /** `find`: which upstream serves an address. */
   constructor(server: Server, relay: Relay, trust: Trust, find: (uri: string) => UpstreamPlace | undefined) {
     this.#server = server
     this.#relay = relay
@@ -71,7 +73,7 @@ export class Proxies {
     this.#find = find
   }
 
-  /** `tasks`: its server may answer any call with a task. What it gives back removes it. */
+  /** Registers a tool. `tasks`: the upstream may answer any call with a task. */
   tool(proxy: Proxied, tool: Tool, tasks: boolean): () => void {
     const relay = this.#relay
     const { inputSchema, outputSchema, annotations, execution } = tool
@@ -79,6 +81,7 @@ export class Proxies {
     const task = taskOf(execution?.taskSupport, tasks)
     const options = {
       ...picked(tool, 'title', 'description', 'annotations', 'icons'),
+      // The upstream validates arguments itself, so its schemas are shown but not checked here.
       input: new Unchecked(inputSchema),
       ...(outputSchema !== undefined && { output: new Unchecked(outputSchema) }),
       ...(task !== undefined && { task }),
@@ -108,7 +111,7 @@ export class Proxies {
     return this.#server.resource(proxy.exposed, options, (_, ctx) => this.#read(ctx)).remove
   }
 
-  /** Registers a prompt. Its arguments are completed where the upstream completes. */
+  /** Registers a prompt. Its arguments are completed where the upstream supports it. */
   prompt(proxy: Proxied, prompt: Prompt, completes: boolean): () => void {
     const relay = this.#relay
     const { arguments: args = [] } = prompt
@@ -122,7 +125,7 @@ export class Proxies {
     return this.#server.prompt(proxy.exposed, options, (values, ctx) => relay.prompt(proxy, values, ctx)).remove
   }
 
-  /** Several templates may fit one address: which of them was found here does not matter. */
+  /** Reads by address, not by registered entry: several templates may match, and the address decides. */
   #read(ctx: Context): ReturnType<Relay['read']> {
     const { params } = exchangeOf(ctx)
     const uri = String(params['uri'])
@@ -133,6 +136,7 @@ export class Proxies {
   }
 }
 
+/** The origin as `_meta`. */
 function origin({ upstream, own }: Proxied): Readonly<Record<string, unknown>> {
   return { [originKey]: { server: upstream, name: own } }
 }
@@ -149,7 +153,7 @@ function completersOf(
   )
 }
 
-/** The variables of a template, as RFC 6570 writes them. */
+/** The variables of an RFC 6570 template. */
 function namesIn(template: string): readonly string[] {
   const names = [...template.matchAll(/\{[+#./;?&]?([^{}]*)\}/g)].flatMap(([, list = '']) => list.split(','))
   return [...new Set(names.map(name => name.replace(/(\*|:\d+)$/, '')).filter(name => name !== ''))]

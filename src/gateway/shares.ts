@@ -1,6 +1,6 @@
 /**
- * Room at one server that all clients of a gateway share: to that server they are one caller, with the limits of one. A client has at
- * most as much as it leaves free, so that whoever comes next finds room, however much one of them asks for.
+ * Fair shares of an upstream's capacity. To the upstream all clients of the gateway are one caller with one set of limits. A client gets at
+ * most as much as it leaves free, so that the next client always finds room. `SlotShares` counts calls, `WatchShares` subscriptions.
  */
 import { callerAccount, Tally } from '../core/occupancy.ts'
 import { problem } from '../core/problem.ts'
@@ -12,20 +12,20 @@ import type { Caller } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { UpstreamPlace } from './addresses.ts'
 
-/** Room at each server, for all clients together. One client has at most as much of it as it leaves free: alone, half. */
+/** Capacity at each upstream, for all clients together. One client gets at most as much as it leaves free: alone, half. */
 export interface ShareOptions {
-  /** Calls under way at one server, those included whose callers are asked something. Default 64, which is what servers of this package take. */
+  /** Calls under way, including those that wait for a client's answer. Default 64, the limit of servers of this package. */
   readonly calls?: number
-  /** Calls that wait for their turn at a server that works for one caller at a time. Default 1,000. */
+  /** Calls that wait for their turn at an upstream that serves one client at a time. Default 1,000. */
   readonly waiting?: number
-  /** Resources that are watched at one server. Default 1,000, which is what servers of this package take. */
+  /** Watched resources. Default 1,000, the limit of servers of this package. */
   readonly subscriptions?: number
 }
 
-/** How much room there is at each server where the options do not say it. */
+/** The default capacity. */
 export const defaultShares: Required<ShareOptions> = { calls: 64, waiting: 1_000, subscriptions: 1_000 }
 
-/** The options with their defaults. Throws where one is unknown or too small. */
+/** The options with their defaults. Throws where one is unknown or below 2. */
 export function sharesOf(options: ShareOptions = {}): Required<ShareOptions> {
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(defaultShares, name))
@@ -36,47 +36,53 @@ export function sharesOf(options: ShareOptions = {}): Required<ShareOptions> {
   return { ...defaultShares, ...options }
 }
 
-/** Identifies a client among those that share something. */
+/** Identifies a client for counting. */
 export type Sharer = object | string
 
-/** Who shares: a user, with whatever OAuth clients, of which anybody can register many; else a pipe. Whoever comes over the network without a token cannot be told from others without one. */
+/**
+ * The sharer of a caller: its account, across OAuth clients, because anyone can register many of those; on a pipe the connection. All
+ * callers over the network without a token are one sharer, since they cannot be told apart.
+ */
 export function sharerOf(caller: Caller): Sharer {
   const { principal, carrier, connection } = caller
   if (principal !== undefined) return callerAccount(caller)
   return carrier === 'stdio' || carrier === 'memory' ? connection : nameless
 }
 
+/** The sharer of callers without a token. */
 const nameless = {}
 
 /** Counts slots by client. One client gets at most as many as it leaves free. */
 export class SlotShares {
+  /** All slots. */
   readonly most: number
   readonly #held = new Tally<Sharer>()
+  /** Slots taken by all clients. */
   #all = 0
 
   constructor(most: number) {
     this.most = most
   }
 
-  /** How much of it somebody has. */
+  /** How many slots a client holds. */
   of(sharer: Sharer): number {
     return this.#held.of(sharer)
   }
 
-  /** False: it has its share, or there is nothing left. */
+  /** False: the client has its share, or no slot is free. */
   take(sharer: Sharer): boolean {
     if (this.#held.of(sharer) >= this.most - this.#all) return false
     this.add(sharer)
     return true
   }
 
-  /** Without asking whether there is room. */
+  /** Takes a slot without checking. */
   add(sharer: Sharer): void {
     this.#all++
     this.#held.add(sharer, 1)
   }
 
-  /** Leaving without having taken a slot has no effect. */
+  /** Frees a slot. Has no effect for a client that holds none. */
   leave(sharer: Sharer): void {
     if (this.#held.of(sharer) === 0) return
     this.#all--
@@ -84,25 +90,27 @@ export class SlotShares {
   }
 }
 
-// How many resources of one server each client watches. What several watch is watched there once, and counts for one of them. Who
-// wants more than its share is refused before anything is subscribed to.
+// Watched resources. A resource that several clients watch is watched once at the upstream and counts for one of them. A subscription
+// beyond the share is refused before anything is sent.
 
-/** One resource, at a server. */
+/** A watched resource. */
 interface Watched {
   readonly upstream: string
-  /** Who watches it, and how often. */
+  /** Subscriptions by client. */
   readonly by: Map<Sharer, number>
-  /** For whom it counts. */
+  /** The client for which it counts. */
   counts: Sharer
 }
 
-/** Refuses subscriptions beyond a client's share of those at one server. */
+/** Refuses subscriptions beyond a client's share at one upstream. */
 export class WatchShares {
   readonly #most: number
   readonly #find: (uri: string) => UpstreamPlace | undefined
+  /** By upstream. */
   readonly #shares = new Map<string, SlotShares>()
+  /** By address. */
   readonly #watched = new Map<string, Watched>()
-  /** By conversation and address: what lets go of it. */
+  /** By conversation and address, the function that releases the slot. */
   readonly #held = new WeakMap<Conversation, Map<string, () => void>>()
 
   constructor(most: number, find: (uri: string) => UpstreamPlace | undefined) {
@@ -110,8 +118,9 @@ export class WatchShares {
     this.#find = find
   }
 
+  /** The layer that counts subscriptions. */
   readonly layer: Layer = {
-    // Behind all that may refuse it.
+    // After all layers that may refuse the request.
     stage: 'record',
     methods: ['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen'],
     run: async (exchange, next) => {
@@ -125,7 +134,7 @@ export class WatchShares {
     },
   }
 
-  /** The slot is released again where the subscription fails. */
+  /** Takes a slot, and releases it where the subscription fails. */
   async #subscribing({ conversation, caller }: Exchange, uri: string, next: () => unknown): Promise<unknown> {
     const held = this.#of(conversation)
     const known = held.has(uri)
@@ -138,7 +147,7 @@ export class WatchShares {
     }
   }
 
-  /** It lasts as long as it is listened. */
+  /** Holds slots for as long as the stream is open. */
   async #listening({ params, caller }: Exchange, next: () => unknown): Promise<unknown> {
     const wishes = isRecord(params['notifications']) ? params['notifications']['resourceSubscriptions'] : undefined
     const uris = new Set(Array.isArray(wishes) ? wishes.filter(uri => typeof uri === 'string') : [])
@@ -151,7 +160,7 @@ export class WatchShares {
     }
   }
 
-  /** What one conversation watches; all of it is released when the conversation ends. */
+  /** The slots of one conversation; all are released when it ends. */
   #of(conversation: Conversation): Map<string, () => void> {
     const known = this.#held.get(conversation)
     if (known !== undefined) return known
@@ -164,13 +173,14 @@ export class WatchShares {
     return held
   }
 
+  /** Releases the slot of an address. */
   #letGo(conversation: Conversation, uri: string): void {
     const held = this.#held.get(conversation)
     held?.get(uri)?.()
     held?.delete(uri)
   }
 
-  /** Gives what lets go of it; throws where there is no room for it. */
+  /** Takes a slot and returns the function that releases it. Throws beyond the share. */
   #take(uri: string, sharer: Sharer): () => void {
     const upstream = this.#find(uri)?.upstream ?? ''
     const shares = this.#shares.get(upstream) ?? new SlotShares(this.#most)
@@ -187,7 +197,7 @@ export class WatchShares {
     }
   }
 
-  /** When the client for whom it counts stops watching, it counts for another one that still does. */
+  /** Releases one subscription. When the client for which the resource counts leaves, it counts for another one that still watches. */
   #leave(uri: string, sharer: Sharer): void {
     const watched = this.#watched.get(uri)
     const count = (watched?.by.get(sharer) ?? 0) - 1
@@ -199,7 +209,7 @@ export class WatchShares {
     const shares = this.#shares.get(watched.upstream)
     shares?.leave(sharer)
     if (next === undefined) return
-    // Somebody else goes on with it.
+    // The slot passes to another client.
     watched.counts = next
     shares?.add(next)
   }

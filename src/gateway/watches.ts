@@ -1,7 +1,7 @@
 /**
- * What clients watch, and what the gateway was told to watch, is watched at its upstream, once for all of them, and again after each
- * time that it was gone. A client is told that it watches something only when its upstream knows, so that nothing which happens after
- * that goes unheard.
+ * Subscriptions to upstream resources: each resource that clients watch is watched once at its upstream, and again after a reconnect. A
+ * client's subscription is confirmed only after the upstream's, so that no update is missed. `SessionNews` shares subscriptions of
+ * sessions between gateways on one store.
  */
 import type { Client } from '../client/client.ts'
 import type { Clock } from '../core/clock.ts'
@@ -17,7 +17,7 @@ import type { UpstreamPlace } from './addresses.ts'
 import type { GatewayCatalog } from './catalog.ts'
 import type { UpstreamNews } from './trust/events.ts'
 
-/** What watching needs of the gateway. */
+/** What watching needs from the gateway. */
 interface WatchesPort {
   readonly server: Server
   readonly catalog: GatewayCatalog
@@ -26,32 +26,33 @@ interface WatchesPort {
   client(upstream: string): Client | undefined
 }
 
-/** One resource of an upstream. */
+/** One watched resource. */
 interface Watch extends UpstreamPlace {
   /** The addresses by which clients watch it. */
   readonly uris: Set<string>
-  /** It is watched though no client does. */
+  /** Watched by configuration, without a client. */
   readonly standing: boolean
-  /** Ends it. Undefined while its upstream is not there. */
+  /** Ends the subscription; undefined while there is none. */
   stop: AbortController | undefined
-  /** Settles when its upstream has taken it up, or cannot. */
+  /** Settles when the upstream has confirmed the subscription, or failed. */
   held: Promise<void>
 }
 
-/** How long an upstream may take over it before its client hears that it watches; it is watched all the same. */
+/** How long a client waits for the upstream's confirmation; the subscription goes on in any case. */
 const holdMs = 2_000
-/** So many of one request are waited for. */
+/** Subscriptions of one request that are waited for. */
 const mostWaited = 100
 
 /** Subscribes at upstreams to every resource that some client watches. */
 export class Watches {
   readonly #port: WatchesPort
+  /** By upstream and own address. */
   readonly #watches = new Map<string, Watch>()
-  /** By the address by which clients watch it; undefined while nobody knows where it is. */
+  /** By the client's address; undefined while no upstream offers it. */
   readonly #wanted = new Map<string, Watch | undefined>()
-  /** What some client watches. */
+  /** Addresses that some client watches. */
   readonly #watched = new Set<string>()
-  /** What some client is about to watch. */
+  /** Addresses of subscriptions that are being set up. */
   readonly #coming = new Tally<string>()
 
   constructor(port: WatchesPort) {
@@ -62,14 +63,14 @@ export class Watches {
       this.#watches.set(keyOf({ upstream, own }), watchOf({ upstream, own }, true))
   }
 
-  /** Upstreams have come or gone: what is watched there may be watched now. */
+  /** The catalog has changed: moves and starts subscriptions. */
   look(): void {
-    // Whoever answers for an address now may be another one than before.
+    // Another upstream may serve an address now.
     for (const uri of this.#wanted.keys()) this.#place(uri)
     for (const watch of this.#watches.values()) if (watch.stop === undefined) this.#begin(watch)
   }
 
-  /** Where something is watched, also where it is offered no more. */
+  /** Where a resource is watched, even if it is no longer offered. */
   placeOf(uri: string): UpstreamPlace | undefined {
     return this.#wanted.get(uri)
   }
@@ -82,7 +83,7 @@ export class Watches {
 
   #layer(): Layer {
     return {
-      // Behind all that may refuse it.
+      // After all layers that may refuse the request.
       stage: 'record',
       methods: [subscribe.name, 'subscriptions/listen'],
       run: async (exchange, next) => {
@@ -104,7 +105,7 @@ export class Watches {
     }
   }
 
-  /** Some client watches it now, or none does any more. */
+  /** A client started to watch an address, or the last one stopped. */
   #changed(uri: string, watched: boolean): void {
     if (watched) {
       this.#watched.add(uri)
@@ -115,7 +116,7 @@ export class Watches {
     }
   }
 
-  /** Watches it at its upstream as soon as that is known and there. */
+  /** Watches an address at its upstream as soon as that is known and connected. */
   #want(uri: string): void {
     if (this.#wanted.has(uri)) return
     this.#wanted.set(uri, undefined)
@@ -124,14 +125,14 @@ export class Watches {
     if (watch !== undefined && watch.stop === undefined) this.#begin(watch)
   }
 
-  /** Lets go of it where nobody wants it. */
+  /** Ends the watch where no client needs it. */
   #settle(uri: string): void {
     if (this.#watched.has(uri) || this.#coming.of(uri) > 0) return
     this.#leave(uri)
     this.#wanted.delete(uri)
   }
 
-  /** Finds out where it is now. While its upstream is gone it stays where it was. */
+  /** Finds the upstream of an address. While none offers it, the watch stays where it was. */
   #place(uri: string): void {
     const found = this.#port.catalog.resource(uri)
     if (found === undefined) return
@@ -145,7 +146,7 @@ export class Watches {
     this.#wanted.set(uri, watch)
   }
 
-  /** The last address that leaves ends the subscription at the upstream. */
+  /** Removes an address; the last one ends the upstream subscription. */
   #leave(uri: string): void {
     const watch = this.#wanted.get(uri)
     if (watch?.uris.delete(uri) !== true || watch.uris.size > 0 || watch.standing) return
@@ -153,7 +154,7 @@ export class Watches {
     this.#watches.delete(keyOf(watch))
   }
 
-  /** Subscribes at the upstream, where that is connected. */
+  /** Subscribes at the upstream, where it is connected. */
   #begin(watch: Watch): void {
     const client = this.#port.client(watch.upstream)
     if (client === undefined) return
@@ -166,7 +167,7 @@ export class Watches {
     void this.#follow(client, watch, { signal: stop.signal, onWatched: resolve }).finally(() => {
       resolve()
       const current = this.#watches.get(keyOf(watch))
-      // Somebody else may watch it anew by now.
+      // It may have been watched again meanwhile.
       if (current === watch || current === undefined) news.watched(watch.upstream, watch.own, false)
       if (watch.stop === stop) watch.stop = undefined
     })
@@ -178,18 +179,18 @@ export class Watches {
     const { upstream, own, uris } = watch
     try {
       for await (const part of client.resourceUpdates(own, options)) {
-        // A part that is watched by itself is told there.
+        // A part with its own subscription is reported there.
         if (part === own || this.#watches.get(keyOf({ upstream, own: part }))?.stop === undefined)
           news.updated(upstream, own, part)
         for (const uri of uris) server.resourceUpdated(uri)
       }
     } catch (error) {
-      // It announces no updates, or is gone: the one is its right, after the other it is watched again.
+      // The upstream announces no updates, or the connection ended; after a reconnect it is watched again.
       if (!options.signal.aborted) server.engine.trace('upstream-watch', { upstream, uri: own, error })
     }
   }
 
-  /** Settles with it, or when the wait is over. */
+  /** Settles with the promise, or when the wait is over. */
   #within(held: Promise<unknown>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#port.clock.setTimeout(resolve, holdMs, true)
@@ -198,6 +199,7 @@ export class Watches {
   }
 }
 
+/** How `#follow` is ended, and told that the upstream has confirmed. */
 interface FollowOptions {
   readonly signal: AbortSignal
   readonly onWatched: () => void
@@ -207,7 +209,7 @@ function watchOf({ upstream, own }: UpstreamPlace, standing: boolean): Watch {
   return { upstream, own, uris: new Set(), standing, stop: undefined, held: Promise.resolve() }
 }
 
-/** What a request wants to watch. */
+/** The addresses that a request subscribes to. */
 function urisOf({ route, params }: Exchange): readonly string[] {
   const { uri, notifications } = params
   if (route.method.name === subscribe.name) return [uri as string]
@@ -219,11 +221,13 @@ function keyOf({ upstream, own }: UpstreamPlace): string {
   return `${upstream}\n${own}`
 }
 
-// A session's stream may sit on one gateway while its client subscribes at another: whoever took the subscription tells the others,
-// and the one that has the stream watches from then on. What is told is gone after a while; who looked in vain has nothing to tell.
+// Shared sessions: a session's stream may be open at one gateway while its client subscribes at another. The one that took the subscription
+// writes a note in the store, and the one with the stream reloads the session. Notes expire.
 
 const prefix = 'gateway/session/'
+/** How long a note stays in the store. */
 const toldMs = 30_000
+/** The pause after a failed read. */
 const againMs = 500
 
 /** Tells other gateways on the store about subscriptions of shared sessions. */
@@ -231,7 +235,7 @@ export class SessionNews {
   readonly #server: Server
   readonly #store: Store
   readonly #end = new AbortController()
-  /** By key: the last that was looked at. */
+  /** The newest version seen, by key. */
   #seen = new Map<string, number>()
 
   constructor(server: Server, store: Store) {
@@ -257,7 +261,7 @@ export class SessionNews {
     }
   }
 
-  /** Writes the name of the session, so that other gateways look at it again. */
+  /** Writes a note with the session's name. */
   async #tell({ conversation, correlation }: Exchange): Promise<void> {
     const { session } = conversation
     const name = session === undefined ? undefined : await this.#server.engine.sharing?.nameOf(session)
@@ -267,6 +271,7 @@ export class SessionNews {
     if (outcome.ok) this.#seen.set(place, outcome.results[0]?.version ?? 0)
   }
 
+  /** Reads notes whenever one changes. */
   async #follow(): Promise<void> {
     const { engine } = this.#server
     try {
@@ -276,7 +281,7 @@ export class SessionNews {
     }
   }
 
-  /** A store that fails now works again later: until then nothing else is heard either. */
+  /** Reads notes until it works: a failing store recovers, and nothing else can be heard until then. */
   async #lookSurely(): Promise<void> {
     const { engine } = this.#server
     for (;;) {
@@ -290,7 +295,7 @@ export class SessionNews {
     }
   }
 
-  /** Refreshes the sessions whose entries are new since the last look. */
+  /** Reloads the sessions whose notes are new. */
   async #look(): Promise<void> {
     const found = await this.#store.scan(prefix)
     const seen = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** The parts of a gateway and who knows whom. None of them is asked for anything before all of them are there. */
+/** Creates the parts of a gateway and connects them. They refer to each other in cycles, so none is called before all exist. */
 
 import type { Client } from '../client/client.ts'
 import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
@@ -31,7 +31,7 @@ import { approveBy, credentialsParts } from './upstreams/entry.ts'
 import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
 import { SessionNews, Watches } from './watches.ts'
 
-/** The parts of a gateway that its façade uses. */
+/** The parts that `create.ts` uses. */
 export interface Parts {
   readonly server: Server
   readonly trust: Trust
@@ -40,7 +40,7 @@ export interface Parts {
   readonly firstLook: FirstLook
   readonly parking: ParkedCalls
   readonly store: Store
-  /** In the order in which they end: whoever asks others ends before them. */
+  /** What closes the parts, in order: a part closes before those that it uses. */
   readonly ends: readonly (() => Awaitable<void>)[]
 }
 
@@ -64,7 +64,7 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
   })
   const server = createServer(faceOptions(options, name, clock, kept, trust))
   const aliases = new Aliases()
-  // Before all others: rules and clients are asked about what is meant.
+  // Before all other layers, so that rules see the real name.
   server.engine.extend({ layers: [aliases.layer] })
   trust.attach(server)
   const news = store === undefined ? undefined : new SessionNews(server, kept.store)
@@ -108,7 +108,7 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
   return { server, trust, catalog, upstreams, firstLook, parking, store: kept.store, ends }
 }
 
-/** What crosses beside results: what servers said in `_meta`, state that they keep, and what only a link names. */
+/** Adds to the server face: `_meta` of upstreams, session state, and reads of unlisted addresses. */
 function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
   engine.extend({
     layers: [relay.layer],
@@ -126,19 +126,19 @@ function faceOptions(options: GatewayOptions, name: string, clock: Clock, { stor
   return {
     ...trust.serverOptions,
     name,
-    // Whatever is up: clients look once at what is declared.
+    // Declared even if no upstream offers them yet: clients read capabilities only once.
     offers: ['tools', 'prompts', 'resources', 'completions'],
     version: options.version ?? version,
     revisions: options.revisions ?? revisions.map(({ id }) => id),
     clock,
     ...picked(options, 'instructions', 'secret', 'askTimeout', 'limits', 'onTrace'),
     ...(options.store !== undefined && { store }),
-    // What callers are not told is to be found somewhere.
+    // Details that clients are not told go to the log.
     log: logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'),
   }
 }
 
-/** With a store, calls can be answered at any process that shares it. */
+/** With a store, clients can continue parked calls at any process that shares it. */
 function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: GatewayStore): ParkedCalls {
   const shared = store === undefined ? undefined : new SharedParkedCalls(kept.store, clock)
   return new ParkedCalls({ clock, askMs: toMilliseconds(askTimeout), shared })
@@ -153,7 +153,7 @@ interface UpstreamsParts {
   readonly rooted: ReturnType<typeof followRoots>
 }
 
-/** The upstreams, connected to what has to hear of them. */
+/** Creates the upstreams. */
 function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: UpstreamsParts): Upstreams {
   return new Upstreams({
     clock,
@@ -176,7 +176,7 @@ function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: Upstream
   })
 }
 
-/** That servers come up is seen where nobody asked for more than trouble: so is, at `warn`, that they go down. */
+/** Logs that an upstream is connected, at `info` by default, so that recovery is as visible as failure. */
 function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): UpstreamsPort['up'] {
   const to = logFrom(log, onTrace === undefined ? 'info' : 'silent').child({ server: name })
   return (upstream, revision) => {
@@ -186,14 +186,14 @@ function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): Ups
   }
 }
 
-/** What of the options is about trust. */
+/** The trust settings among the options. */
 export function trustOf(options: GatewayOptions): TrustSettings {
   return picked(options, ...trustMembers)
 }
 
-// An upstream that has asked for a client's folders hears when that client says that they are others now.
+// Roots: an upstream that asked for a client's roots is notified when they change.
 
-/** What it gives back is to be told who asked whom. */
+/** Returns a function that records which upstream asked which client. */
 function followRoots(
   server: Server,
   client: (upstream: string) => Client | undefined,

@@ -1,4 +1,7 @@
-/** What went wrong at one end, in words and numbers for the other. */
+/**
+ * Errors that cross the gateway: an upstream's error as the client's revision expresses it, and connection failures as problems. Details
+ * of a failure stay in the gateway's log; a reference connects the client's message to the log entry.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { type Problem, problem } from '../../core/problem.ts'
@@ -10,7 +13,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { CredentialsNeeded } from '../upstreams/auth.ts'
 
-/** A peer's refusal under its own number, where no wire calls it otherwise. */
+/** Error kinds by the code that a peer sent, for errors that have different codes in different revisions. */
 const named: ReadonlyMap<number, string> = new Map([
   [-32002, 'resource-not-found'],
   [-32042, 'url-elicitation-required'],
@@ -18,12 +21,12 @@ const named: ReadonlyMap<number, string> = new Map([
   [-32003, 'capability-missing'],
 ])
 
-/** Whether a call failed by what its server said. */
+/** Whether a call failed because the upstream answered with an error, as opposed to a lost connection. */
 export function isServerAnswer(error: unknown): boolean {
   return error instanceof McpError && error.kind === 'remote'
 }
 
-/** A refusal of one peer as a refusal to the other: the same number, unless the wires have different ones for it. */
+/** Converts the error of one peer into an error for the other: the same code, unless the revisions differ in it. */
 export function passedOn(error: unknown): unknown {
   if (!(error instanceof McpError) || !isServerAnswer(error)) return error
   const { code, data, message } = error
@@ -35,26 +38,26 @@ export function passedOn(error: unknown): unknown {
   })
 }
 
-/** The kind of error under which the other wire knows this number. */
+/** The kind of error that selects the right code in the other revision. */
 function kindOf(code: number | undefined, data: unknown): string {
   const kind = code === undefined ? undefined : named.get(code)
   if (kind === 'capability-missing' && !(isRecord(data) && 'requiredCapabilities' in data)) return 'peer'
-  // 2026-07-28 has no number for a resource that is not there, but says which it is.
+  // 2026-07-28 uses -32602 for a missing resource and names the resource in `data.uri`.
   if (code === -32602 && isRecord(data) && typeof data['uri'] === 'string') return 'resource-not-found'
   return kind ?? (code === -32602 ? 'invalid-params' : 'peer')
 }
 
-/** Kinds of failure after which it is certain that nothing was done. */
+/** Connection failures after which it is certain that the call was not executed. */
 const unreached: ReadonlySet<ConnectionError['kind']> = new Set(['refused', 'session', 'unauthorized'])
 
-/** Why a call of an upstream failed. `harmless`: made again it does no more than made once. */
+/** The error that the client gets for a failed upstream call. `harmless`: repeating the call has no further effect. */
 export function failureAt(upstream: string, error: unknown, harmless: boolean, { peer, cancelled, engine }: Exchange): unknown {
-  // Nobody waits for it any more, and nothing went wrong.
+  // The client cancelled, so the failure is expected.
   if (cancelled && !(error instanceof McpError)) return new McpError('cancelled', 'The call was cancelled', { cause: error })
   if (!(error instanceof ConnectionError)) {
     const passed = passedOn(error)
     const unable = passed instanceof McpError && passed.kind === 'capability-missing' && peer.revision.era === 'session'
-    // Session wires have no number for a client that cannot be asked.
+    // Session revisions have no code for a missing client capability.
     return unable ? problem('UNSUPPORTED', clip(passed.message, 1000), { cause: passed, details: { upstream } }) : passed
   }
   if (error.cause instanceof CredentialsNeeded) return unwanted(upstream, error.cause)
@@ -63,7 +66,7 @@ export function failureAt(upstream: string, error: unknown, harmless: boolean, {
   return lostAt(upstream, error, harmless, reference)
 }
 
-/** What a caller is told of a failure below the protocol. The rest is in the log of the gateway, under the reference. */
+/** The problem for a lost or refused connection. The log has the details under the reference. */
 function lostAt(upstream: string, error: ConnectionError, harmless: boolean, reference: string): Problem {
   const { kind, status } = error
   const more = { cause: error, details: { upstream, reference } }
@@ -74,7 +77,7 @@ function lostAt(upstream: string, error: ConnectionError, harmless: boolean, ref
       category: 'permanent',
       suggestion: 'It was done. Ask for less at a time, or have limits.frameBytes raised in the file of the gateway',
     })
-  // What stands between may say 502 or 504 of a call that is under way.
+  // A proxy between may answer 502 or 504 while the call is still executed, so these do not count as refused.
   const refused = kind === 'status' && status !== undefined && (status < 500 || status === 503)
   if (harmless || refused || unreached.has(kind))
     return problem('SERVER_UNAVAILABLE', said('cannot be reached'), {
@@ -87,7 +90,7 @@ function lostAt(upstream: string, error: ConnectionError, harmless: boolean, ref
   })
 }
 
-/** The upstream will not have the gateway, or not for this. */
+/** The upstream rejected the gateway's credentials, or they lack a scope. */
 function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
   if (why.code !== 'SCOPE_MISSING') return upstreamAbsent(upstream, why)
   const message = `The server ${quoted(upstream)} does not let the gateway do this (reference ${referenceOf(why)})`
@@ -99,8 +102,8 @@ function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
 }
 
 /**
- * What callers are told of one that is down, by the code of why: without what it said itself, where it is, and where the files of the
- * gateway lie. The log of the gateway has all of that, under the reference.
+ * Messages for clients about an upstream that is down, by the code of the reason. They leave out what the upstream said, its address and
+ * paths of the gateway's files; the log has these under the reference.
  */
 const neutral: ReadonlyMap<string, readonly [what: string, fix: string]> = new Map([
   ['SERVER_DOWN', ['is not there', 'Try again soon; it is tried again by itself']],
@@ -114,7 +117,7 @@ const neutral: ReadonlyMap<string, readonly [what: string, fix: string]> = new M
 ])
 const unknown = ['cannot be used now', 'Whoever runs the gateway finds the reason in its log'] as const
 
-/** The upstream is down. */
+/** The problem for a call to an upstream that is down. */
 export function upstreamAbsent(upstream: string, why: Why | undefined): Problem {
   if (why === undefined)
     return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} is not there`, {
@@ -130,16 +133,17 @@ export function upstreamAbsent(upstream: string, why: Why | undefined): Problem 
   })
 }
 
-// Words by which a caller and whoever runs the gateway speak of the same failure. What a server said when it died, or what stood in the
-// body of an HTTP error, is for the log and for `upstreams()`: callers are strangers to it.
+// References: short ids that let a client and the operator talk about the same failure. The details of a failure are only in the log and
+// in `upstreams()`, because clients are not trusted with them.
 
 const known = new WeakMap<Why, string>()
 
+/** Eight hexadecimal digits. */
 function newReference(): string {
   return randomBytes(4).toString('hex')
 }
 
-/** The same for the same failure, however often it is spoken of, and for one that goes on `as` another. */
+/** The reference of a failure, the same at each call. `as`: an earlier failure whose reference is continued. */
 export function referenceOf(why: Why, as?: Why): string {
   let reference = known.get(why)
   if (reference === undefined) {

@@ -1,4 +1,7 @@
-/** Calls whose callers are away with questions: kept until they come back, and given up when they do not. */
+/**
+ * Parked calls: upstream calls that stay open while their client collects the user's answers. `ParkedCalls` keeps those of this process;
+ * `SharedParkedCalls` lets the client continue at another process that shares the store.
+ */
 import type { Clock } from '../../core/clock.ts'
 import { Problem, type ProblemCode, type ProblemMore, problem } from '../../core/problem.ts'
 import { exchangeOf } from '../../engine/context.ts'
@@ -13,15 +16,16 @@ import { passedOn } from './failures.ts'
 import { passOn, questionIn } from './questions.ts'
 import { type CallParking, type EndedCall, type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 
-/** How long the outcome of a call that was parked is kept for a caller whose connection broke over it. */
+/** How long the outcome is kept after the client received it, in case its connection broke. */
 const keptMs = 60_000
+/** Parked calls of all clients together. */
 const mostParked = 10_000
 
 interface ParkedCallsOptions {
   readonly clock: Clock
-  /** How long a caller may take over its answers. */
+  /** How long a client may take to answer. */
   readonly askMs: number
-  /** Where callers may come back to another process. */
+  /** Set where the client may continue at another process. */
   readonly shared?: SharedParkedCalls | undefined
 }
 
@@ -33,6 +37,7 @@ export class ParkedCalls implements CallParking {
   readonly #places = new SlotShares(mostParked)
 
   constructor(options: ParkedCallsOptions) {
+    // Answers that other processes received for calls of this process.
     this.#options = options
     options.shared?.answered(({ upstreamCall, key, said }) => {
       const question = this.#upstreamCalls.get(upstreamCall)?.open.get(key)
@@ -44,12 +49,12 @@ export class ParkedCalls implements CallParking {
     })
   }
 
-  /** A name that no other call has, on any process. */
+  /** A name that is unique across processes. */
   name(): string {
     return this.#options.shared?.name() ?? crypto.randomUUID()
   }
 
-  /** The caller is back with its answers, here or at another process than the one that made the call. */
+  /** The client continues with its answers, here or at a process other than the one that made the call. */
   rejoin(name: string, ctx: Context): Promise<unknown> {
     const upstreamCall = this.#upstreamCalls.get(name)
     if (upstreamCall !== undefined) return upstreamCall.join(ctx)
@@ -57,7 +62,7 @@ export class ParkedCalls implements CallParking {
     return shared === undefined ? Promise.reject(lost()) : shared.join(name, ctx)
   }
 
-  /** Keeps a call until its caller comes back. Rejects where the caller has its share of parked calls. */
+  /** Keeps a call until its client continues. Rejects where the client has reached its share of parked calls. */
   park(upstreamCall: UpstreamCall): Awaitable<void> {
     const { name } = upstreamCall
     if (name === undefined) return
@@ -69,7 +74,7 @@ export class ParkedCalls implements CallParking {
     return this.#options.shared?.save(upstreamCall, this.#options.askMs)
   }
 
-  /** It is given up, and its caller hears why instead of what it is asked. */
+  /** Cancels the call and rejects with the reason, instead of sending the questions to the client. */
   #refuse(upstreamCall: UpstreamCall): Promise<void> {
     const held = this.#places.of(sharerOf(upstreamCall.first.caller))
     const message = `${held} of your calls wait for your answers, which is your share: ${mostParked} may wait in all`
@@ -77,13 +82,13 @@ export class ParkedCalls implements CallParking {
     return Promise.reject(problem('RATE_LIMIT_EXCEEDED', message, { retryAfter: 5_000, suggestion: 'Answer some of them first' }))
   }
 
-  /** The caller is back: its call is not given up any more. */
+  /** The client is back: stops the timer. */
   joined({ name = '' }: UpstreamCall): void {
     this.#ends.get(name)?.()
     this.#ends.delete(name)
   }
 
-  /** Writes down what it asks, or how it ended, for the process at which the caller comes back. */
+  /** Saves new questions, or the outcome, for the process at which the client continues. */
   changed(upstreamCall: UpstreamCall): void {
     const { name } = upstreamCall
     if (name === undefined || !this.#upstreamCalls.has(name)) return
@@ -91,14 +96,14 @@ export class ParkedCalls implements CallParking {
     if (upstreamCall.ended !== undefined) this.#within(name, keptMs, () => {})
   }
 
-  /** The caller has the outcome; it is kept for a while in case the connection broke. */
+  /** The client has received the outcome; it is kept for `keptMs` in case the connection broke. */
   ended({ name }: UpstreamCall): void {
     if (name === undefined || !this.#upstreamCalls.has(name)) return
     this.#within(name, keptMs, () => {})
     this.#options.shared?.drop(name).catch(() => {})
   }
 
-  /** Their callers may not go on with them: what their upstreams asked is never answered. */
+  /** Cancels the calls whose clients have lost the right to make them. */
   withdraw(isOver: (first: Exchange) => boolean): void {
     for (const [name, upstreamCall] of this.#upstreamCalls) {
       if (!isOver(upstreamCall.first)) continue
@@ -111,7 +116,7 @@ export class ParkedCalls implements CallParking {
     }
   }
 
-  /** Gives up all calls that are parked. */
+  /** Cancels all parked calls. */
   async close(): Promise<void> {
     for (const cancel of this.#ends.values()) cancel()
     for (const upstreamCall of this.#upstreamCalls.values()) upstreamCall.stop('The gateway is closed')
@@ -119,7 +124,7 @@ export class ParkedCalls implements CallParking {
     await this.#options.shared?.close()
   }
 
-  /** Forgets a call after a time, unless that is put off again. */
+  /** Starts or restarts the timer after which a call is forgotten and `then` runs. */
   #within(name: string, ms: number, then: () => void): void {
     this.#ends.get(name)?.()
     const over = (): void => {
@@ -133,16 +138,16 @@ export class ParkedCalls implements CallParking {
   }
 }
 
-/** What was parked is gone: with its process, or because nobody came for so long. */
+/** The parked call is gone: its process ended, or the client came back too late. */
 function lost(): Error {
   return problem('OUTCOME_UNKNOWN', 'The call that this answers is no longer waited for; what came of it is not known', {
     suggestion: 'Look whether it was done before you call again',
   })
 }
 
-// What came of a call, as text for another process, and back.
+// Outcomes as JSON, so that they can cross processes.
 
-/** One member of these, by what kind of outcome it is. */
+/** Exactly one of these members, by the kind of the outcome. */
 type WrittenOutcome =
   | { readonly result: unknown }
   | { readonly mcp: { readonly kind: string; readonly message: string; readonly code?: number; readonly data?: unknown } }
@@ -150,7 +155,7 @@ type WrittenOutcome =
   | { readonly problem: { readonly code: ProblemCode; readonly message: string; readonly more: ProblemMore } }
   | { readonly failed: string }
 
-/** What is no error of ours keeps its message alone. */
+/** Errors of other classes keep only their message. */
 function written(ended: EndedCall): WrittenOutcome {
   if ('result' in ended) return { result: ended.result }
   const { error } = ended
@@ -166,7 +171,7 @@ function written(ended: EndedCall): WrittenOutcome {
   return { failed: error instanceof Error ? error.message : String(error) }
 }
 
-/** Gives the result, or throws what was thrown. */
+/** Returns the result, or throws the error. */
 function readWrittenOutcome(ended: WrittenOutcome): unknown {
   if ('result' in ended) return ended.result
   if ('mcp' in ended) {
@@ -178,34 +183,33 @@ function readWrittenOutcome(ended: WrittenOutcome): unknown {
   throw new Error(ended.failed)
 }
 
-// Parked calls where several processes serve the same clients. The process that made a call keeps it; what it asks and what comes of
-// it stand in the store, and the answers travel to it through a log of its own. It is there as long as it says so: what one that has
-// gone had under way is not made again.
+// Parked calls with several processes. The process that made a call keeps it open. Its questions and outcome are in the store, and
+// answers reach it through a log per process. A lease shows that the process lives; a call whose process is gone is never repeated.
 
-/** An answer on its way to the one who asked. */
+/** A client's answer on its way to the process that owns the call. */
 interface Answered {
   readonly upstreamCall: string
   readonly key: string
   readonly said: WrittenOutcome
 }
 
-/** An open question as it is stored. */
+/** An open question, as it is stored. */
 interface Asked {
   readonly key: string
   readonly method: string
   readonly params: unknown
 }
 
-/** A parked call as it is stored. */
+/** A parked call, as it is stored. */
 interface State {
   readonly questions: readonly Asked[]
   readonly ended?: WrittenOutcome
 }
 
-/** How long a process counts as there after it last said so, and how often it does. */
+/** How long a lease lasts, and how often it is renewed. */
 const leaseMs = 5_000
 const renewMs = 1_500
-/** A hint may get lost: this often it is looked at in any case. */
+/** Watch hints may get lost, so the store is also polled at this interval. */
 const lookMs = 500
 
 const root = 'gateway/'
@@ -224,16 +228,17 @@ export class SharedParkedCalls {
     this.#clock = clock
   }
 
-  /** Sets who is told of answers that arrive here. */
+  /** Sets the callback for answers that arrive for calls of this process. */
   answered(tell: (answered: Answered) => void): void {
     this.#tell = tell
   }
 
+  /** Starts with the id of this process, so that others can find the owner of a call. */
   name(): string {
     return `${this.#id}.${crypto.randomUUID()}`
   }
 
-  /** Writes down what a call asks, or what came of it. From the first on this process says that it is there. */
+  /** Stores the questions or the outcome of a call. The first save also starts the lease. */
   async save({ name = '', open, ended }: UpstreamCall, ttl: number): Promise<void> {
     const questions = [...open.values()].map(({ key, method, params }) => ({ key, method: method.name, params }))
     const state: State = { questions, ...(ended !== undefined && { ended: written(ended) }) }
@@ -244,12 +249,12 @@ export class SharedParkedCalls {
     this.#running ??= Promise.allSettled([this.#renew(), this.#listen()])
   }
 
-  /** Forgets a call that is over. */
+  /** Deletes a finished call. */
   async drop(name: string): Promise<void> {
     await this.#store.commit([remove(stateKey(name))])
   }
 
-  /** Brings the answers of a caller to the process that made its call, and what comes of it back. */
+  /** Forwards a client's answers to the process that owns the call, and returns the call's outcome. */
   async join(name: string, ctx: Context): Promise<unknown> {
     const exchange = exchangeOf(ctx)
     const { signal } = exchange
@@ -274,18 +279,19 @@ export class SharedParkedCalls {
     throw lost()
   }
 
+  /** Stops the loops and gives up the lease. */
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#running
     if (this.#running !== undefined) await this.#store.commit([remove(leaseKey(this.#id))]).catch(() => {})
   }
 
-  /** Turns once at first, and whenever something may have changed there. */
+  /** Yields once at the start, then after each change at the key or after each poll interval. */
   async *#looks(key: string, signal: AbortSignal): AsyncGenerator<void, void> {
     const ending = new AbortController()
     const hints = this.#store.watch([key], AbortSignal.any([signal, ending.signal, this.#stop.signal]))[Symbol.asyncIterator]()
     try {
-      // Asked for before each look, so that what comes meanwhile is a hint for the next.
+      // Requested before the read, so that a change during the read is not missed.
       let hint = hints.next()
       while (!signal.aborted && !this.#stop.signal.aborted) {
         yield
@@ -296,7 +302,7 @@ export class SharedParkedCalls {
     }
   }
 
-  /** False: there is none, and it is time to look anyway. */
+  /** True when the hint arrives, false when the poll interval is over first. */
   async #soon(hint: Promise<unknown>): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const cancel = this.#clock.setTimeout(() => resolve(false), lookMs, true)
@@ -316,7 +322,7 @@ export class SharedParkedCalls {
     }
   }
 
-  /** Reads the answers that other processes have taken for calls of this one. */
+  /** Reads the answers that other processes received for calls of this process. */
   async #listen(): Promise<void> {
     const log = answersLog(this.#id)
     let after: LogPosition = 0
@@ -329,7 +335,7 @@ export class SharedParkedCalls {
     }
   }
 
-  /** Ends early when this process closes. */
+  /** Waits; ends early when this process closes. */
   #pause(ms: number): Promise<void> {
     const { signal } = this.#stop
     return new Promise(resolve => {
@@ -344,13 +350,14 @@ export class SharedParkedCalls {
   }
 }
 
-/** What the caller says, or why it cannot say anything: the one who asks has to hear either. */
+/** The client's answer, or its error: the upstream needs one of them. */
 async function answerTo(exchange: Exchange, { key, ...request }: Asked): Promise<Omit<Answered, 'upstreamCall'>> {
   try {
     const { method, params } = questionIn(request)
     const result = await passOn(exchange, method, params, { key, signal: exchange.signal })
     return { key, said: { result } }
   } catch (error) {
+    // `suspended` carries the question to the client and is not an answer.
     if (error instanceof McpError && error.kind === 'suspended') throw error
     return { key, said: written({ error: passedOn(error) }) }
   }

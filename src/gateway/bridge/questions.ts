@@ -1,4 +1,7 @@
-/** What an upstream asks, put to the caller whose call brought it about, in whatever way that caller's wire has for it. */
+/**
+ * Questions of upstreams (elicitation, sampling, roots), passed to the client whose call caused them, in the way that the client's
+ * revision supports. Also `Pages`: the URLs that URL elicitations sent clients to.
+ */
 
 import { Tally } from '../../core/occupancy.ts'
 import type { Exchange } from '../../engine/exchange.ts'
@@ -21,12 +24,12 @@ import type { UpstreamCall } from './upstream-call.ts'
 
 const methods = new Map<string, Method>([elicit, createMessage, listRoots].map(method => [method.name, method as Method]))
 
-/** The kind of a question: part of the key by which it is found again. */
+/** The kind of a question: the first part of its key. */
 export function kindOf({ name }: Method): string {
   return name === elicit.name ? 'elicit' : name === createMessage.name ? 'sample' : 'roots'
 }
 
-/** A question inside a result: its method, and its params once they are what they must be. */
+/** Reads a question from an input-required result and checks its params. */
 export function questionIn(request: unknown): { readonly method: Method; readonly params: Params } {
   const { method: name, params } = isRecord(request) ? request : {}
   const method = typeof name === 'string' ? methods.get(name) : undefined
@@ -38,7 +41,7 @@ export function questionIn(request: unknown): { readonly method: Method; readonl
   throw new McpError('invalid-result', `The server asks ${method.name}, but its ${where} must be ${fault.expected}`)
 }
 
-/** Refused by name where the caller did not declare what it takes. */
+/** Asks the client. Rejects with a named error where the client did not declare the capability. */
 export function passOn(
   exchange: Exchange,
   method: Method,
@@ -51,7 +54,7 @@ export function passOn(
   return askRoots(exchange, options).then(roots => ({ roots }))
 }
 
-/** Adds an id where the caller's wire needs one and the upstream gave none. */
+/** Adds an `elicitationId` where the client's revision needs one and the upstream sent none. */
 async function passElicitation(
   exchange: Exchange,
   params: Params,
@@ -60,7 +63,7 @@ async function passElicitation(
   const mode = params['mode'] === 'url' ? 'url' : 'form'
   const fits = mode === 'url' || formFits(exchange.peer.revision, params['requestedSchema'])
   const message = params['message'] as string
-  // Not every wire has one; whoever is asked again must find the same.
+  // `once` keeps the id stable when the same request is answered again.
   const named =
     mode === 'form' || params['elicitationId'] !== undefined
       ? {}
@@ -77,8 +80,8 @@ async function passElicitation(
 const declarations: Capabilities[] = []
 
 /**
- * What a caller can be asked and wants to hear of, as a request to an upstream declares it. One object for each of the few there can be, so that what is
- * written of it is written once.
+ * The capabilities that a request to an upstream declares on behalf of a caller. There are at most 256 combinations; each is one shared
+ * object, so that it is serialised once.
  */
 export function declaredFor({ peer }: Exchange): Capabilities {
   const bits = asksOf(peer) + hearsOf(peer)
@@ -86,7 +89,7 @@ export function declaredFor({ peer }: Exchange): Capabilities {
   return declarations[bits]
 }
 
-/** What it can be asked, a bit for each. */
+/** What the client can be asked, as bits. */
 function asksOf(peer: Peer): number {
   const { capabilities, revision } = peer
   if (revision.asks === 'none') return 0
@@ -100,7 +103,7 @@ function asksOf(peer: Peer): number {
   )
 }
 
-/** Extensions of which a result speaks only to those who declare them, a bit for each. */
+/** Extensions that appear only in results for clients that declare them, as bits. */
 function hearsOf(peer: Peer): number {
   return (
     (peer.revision.era === 'request' && declared(peer, tasksExtension) !== undefined ? 32 : 0) +
@@ -124,11 +127,12 @@ function declarationOf(bits: number): Capabilities {
   }
 }
 
-// Pages that callers were sent to: whoever was, hears that the page has done its work.
+// Pages: which client was sent to which URL, so that `notifications/elicitation/complete` reaches it.
 
+/** Pages that are remembered. */
 const most = 1_000
 
-/** Remembers which callers were sent to a page, up to a limit, and tells them when the page is done. */
+/** Remembers which clients were sent to a page, up to a limit, and notifies them when the page is done. */
 export class Pages {
   readonly #sent = new Map<string, Exchange>()
 
@@ -140,7 +144,7 @@ export class Pages {
     if (this.#sent.size > most) this.#forget()
   }
 
-  /** The oldest of whoever was sent to most of them: nobody makes the gateway forget those of others. */
+  /** Drops the oldest page of the client that has the most, so that no client evicts the pages of others. */
   #forget(): void {
     const counts = new Tally<Sharer>()
     let [most, busiest]: [number, Sharer | undefined] = [0, undefined]
@@ -153,18 +157,19 @@ export class Pages {
     if (oldest !== undefined) this.#sent.delete(oldest)
   }
 
-  /** Tells the caller who was sent there, once. */
+  /** Notifies the client that was sent there, once. */
   done(upstream: string, elicitationId: string): void {
     const key = `${upstream}\0${elicitationId}`
     const exchange = this.#sent.get(key)
     if (exchange === undefined) return
     this.#sent.delete(key)
+    // The call may be over; then the notification goes out on the conversation.
     if (!exchange.notify(elicitationComplete, { elicitationId }))
       exchange.engine.notify(exchange.conversation, elicitationComplete, { elicitationId })
   }
 }
 
-/** Where questions travel in results there is no such refusal: the caller is asked instead. True: it goes to all of them. */
+/** Asks the client to visit pages that an error named, where its revision asks in results. True if it accepts all of them. */
 export async function visits(upstreamCall: UpstreamCall, pages: readonly Params[]): Promise<boolean> {
   const { peer, signal } = upstreamCall.first
   if (peer.revision.asks !== 'result' || !takesElicitation(peer, 'url')) return false

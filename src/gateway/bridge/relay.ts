@@ -1,4 +1,4 @@
-/** Passing on what a client asks to the upstream that can do it, and what comes of it back. */
+/** Forwards tool calls, reads, prompts and completions to upstreams, and adapts results for the client. The class `Relay` is the bridge's core. */
 import { Client } from '../../client/client.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
@@ -40,17 +40,17 @@ import type { States } from './states.ts'
 import { UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
 
-/** Undefined where there is nothing to pass on, which is the most common. */
+/** The client's `_meta` for the upstream; undefined where there is nothing to pass on, which is the most common case. */
 function passedMeta({ meta }: Exchange): Params | undefined {
   return meta && keptOf(meta, isPassed)
 }
 
-/** Members of the envelope and extensions of ours are not passed on. */
+/** Envelope members and extensions of this package are not passed on. */
 function isPassed(key: string): boolean {
   return !(envelopeKeys.has(key) || key === 'progressToken' || key === relatedTaskKey || key.startsWith(NS))
 }
 
-/** Where each request says which log it wants: what this caller wants, and what a session hears that never said. */
+/** For upstreams of stateless revisions: adds the log level that the caller wants. A session without a level gets `info`. */
 function logMeta(passed: Params | undefined, { peer }: Exchange, wanted: LogLevel | undefined): Params | undefined {
   const level = wanted ?? (peer.revision.logLevelBy === 'session' ? 'info' : undefined)
   if (level === undefined) return passed
@@ -59,54 +59,55 @@ function logMeta(passed: Params | undefined, { peer }: Exchange, wanted: LogLeve
 
 const levelMetas = new Map<LogLevel, Params>()
 
-/** One object for each level, frozen, so that what is written of it is written once. */
+/** One frozen object per level, so that it is serialised once. */
 function levelMeta(level: LogLevel): Params {
   const known = levelMetas.get(level) ?? Object.freeze({ [logLevelKey]: level })
   levelMetas.set(level, known)
   return known
 }
 
-/** What one call of an upstream is made with. */
+/** Everything that one upstream call is made with. */
 interface Leg {
   readonly client: Client
   readonly upstreamCall: UpstreamCall
   readonly send: SendOptions
 }
 
-/** What is to be completed of a template. */
+/** The template and the values that a completion is about. */
 interface Completing {
   readonly own: string
   readonly argument: { readonly name: string }
   readonly filled: Readonly<Record<string, string>>
 }
 
+/** Methods that only read, so they can be repeated. */
 const read: ReadonlySet<string> = new Set([readResource.name, getPrompt.name, complete.name])
 
-/** What the relay needs of the gateway. */
+/** What the relay needs from the rest of the gateway. */
 interface RelayPort {
-  /** The gateway, as it names itself. */
+  /** The name that the gateway gives itself. */
   readonly name: string
   readonly parking: ParkedCalls
   readonly wrap: CallWrapper
   readonly states: States
   upstreams(): Upstreams
-  /** The address under which a caller reads what an upstream calls so. */
+  /** The address that a client uses for an upstream's resource. */
   address(upstream: string, uri: string, exchange: Exchange): string
-  /** Whether a caller may read what an upstream calls so. */
+  /** Whether a client may read an upstream's resource. */
   readable(upstream: string, uri: string, exchange: Exchange): boolean
 }
 
-/** Passes calls, reads, prompts and completions on to upstreams, and their results back. */
+/** Forwards requests of clients to upstreams and returns their results. */
 export class Relay {
   readonly #port: RelayPort
-  /** What was said in `_meta` of results whose handlers give their content alone. */
+  /** `_meta` of upstream results, for handlers that return only their content. */
   readonly #metas = new WeakMap<Exchange, Params>()
 
   constructor(port: RelayPort) {
     this.#port = port
   }
 
-  /** Adds to a result what its server said in `_meta`. */
+  /** The layer that puts the upstream's `_meta` into the result. */
   get layer(): Layer {
     return {
       stage: 'enter',
@@ -121,7 +122,7 @@ export class Relay {
     }
   }
 
-  /** Calls a tool at its upstream. */
+  /** Calls a tool at its upstream, through the trust middleware. */
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const exchange = exchangeOf(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
@@ -133,10 +134,12 @@ export class Relay {
     return (tool.outputSchema === undefined ? plainText(result) : undefined) ?? asReply(result)
   }
 
+  /** The call itself, with state tokens exchanged in both directions. */
   async #call({ upstream, tool: name, args, ctx }: GatewayCall, tool: Tool): Promise<CallToolResult> {
     const exchange = exchangeOf(ctx)
     const { states } = this.#port
     const { annotations: hints } = tool
+    // Annotations are hints of the server; they only decide how a lost connection is explained.
     const harmless = hints?.readOnlyHint === true || hints?.idempotentHint === true
     const options = ctx.task === undefined ? plain : asTask
     const state = states.given(upstream, exchange)
@@ -150,13 +153,13 @@ export class Relay {
     return { ...result, _meta: await states.returned(upstream, said, exchange) }
   }
 
-  /** Reads a resource, under the address that its upstream has for it. */
+  /** Reads a resource by the upstream's own address. */
   async read({ upstream, own, exposed }: Proxied, ctx: Context): Promise<readonly ResourceContents[]> {
     const exchange = exchangeOf(ctx)
     const prefix = exposed.slice(0, exposed.length - own.length)
     const uri = (exchange.params['uri'] as string).slice(prefix.length)
     const { contents: all } = await this.#ask<ReadResourceResult>(upstream, ctx, readResource, { uri })
-    // A folder may hold what is not to be read by itself.
+    // Reading a folder may return members that the client may not read.
     const contents = all.filter(part => part.uri === uri || this.#port.readable(upstream, part.uri, exchange))
     return prefix === '' ? contents : contents.map(part => ({ ...part, uri: `${prefix}${part.uri}` }))
   }
@@ -170,6 +173,7 @@ export class Relay {
     return { ...result, messages: returnedMessages(messages, this.#told(upstream, exchange)) }
   }
 
+  /** Completes an argument of a prompt or a template variable. */
   async complete(
     { upstream, own }: Proxied,
     kind: 'prompt' | 'template',
@@ -183,13 +187,13 @@ export class Relay {
       const answer = await this.#ask<{ completion: Completion }>(upstream, ctx, complete, { ref, argument, ...context })
       return kind === 'template' ? this.#readable(answer.completion, upstream, { own, argument, filled }, ctx) : answer.completion
     } catch (error) {
-      // The first wire cannot say that it has no suggestions.
+      // 2024-11-05 has no capability for completions, so an unsupported method means no suggestions.
       if (error instanceof McpError && error.code === -32601) return { values: [] }
       throw error
     }
   }
 
-  /** Without values that would name what the caller may not read. */
+  /** Removes values that would name a resource which the client may not read. */
   #readable(completion: Completion, upstream: string, { own, argument: { name }, filled }: Completing, ctx: Context): Completion {
     const exchange = exchangeOf(ctx)
     const { values } = completion
@@ -197,16 +201,17 @@ export class Relay {
     const shown = values.filter(value =>
       this.#port.readable(upstream, expandTemplate(own, { ...filled, [name]: String(value) }), exchange),
     )
-    // How many there are of what is left out is not told either.
+    // `total` would reveal how many values were removed.
     return shown.length === values.length ? completion : { values: shown }
   }
 
-  /** What this caller is told of addresses in an answer. */
+  /** How addresses in a result are shown to this client. */
   #told(upstream: string, exchange: Exchange): Told {
     const { address, readable } = this.#port
     return { address: uri => address(upstream, uri, exchange), readable: uri => readable(upstream, uri, exchange) }
   }
 
+  /** A request without tool semantics: read, prompt or completion. Answers questions that arrive in results. */
   async #ask<R extends object>(upstream: string, ctx: Context, method: Method, params: Params): Promise<R> {
     const result = await this.#through(upstream, ctx, read.has(method.name), async ({ client, upstreamCall, send }) => {
       const { session } = Client.caller(client)
@@ -220,10 +225,11 @@ export class Relay {
     return result
   }
 
-  /** `harmless`: made again it would do no more than made once. */
+  /** Takes a slot, makes the call and explains failures. `harmless`: repeating the call has no further effect. */
   async #through<R>(upstream: string, ctx: Context, harmless: boolean, start: (leg: Leg) => Promise<R>): Promise<R> {
     const exchange = exchangeOf(ctx)
     const parked = exchange.get(carried)?.[upstreamCallKey]
+    // The client continues a parked call: the upstream is not called again.
     if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
     const use = this.#use(upstream)
     const { line } = use
@@ -241,7 +247,7 @@ export class Relay {
     }
   }
 
-  /** The caller comes back with answers to a call that is parked. */
+  /** The client continues a parked call with its answers. */
   async #rejoin(name: string, upstream: string, ctx: Context, harmless: boolean): Promise<unknown> {
     try {
       return await this.#port.parking.rejoin(name, ctx)
@@ -250,7 +256,7 @@ export class Relay {
     }
   }
 
-  /** Why an upstream cannot be called now. It is tried at once. */
+  /** Why an upstream cannot be called now. Also starts a reconnect attempt. */
   refusal(upstream: string): Error {
     const use = this.#port.upstreams().use(upstream)
     return upstreamAbsent(upstream, 'client' in use ? undefined : use.why)
@@ -264,10 +270,10 @@ export class Relay {
   }
 }
 
-/** So often a caller is sent to pages for one call. */
+/** How often one call may send its client to pages. */
 const mostVisits = 4
 
-/** Makes a call, and once more when its caller goes to the pages that its server wants visited first: nothing was done before. */
+/** Makes a call; repeats it after the client visited the pages that the upstream required, because nothing was executed before. */
 async function madeBy<R>(start: (leg: Leg) => Promise<R>, leg: Leg, line: UpstreamConnection): Promise<R> {
   for (let visited = 0; ; visited++) {
     try {
@@ -281,13 +287,13 @@ async function madeBy<R>(start: (leg: Leg) => Promise<R>, leg: Leg, line: Upstre
   }
 }
 
-/** Who is told by its server to wait reads it in a header too, where there are some. */
+/** Copies the upstream's advice to wait into the `Retry-After` header, where the carrier has headers. */
 function adviseWait(exchange: Exchange, { _meta }: CallToolResult): void {
   const waitMs = fromWire(_meta?.[problemExtension])?.retryAfter
   if (waitMs !== undefined) tellWait(exchange, waitMs)
 }
 
-/** What a result says beside itself. */
+/** The `_meta` of a result. */
 function metaOf(result: object): unknown {
   return '_meta' in result ? result._meta : undefined
 }
@@ -299,11 +305,12 @@ function adding(send: SendOptions, meta: Params): SendOptions {
 const plain = {}
 const asTask = { task: true }
 
+/** Whether the upstream speaks a revision without sessions. */
 function isStateless(client: Client): boolean {
   return Client.caller(client).session.opened.revision.era === 'request'
 }
 
-/** Where the log has a level for the whole session, it is told before the call. */
+/** For upstreams with sessions: sets the log level before the call. */
 function levelFor({ client, line }: Use, exchange: Exchange): Promise<void> | undefined {
   const wanted = wantedLevel(exchange)
   return wanted === undefined || isStateless(client) ? undefined : line.level(client, wanted)
@@ -311,7 +318,7 @@ function levelFor({ client, line }: Use, exchange: Exchange): Promise<void> | un
 
 type Made<T> = { -readonly [K in keyof T]: T[K] }
 
-/** Only members that matter are set, so that most calls carry few. */
+/** The leg of one call. Only members that matter are set, so that most calls stay small. */
 function legOf({ client, line }: Use, upstreamCall: UpstreamCall, exchange: Exchange): Leg {
   const stateless = isStateless(client)
   const passed = passedMeta(exchange)
@@ -325,7 +332,7 @@ function legOf({ client, line }: Use, upstreamCall: UpstreamCall, exchange: Exch
   return { client, upstreamCall, send }
 }
 
-/** The most common result is a text and nothing else, which is written by a shorter way. */
+/** The text of a result that is a single text block and nothing else; it is serialised on a faster path. */
 function plainText(result: CallToolResult): string | undefined {
   const { content, structuredContent, isError, _meta } = result
   if (structuredContent !== undefined || isError !== undefined || _meta !== undefined) return undefined
@@ -336,11 +343,12 @@ function plainText(result: CallToolResult): string | undefined {
   return block['text']
 }
 
+/** Any other result as a reply. */
 function asReply({ content, structuredContent, isError, _meta }: CallToolResult): Reply {
   const given: Made<ReplyParts> = { content: Array.isArray(content) ? content : [] }
   if (structuredContent !== undefined) given.structured = structuredContent
   if (isError !== undefined) given.isError = isError
   if (_meta !== undefined) given.meta = _meta
-  // What the gateway adds is in it, and what the upstream said was filtered before.
+  // `_meta` was filtered before, so the checks for author-made replies are not needed.
   return new RuntimeReply(given)
 }

@@ -1,4 +1,7 @@
-/** What an upstream answered, as clients of the gateway read it: with addresses that hold here, and without what only those read who declared it. */
+/**
+ * Adapts results of upstreams for clients: rewrites resource addresses, withholds what the client may not read, and filters `_meta` of
+ * extensions. Pure functions, used by the relay and the catalog.
+ */
 import { declared } from '../../engine/extensions.ts'
 import { NS } from '../../engine/method.ts'
 import { authored, keptOf } from '../../engine/reserved.ts'
@@ -15,24 +18,24 @@ import { streamingExtension } from '../../features/reliability/streaming/message
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { Peer } from '../../revisions/index.ts'
 
-/** What the caller is told of addresses in what an upstream answers. */
+/** How addresses in a result are shown to one client. */
 export interface Told {
-  /** Under which address it reads what the upstream calls so. */
+  /** The address that the client uses for an upstream's own address. */
   address(uri: string): string
-  /** Whether it may read that at all. */
+  /** Whether the client may read it. */
   readable(uri: string): boolean
 }
 
-/** So many addresses of one result are looked at. */
+/** Addresses per result that are rewritten; the rest stay as they are. */
 const mostAddresses = 1_000
 
-/** The most common result has nothing of it, and is given back as it is. */
+/** A result with rewritten addresses; the same object where nothing changes, which is the most common case. */
 export function returned(result: CallToolResult, told: Told): CallToolResult {
   const content = Array.isArray(result.content) ? readdressed(result.content, told) : result.content
   return content === result.content ? result : { ...result, content }
 }
 
-/** Without what extensions add for those who declare them, where this caller did not: servers speak of it to the gateway. */
+/** Removes extension data that this client did not declare: upstreams send it because the gateway declares it. */
 export function plainFor(peer: Peer, result: CallToolResult): CallToolResult {
   const { content, _meta: said } = result
   const noted = Array.isArray(content) && content.some(block => isRecord(block) && block['_meta'] !== undefined)
@@ -41,6 +44,7 @@ export function plainFor(peer: Peer, result: CallToolResult): CallToolResult {
   return withMeta({ ...result, content: blocks }, plainMeta(peer, said))
 }
 
+/** The prefix of this package's extension keys. */
 const own = `${NS}/`
 
 /** The `_meta` of a result without extensions of ours that this peer did not declare. */
@@ -48,20 +52,21 @@ export function plainMeta(peer: Peer, meta: Params | undefined): Params | undefi
   return meta && keptOf(meta, key => !key.startsWith(own) || declared(peer, key) !== undefined)
 }
 
+/** The same object where `meta` is unchanged. */
 function withMeta<T extends { readonly _meta?: Params }>(value: T, meta: Params | undefined): T {
   if (meta === value._meta) return value
   const { _meta, ...rest } = value
   return { ...rest, ...(meta !== undefined && { _meta: meta }) } as T
 }
 
-/** Messages of a prompt with the addresses that the caller uses here. */
+/** The messages of a prompt with rewritten addresses. */
 export function returnedMessages(messages: readonly PromptMessage[], told: Told): readonly PromptMessage[] {
   const contents = messages.map(({ content }) => content)
   const made = readdressed(contents, told)
   return made === contents ? messages : messages.map((message, i) => ({ ...message, content: made[i] ?? message.content }))
 }
 
-/** The same list where no block of it has an address that is another one here, or that the caller may not read. */
+/** Rewrites the addresses of content blocks. Returns the same array where nothing changes. */
 function readdressed(content: readonly ContentBlock[], told: Told): readonly ContentBlock[] {
   let made: ContentBlock[] | undefined
   let seen = 0
@@ -77,16 +82,17 @@ function readdressed(content: readonly ContentBlock[], told: Told): readonly Con
   return made ?? content
 }
 
-/** What the caller may not read is replaced by a text that says so. */
+/** Replaces a block that the client may not read by a text. `asItIs`: the limit of addresses is reached. */
 function shownBlock(block: ContentBlock, uri: string, { address, readable }: Told, asItIs: boolean): ContentBlock {
   if (!readable(uri)) return { type: 'text', text: withheld }
   const shown = asItIs ? uri : address(uri)
   return shown === uri ? block : withUri(block, shown)
 }
 
-/** In the place of a resource, or of a link to one. */
+/** Text in place of a withheld resource or resource link. */
 const withheld = 'The gateway left out a resource here that you may not read.'
 
+/** The address of a resource link or an embedded resource. */
 function uriOf(block: unknown): string | undefined {
   if (!isRecord(block)) return undefined
   const { type, resource } = block
@@ -94,35 +100,37 @@ function uriOf(block: unknown): string | undefined {
   return typeof uri === 'string' ? uri : undefined
 }
 
+/** The block with another address. */
 function withUri(block: ContentBlock, uri: string): ContentBlock {
   if (block.type === 'resource_link') return { ...block, uri }
   return block.type === 'resource' ? { ...block, resource: { ...block.resource, uri } } : block
 }
 
-// What servers say under our own names. The gateway speaks these extensions with its clients itself: what a server says of a state, an
-// approval, a replay or a right would be taken for the gateway's word, and lead a client to do what nobody asked for. What says only
-// something of the server's own tools and results goes on, and never in the gateway's name. Neither does a server name itself where the
-// gateway answers.
+// Extension keys in `_meta`. The gateway speaks these extensions with its clients itself, so what an upstream says about state, approvals,
+// replays or permissions would be mistaken for the gateway's own statement. Only keys that describe the upstream's tools and results pass.
+// An upstream's server info does not pass either.
 
 type Meta = Readonly<Record<string, unknown>>
 
+/** Extension keys that may pass in results. */
 const inResults: ReadonlySet<string> = new Set([
   operationalExtension,
   referencesExtension,
   mediaExtension,
   problemExtension,
   provenanceExtension,
-  // By then it is the gateway's own token, in which that of the server is sealed.
+  // At this point it is the gateway's own token, in which the upstream's token is sealed.
   stateExtension,
 ])
+/** Extension keys that may pass in definitions. */
 const inDefinitions: ReadonlySet<string> = new Set([operationalExtension, mediaExtension, streamingExtension])
 
-/** The `_meta` of a definition, as it is shown. */
+/** The part of a definition's `_meta` that is shown to clients. */
 export function definitionMeta(meta: unknown): Meta | undefined {
   return authored(meta, '', inDefinitions)
 }
 
-/** The same result, with as much of its `_meta` as goes on. `gateway`: how that names itself. */
+/** A result with filtered `_meta`. `gateway`: the gateway's own name. */
 export function cleaned<R extends { readonly _meta?: Meta | undefined }>(result: R, gateway: string): R {
   if (result._meta === undefined) return result
   const meta = resultMeta(result._meta, gateway)
@@ -131,7 +139,7 @@ export function cleaned<R extends { readonly _meta?: Meta | undefined }>(result:
   return (meta === undefined ? rest : { ...rest, _meta: meta }) as R
 }
 
-/** As much of the `_meta` of a result as may go on to clients. `gateway`: how the gateway names itself. */
+/** The part of a result's `_meta` that may pass. `gateway`: the gateway's own name. */
 export function resultMeta(meta: unknown, gateway: string): Meta | undefined {
   return authored(meta, gateway, inResults)
 }

@@ -1,6 +1,6 @@
 /**
- * State that servers keep for their callers. A client has one token of the gateway's, in which those of all its servers are, sealed for
- * this client alone: a server sees only its own, and of another client it is worth nothing.
+ * Session state of upstreams (the session-state extension). A client holds one token of the gateway, in which the tokens of all its
+ * upstreams are sealed. The seal is bound to the client, and an upstream only ever sees its own token.
  */
 import type { Clock } from '../../core/clock.ts'
 import type { Seal } from '../../core/handle.ts'
@@ -11,11 +11,12 @@ import { ownerOf } from '../../engine/owner.ts'
 import { readState, stateExtension, stateIn } from '../../features/reliability/session-state/messages.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 
-/** By server, the token that it gave last. */
+/** The latest token of each upstream. */
 type Tokens = Readonly<Record<string, string>>
 
+/** The purpose of the seal. */
 const kind = 'gateway-state'
-/** Where a server does not say how long its own is good. */
+/** Lifetime of a token whose upstream gives no expiry. */
 const lastsMs = 86_400_000
 
 /** Exchanges state tokens of upstreams for one sealed token per client, and back. */
@@ -28,7 +29,7 @@ export class States {
     this.#clock = clock
   }
 
-  /** What goes on to this server of the token that came with a call. Undefined, and at once, where none came. */
+  /** The upstream's part of the token that came with a call. Undefined, without a promise, where the call has none. */
   given(upstream: string, exchange: Exchange): Promise<Params | undefined> | undefined {
     if (stateIn(exchange.meta) === undefined) return undefined
     return this.#opened(exchange).then(tokens => {
@@ -37,7 +38,7 @@ export class States {
     })
   }
 
-  /** The `_meta` of a result, with the client's token in the place of the server's. */
+  /** The `_meta` of a result with the gateway's token in place of the upstream's. */
   async returned(upstream: string, meta: Params, exchange: Exchange): Promise<Params> {
     const { [stateExtension]: said, ...rest } = meta
     const state = readState(said)
@@ -48,7 +49,7 @@ export class States {
     const purpose = { kind, principal: await ownerOf(exchange), expiresAt }
     const others = stateIn(exchange.meta) === undefined ? {} : await this.#opened(exchange)
     const all = { ...others, [upstream]: token }
-    // Too much to be kept by the client: the newest is the one that it comes back with next.
+    // Too large to seal: keep only the newest token, the one that the client needs next.
     const sealed = await this.#seal
       .seal({ ...purpose, data: all })
       .catch(() => this.#seal.seal({ ...purpose, data: { [upstream]: token } }))

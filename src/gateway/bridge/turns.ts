@@ -1,4 +1,7 @@
-/** Callers that take turns on a pipe on which nothing says whose a question is. Until that matters nobody waits. */
+/**
+ * Fair use of one upstream by many clients: `CallTurns` lets clients take turns on a shared pipe once questions make their origin matter,
+ * `UpstreamSlots` bounds the calls under way. Both queue waiting calls in the same way.
+ */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { quoted } from '../../core/suggestion.ts'
@@ -6,15 +9,16 @@ import type { Exchange } from '../../engine/exchange.ts'
 import { type ShareOptions, type Sharer, SlotShares, sharerOf } from '../shares.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
-/** How long a caller waits for its turn. */
+/** How long a call waits for its turn. */
 const patienceMs = 30_000
-/** How long one may keep its turn while it is asked something and others wait; half of it after each time that it did not answer. */
+/** How long a client may keep its turn with an unanswered question while others wait; halved after each time it did not answer. */
 const holdMs = 60_000
+/** The least time that this shrinks to. */
 const leastMs = 1_000
-/** So long that is remembered. */
+/** How long missed answers are remembered. */
 const rememberMs = 600_000
 
-/** A call that waits to be let in. */
+/** A queued call. */
 interface Waiter {
   readonly owner: object
   readonly sharer: Sharer
@@ -23,15 +27,15 @@ interface Waiter {
 
 interface WaitOptions {
   readonly clock: Clock
-  /** How long it waits at most. */
+  /** The longest wait. */
   readonly ms: number
-  /** It waits no longer, whatever the reason. */
+  /** Called when the call leaves the queue, for any reason. */
   left(): void
-  /** Why it was not let in within that time. */
+  /** The error after the longest wait. */
   refusal(): Error
 }
 
-/** Settles when it is let in; rejects when its caller cancels it, and when it takes too long. */
+/** Queues a call. Resolves when it is let in; rejects when the client cancels or the wait is too long. */
 function waitIn(queue: Waiter[], who: Omit<Waiter, 'go'>, signal: AbortSignal, options: WaitOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => (): void => {
@@ -50,29 +54,30 @@ function waitIn(queue: Waiter[], who: Omit<Waiter, 'go'>, signal: AbortSignal, o
   })
 }
 
+/** What turns need from the connection. */
 interface TurnsPort {
   readonly upstream: string
   readonly clock: Clock
-  /** Calls that may wait, of all clients. */
+  /** How many calls of all clients may wait. */
   readonly waiting: number
-  /** Ends calls of this caller that wait for its answers. */
+  /** Ends this client's calls that wait for its answers. */
   giveWay(owner: object): void
 }
 
-/** A queue in which one caller at a time has calls under way, once `begin` was called. */
+/** A queue in which, after `begin`, only one client at a time has calls under way. */
 export class CallTurns {
   readonly #port: TurnsPort
-  /** By caller, its calls under way. Undefined: nobody takes turns here. */
+  /** Calls under way by client. Undefined until turns begin. */
   #busy: Map<object, number> | undefined = undefined
   readonly #waiting: Waiter[] = []
   readonly #places: SlotShares
-  /** Whose turn it was last. */
+  /** The client of the previous turn. */
   #last: Sharer | undefined = undefined
-  /** Whose turn it is, where it is one's. */
+  /** The client of the current turn, if any. */
   #holder: Sharer | undefined = undefined
-  /** Who had to give way because of a question that was not answered: how often, and when last. */
+  /** Clients that lost their turn over an unanswered question: how often, and when last. */
   readonly #gaveWay = new Map<Sharer, { readonly times: number; readonly at: number }>()
-  /** Ends the turn of somebody who keeps it for too long. */
+  /** Cancels the timer that ends the current turn. */
   #holding: Cancel | undefined = undefined
 
   constructor(port: TurnsPort) {
@@ -80,14 +85,15 @@ export class CallTurns {
     this.#places = new SlotShares(port.waiting)
   }
 
-  /** From now on only one caller at a time has calls under way. */
+  /** Turns begin: from now on only one client at a time has calls under way. */
   begin(upstreamCalls: Iterable<UpstreamCall>): void {
     if (this.#busy !== undefined) return
     this.#busy = new Map()
+    // Calls already under way count, also those of several clients.
     for (const { owner } of upstreamCalls) this.#busy.set(owner, (this.#busy.get(owner) ?? 0) + 1)
   }
 
-  /** Undefined: it is this caller's turn. */
+  /** Undefined: the call may start now. */
   enter(call: Pick<Exchange, 'conversation' | 'caller' | 'signal'>): Promise<void> | undefined {
     const busy = this.#busy
     if (busy === undefined) return undefined
@@ -100,7 +106,7 @@ export class CallTurns {
     return this.#wait(owner, sharer, call.signal)
   }
 
-  /** A call of this caller has ended. With its last one, the next caller gets its turn. */
+  /** A call has ended. After the client's last one, the next client gets its turn. */
   leave(owner: object): void {
     const busy = this.#busy
     if (busy === undefined) return
@@ -111,12 +117,12 @@ export class CallTurns {
     this.#holding?.()
     this.#holding = undefined
     this.#holder = undefined
-    // Another client first, where one waits: whoever waits with many calls gets one turn like the others.
+    // Prefer another client than the last one, so that a client with many waiting calls does not get several turns in a row.
     const next = this.#waiting.find(({ sharer }) => sharer !== this.#last) ?? this.#waiting[0]
     if (next === undefined) return
     this.#last = next.sharer
     this.#holder = next.sharer
-    // All that the next caller waits with is let in together.
+    // All waiting calls of the next client are let in together.
     const turn = this.#waiting.filter(waiter => waiter.owner === next.owner)
     for (const { go } of turn) {
       go()
@@ -125,11 +131,12 @@ export class CallTurns {
     if (this.#waiting.length > 0) this.#hold()
   }
 
+  /** Counts a call. Returns undefined so that `enter` can return it. */
   #take(busy: Map<object, number>, owner: object): undefined {
     busy.set(owner, (busy.get(owner) ?? 0) + 1)
   }
 
-  /** Somebody waits: whose turn it is has so long to answer what it is asked. */
+  /** Starts the timer of the current turn, because another client waits. */
   #hold(): void {
     this.#holding ??= this.#port.clock.setTimeout(
       () => {
@@ -143,7 +150,7 @@ export class CallTurns {
     )
   }
 
-  /** Whoever leaves questions unanswered again and again keeps the others waiting for less and less. */
+  /** Records that the current client did not answer in time; its next turn is shorter. */
   #note(): void {
     if (this.#holder === undefined) return
     const at = this.#port.clock.now()
@@ -151,12 +158,13 @@ export class CallTurns {
     this.#gaveWay.set(this.#holder, { times: this.#times(this.#holder) + 1, at })
   }
 
-  /** How often somebody had to give way lately. */
+  /** How often this client recently lost its turn. */
   #times(sharer: Sharer | undefined): number {
     const known = sharer === undefined ? undefined : this.#gaveWay.get(sharer)
     return known === undefined || known.at + rememberMs <= this.#port.clock.now() ? 0 : known.times
   }
 
+  /** Queues a call, within the client's share of the queue. */
   #wait(owner: object, sharer: Sharer, signal: AbortSignal): Promise<void> {
     if (!this.#places.take(sharer)) return Promise.reject(this.#full(sharer))
     this.#hold()
@@ -198,10 +206,10 @@ export class CallTurns {
   }
 }
 
-// Places for calls at one server, shared by clients. Many quick calls at once are no flood: one that goes beyond its client's share
-// waits a moment for a place, and is refused when none becomes free.
+// Slots for calls at one upstream. A short burst is normal: a call beyond its client's share waits a moment for a slot and is refused only
+// when none becomes free.
 
-/** How long a call waits for a place. */
+/** How long a call waits for a slot. */
 const momentMs = 1_000
 
 /** The slots for calls at one upstream, with a short queue for those that find none free. */
@@ -219,11 +227,11 @@ export class UpstreamSlots {
     this.#queued = new SlotShares(waiting)
   }
 
-  /** Undefined: it has its place. Rejects where there is none for it. */
+  /** Undefined: the call has a slot. Rejects where none becomes free. */
   enter(call: Pick<Exchange, 'caller' | 'signal'>): Promise<void> | undefined {
     const sharer = sharerOf(call.caller)
     if (this.#taken.take(sharer)) return undefined
-    // A signal is made when it is first asked for: most calls need none.
+    // `call.signal` creates its AbortSignal on first access; most calls never need it.
     if (!this.#queued.take(sharer)) return Promise.reject(this.#refusal(sharer))
     return waitIn(this.#waiting, { owner: call, sharer }, call.signal, {
       clock: this.#clock,
@@ -233,7 +241,7 @@ export class UpstreamSlots {
     })
   }
 
-  /** Frees a slot for the first that waits and may have it. */
+  /** Frees a slot and gives it to the first waiting call that may have it. */
   leave(sharer: Sharer): void {
     this.#taken.leave(sharer)
     if (this.#waiting.length === 0) return

@@ -1,7 +1,7 @@
 /**
- * One call on its way through: who made it, what its upstream asks meanwhile, and what came of it. The upstream is called once,
- * however often the caller's side is entered for it: where questions travel in results the call is parked while its caller is away
- * with them, and the caller's next request joins it again.
+ * One call on its way through the gateway: the client's request, the questions that the upstream asks, and the outcome. The upstream is
+ * called exactly once. Where questions travel in results (stateless revisions), the client leaves with a question and continues the
+ * call with its next request.
  */
 
 import { exchangeOf } from '../../engine/context.ts'
@@ -18,11 +18,12 @@ import type { Context } from '../../server/api.ts'
 import { isServerAnswer, passedOn } from './failures.ts'
 import { kindOf, passOn, questionIn } from './questions.ts'
 
-/** What the caller's side carries of a call, from one request to the next. */
+/** The key under which the client's request state carries the call's name. */
 export const upstreamCallKey = 'gateway-flight'
+/** The key for the number of question rounds that an upstream has asked in results. */
 const roundKey = 'gateway-round'
 
-/** What an upstream asked and nobody has answered yet. */
+/** An unanswered question of an upstream. */
 interface Question {
   readonly key: string
   readonly method: Method
@@ -32,49 +33,58 @@ interface Question {
   reject(error: unknown): void
 }
 
-/** Who keeps calls while their callers are away. */
+/** Keeps calls open while their clients are away; implemented by `ParkedCalls`. */
 export interface CallParking {
-  /** Names a call among all. */
+  /** A unique name for a call. */
   name(): string
-  /** Settles when its caller may go: wherever it comes back, it will be found. */
+  /** Settles when the call is stored, so that the client can continue it anywhere. */
   park(upstreamCall: UpstreamCall): Awaitable<void>
+  /** The client is back. */
   joined(upstreamCall: UpstreamCall): void
-  /** A question has come up while nobody was there, or the end. */
+  /** A new question, or the outcome, came while the client was away. */
   changed(upstreamCall: UpstreamCall): void
+  /** The client has received the outcome. */
   ended(upstreamCall: UpstreamCall): void
 }
 
 /** How an upstream call ended. */
 export type EndedCall = { readonly result: unknown } | { readonly error: unknown }
 
+/** Rounds of questions in results, per call. */
 const mostRounds = 16
+/** Open questions per call. */
 const mostQuestions = 32
-/** Most calls are never asked anything. */
+/** Shared by all calls without questions, which are most. */
 const none: Map<string, Question> = new Map()
 const never = new AbortController().signal
 
 /** A client's call on its way to an upstream, with the questions that are open in it. */
 export class UpstreamCall implements Between {
   readonly upstream: string
+  /** The context of the latest client request. */
   ctx: Context
-  /** Of the caller's request that waits for it now; undefined while its caller is away. */
+  /** The client request that currently waits; undefined while the client is away. */
   exchange: Exchange | undefined
-  /** What made it. */
+  /** The client request that started the call. */
   readonly first: Exchange
-  /** Its request at the upstream. */
+  /** The id of the request at the upstream. */
   id: Id | undefined = undefined
-  /** The task that it has become there. */
+  /** The id of the upstream's task, if the call became one. */
   task: string | undefined = undefined
+  /** The outcome, once there is one. */
   ended: EndedCall | undefined = undefined
-  /** Its name, once it was parked. */
+  /** The name, once the call was parked. */
   name: string | undefined = undefined
+  /** Unanswered questions by key. */
   open: Map<string, Question> = none
   readonly #parking: CallParking
   readonly #waits: (held: boolean, upstreamCall: UpstreamCall) => void
+  /** Settles the client request that waits; only used where questions travel in results. */
   #joined: PromiseWithResolvers<unknown> | undefined = undefined
+  /** Questions asked so far; numbers their keys. */
   #asked = 0
 
-  /** `waits`: told that it waits for its caller, and that it no longer does. */
+  /** `waits`: called when the call starts and stops waiting for its client, to pause the upstream timeout. */
   constructor(upstream: string, ctx: Context, parking: CallParking, waits: (held: boolean, upstreamCall: UpstreamCall) => void) {
     const exchange = exchangeOf(ctx)
     this.upstream = upstream
@@ -85,12 +95,12 @@ export class UpstreamCall implements Between {
     this.#waits = waits
   }
 
-  /** Whose it is: questions of no certain origin go to nobody but the only one there is. */
+  /** The client's conversation. A question without a known origin is only delivered if all open calls have the same owner. */
   get owner(): object {
     return this.first.conversation
   }
 
-  /** The call is made; `line` is told of its end. Where questions travel in results its caller may go away with them and come back. */
+  /** Awaits the upstream's answer and tells `line` about the end. */
   async begin<R>(made: Promise<R>, line: { over(upstreamCall: UpstreamCall, answered: boolean): void }): Promise<R> {
     if (this.first.peer.revision.asks === 'result') return this.#away(made, line)
     try {
@@ -103,6 +113,7 @@ export class UpstreamCall implements Between {
     }
   }
 
+  /** The same where the client may leave and come back: the result goes to the request that waits at that time. */
   #away<R>(made: Promise<R>, line: { over(upstreamCall: UpstreamCall, answered: boolean): void }): Promise<R> {
     const joined = Promise.withResolvers<unknown>()
     this.#joined = joined
@@ -119,7 +130,7 @@ export class UpstreamCall implements Between {
     return joined.promise as Promise<R>
   }
 
-  /** The caller is back. */
+  /** The client continues the call with a new request. */
   join(ctx: Context): Promise<unknown> {
     const exchange = exchangeOf(ctx)
     this.#joined?.reject(new McpError('internal', 'The same call is waited for by a later request'))
@@ -136,13 +147,13 @@ export class UpstreamCall implements Between {
     return joined.promise
   }
 
-  /** Gives it up: the upstream is told, as far as its wire can. */
+  /** Cancels the call, at the upstream too as far as its revision can. */
   stop(reason: string): void {
     this.first.stop(reason)
     for (const question of this.open.values()) question.reject(new McpError('timeout', reason))
   }
 
-  /** The upstream asks. */
+  /** The upstream asks a question. */
   ask(method: Method, params: Params, signal: AbortSignal): Promise<unknown> {
     if (this.open.size >= mostQuestions)
       return Promise.reject(new McpError('busy', `${mostQuestions} questions of this call are open, which is the limit`))
@@ -167,25 +178,25 @@ export class UpstreamCall implements Between {
     return promise
   }
 
-  /** Where each request says whether its answer may be a task, it is the caller's word that counts; others wait here for its end. */
+  /** Whether the upstream may answer with a task: stateless clients declare it per request; for others the gateway waits for the end. */
   get takesTasks(): boolean {
     const { peer } = this.first
     return peer.revision.era === 'session' || declared(peer, tasksExtension) !== undefined
   }
 
-  /** The caller gets a task too, if it takes one. */
+  /** The upstream made a task; the client gets one too if it accepts tasks. */
   tasked({ taskId }: Task): Promise<boolean> {
     this.task = taskId
     return this.ctx.background()
   }
 
-  /** Answers what a task asks. */
+  /** Answers a question of a task. */
   async answer(request: InputRequest): Promise<unknown> {
     const { method, params } = questionIn(request)
     return this.ask(method, params, never)
   }
 
-  /** The first result of a call that its caller continues; undefined for a new call. */
+  /** The recorded first result of a call that the client continues; undefined for a new call. */
   begun(): Promise<unknown> | undefined {
     const { exchange } = this
     if (exchange?.get(carried)?.[roundKey] === undefined) return undefined
@@ -195,8 +206,8 @@ export class UpstreamCall implements Between {
   }
 
   /**
-   * An upstream that asks inside results holds nothing meanwhile: what it said is carried by the caller, and any process can go on
-   * with it.
+   * Answers questions that arrive in results until the final result. The upstream keeps no state for this: the client's request state
+   * carries the rounds, so any process can continue.
    */
   async drive(first: unknown, again: (more: Params) => Promise<unknown>): Promise<unknown> {
     let result = first
@@ -211,7 +222,7 @@ export class UpstreamCall implements Between {
       await exchange.once(`gateway-round-${round}`, () => asked)
       carry(exchange, roundKey, `${round}`)
       const at = round
-      // The server's own names, as long as each names one question: the same name later is another one.
+      // Keep the upstream's own names while they are unique; a name that comes again in a later round gets a suffix.
       const key = (name: string): string => (seen.has(name) ? `${name}-${at}` : name)
       const inputResponses = await answersOf(exchange, inputRequests, key)
       for (const name of Object.keys(inputRequests)) seen.add(name)
@@ -222,7 +233,7 @@ export class UpstreamCall implements Between {
     throw new McpError('invalid-result', `The server answered with ${echo(result)}, which is no result`)
   }
 
-  /** Asks the caller. Where its wire asks in results, the caller leaves with the question. */
+  /** Asks the client. Where questions travel in results, the client leaves with the question. */
   #put(question: Question, exchange: Exchange): void {
     if (this.#joined !== undefined) {
       this.name ??= this.#parking.name()
@@ -235,7 +246,7 @@ export class UpstreamCall implements Between {
     })
   }
 
-  /** The caller goes away with the questions. */
+  /** The client leaves with its questions: parks the call, then answers the request. */
   #leave(exchange: Exchange, suspended: McpError): void {
     if (this.exchange !== exchange) return
     const joined = this.#joined
@@ -249,7 +260,7 @@ export class UpstreamCall implements Between {
     )
   }
 
-  /** Open questions have no use any more. */
+  /** Records the outcome and rejects open questions. */
   #end(ended: EndedCall): void {
     this.ended = ended
     for (const question of this.open.values()) question.reject(new McpError('internal', 'The call has ended'))
@@ -257,6 +268,7 @@ export class UpstreamCall implements Between {
     else this.#tell(ended)
   }
 
+  /** Settles the waiting client request. */
   #tell(ended: EndedCall): void {
     const joined = this.#joined
     this.#joined = undefined
@@ -266,12 +278,12 @@ export class UpstreamCall implements Between {
   }
 }
 
-/** To the one who asks: nobody is there any more who could answer. */
+/** The error for an upstream's question when nobody is left to answer it. */
 function cancelled(): McpError {
   return new McpError('cancelled', 'The call for which this is asked was cancelled')
 }
 
-/** Asks the caller all questions of one result at once. */
+/** Asks the client all questions of one result at once. */
 async function answersOf(
   exchange: Exchange,
   requests: Readonly<Record<string, unknown>>,

@@ -1,8 +1,7 @@
 /**
- * One connection to an upstream, and the calls that are on their way through it. What the upstream asks or logs goes to the caller
- * whose call brought it about: by the stream on which it came, where each call has its own. On a pipe that all share nothing says
- * whose it is. It goes to the only caller that has calls in flight; where there are several it waits for a while until the others
- * are done, and is refused by name where they are not. From then on callers take turns on that pipe.
+ * One connection to an upstream and the calls under way on it. Questions and log messages go to the client whose call caused them. Where
+ * each call has its own stream, the stream decides. On a shared pipe they go to the only client with calls in flight; with several
+ * clients a question waits for the others to finish and is refused if they do not. From then on clients take turns on that pipe.
  */
 import type { Client } from '../../client/client.ts'
 import type { AskedFrom, Relaying } from '../../client/relaying.ts'
@@ -20,21 +19,21 @@ import type { Pages } from './questions.ts'
 import { CallTurns, UpstreamSlots } from './turns.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
-/** How long a question whose caller is not certain waits to become so. */
+/** How long a question with several possible owners waits. */
 const doubtMs = 10_000
-/** How long a server may take to withdraw what it asks for a call that was given up. */
+/** How long an upstream may take to withdraw questions of a cancelled call. */
 const withdrawMs = 5_000
 
-/** What a connection to an upstream needs of the gateway. */
+/** What a connection needs from the rest of the gateway. */
 export interface UpstreamConnectionPort {
   readonly clock: Clock
   readonly shares: Required<ShareOptions>
   trace(event: string, detail: unknown): void
-  /** Some caller is sent to a page, and the page has done its work. */
+  /** The pages that clients were sent to. */
   readonly pages: Pages
-  /** The upstream works with the folders of this caller. */
+  /** The upstream asked for this client's roots. */
   rooted(upstream: string, upstreamCall: UpstreamCall): void
-  /** Nothing of the upstream is kept from this caller. */
+  /** Whether this caller may see everything of the upstream. */
   seesAll(upstream: string, caller: Caller): boolean
 }
 
@@ -43,12 +42,14 @@ export class UpstreamConnection {
   readonly upstream: string
   readonly #turns: CallTurns
   readonly #places: UpstreamSlots
+  /** Calls under way by request id. */
   readonly #port: UpstreamConnectionPort
   readonly #upstreamCalls = new Map<Id, UpstreamCall>()
-  /** Those of them that nobody waits for any more. */
+  /** Cancelled calls that the upstream has not confirmed; a subset of the calls under way. */
   readonly #given = new Set<UpstreamCall>()
+  /** Callbacks of questions that wait for their owner to become certain. */
   readonly #doubts = new Set<() => void>()
-  /** The least severe level that this upstream was told to send. */
+  /** The least severe log level requested so far, as an index; smaller is less severe. */
   #level: number = levels.length
   #levelling: Promise<void> | undefined = undefined
 
@@ -60,7 +61,7 @@ export class UpstreamConnection {
     this.#turns = new CallTurns({ upstream, clock: port.clock, waiting: port.shares.waiting, giveWay })
   }
 
-  /** For the connection itself. */
+  /** The callbacks for the client side of the connection. */
   get relaying(): Relaying {
     return {
       ask: (method, params, from) => this.#ask(method, params, from),
@@ -73,24 +74,24 @@ export class UpstreamConnection {
     }
   }
 
-  /** What nothing ties to a call may be about anything: whoever sees only some of a server does not get it. */
+  /** A log message without a known call may be about anything, so only a client that sees the whole upstream gets it. */
   #mayHear({ first: { caller } }: UpstreamCall, within: Id | undefined): boolean {
     return within !== undefined || this.#port.seesAll(this.upstream, caller)
   }
 
-  /** Somebody waits for an answer. */
+  /** Whether any call waits for an answer. */
   get busy(): boolean {
     for (const upstreamCall of this.#upstreamCalls.values()) if (!this.#given.has(upstreamCall)) return true
     return false
   }
 
-  /** A call is to be made. Undefined: at once. Rejects where there is no place for it, or its turn does not come. */
+  /** Admits a call. Undefined: at once. Rejects where there is no slot or its turn does not come. */
   enter(exchange: Exchange): Promise<void> | undefined {
     const place = this.#places.enter(exchange)
     return place === undefined ? this.#turn(exchange) : place.then(() => this.#turn(exchange))
   }
 
-  /** A call that gets no turn gives its slot back. */
+  /** Waits for the turn; a call that gets none gives its slot back. */
   #turn(exchange: Exchange): Promise<void> | undefined {
     return this.#turns.enter(exchange)?.catch(error => {
       this.#places.leave(sharerOf(exchange.caller))
@@ -98,14 +99,14 @@ export class UpstreamConnection {
     })
   }
 
-  /** Others have waited for long, and this caller was asked something. */
+  /** Cancels this client's calls with open questions, because others have waited too long. */
   #giveWay(owner: object): void {
     for (const upstreamCall of this.#upstreamCalls.values())
       if (upstreamCall.owner === owner && upstreamCall.open.size > 0)
         upstreamCall.stop('Other callers waited for this server while the question was not answered; call again')
   }
 
-  /** The call was sent under this id; one that is sent again has another. */
+  /** Registers the id of a sent call; a repeated call has a new id. */
   add(id: Id, upstreamCall: UpstreamCall): void {
     if (upstreamCall.id !== undefined) this.#upstreamCalls.delete(upstreamCall.id)
     upstreamCall.id = id
@@ -113,8 +114,8 @@ export class UpstreamConnection {
   }
 
   /**
-   * Its call has ended. One that its server did not answer was given up: what that asks for it before it knows so must not come to
-   * somebody else.
+   * A call has ended. A call without an answer was cancelled: it stays registered for a while, so that late questions for it do not reach
+   * another client.
    */
   over(upstreamCall: UpstreamCall, answered: boolean): void {
     if (answered) this.#forget(upstreamCall)
@@ -125,6 +126,7 @@ export class UpstreamConnection {
     this.#turns.leave(upstreamCall.owner)
   }
 
+  /** Removes a call, and checks whether waiting questions now have a single owner. */
   #forget(upstreamCall: UpstreamCall): void {
     this.#given.delete(upstreamCall)
     this.#places.leave(sharerOf(upstreamCall.first.caller))
@@ -132,12 +134,12 @@ export class UpstreamConnection {
     if (this.#doubts.size > 0) for (const look of this.#doubts) look()
   }
 
-  /** Its caller is sent to pages by a refusal. */
+  /** Remembers that an error sent the client to pages. */
   sent(upstreamCall: UpstreamCall, pages: readonly Params[]): void {
     for (const { elicitationId: id } of pages) if (typeof id === 'string') this.#port.pages.sent(this.upstream, id, upstreamCall)
   }
 
-  /** A session that has a level for all hears the least severe that any caller wants. */
+  /** Sets the log level of a session: the least severe level that any client wants. */
   level(client: Client, wanted: LogLevel): Promise<void> | undefined {
     const at = levels.indexOf(wanted)
     if (at >= this.#level || client.capabilities['logging'] === undefined) return this.#levelling
@@ -151,7 +153,7 @@ export class UpstreamConnection {
     return this.#levelling
   }
 
-  /** Finds the call for which the upstream asks, and asks its caller. */
+  /** Finds the call that a question belongs to, and asks its client. */
   async #ask(method: Method, params: Params, { signal, within, task }: AskedFrom): Promise<unknown> {
     const found = (task === undefined ? undefined : this.#ofTask(task)) ?? this.#upstreamCall(within)
     const upstreamCall = found === 'several' ? await this.#certain(signal) : found
@@ -168,13 +170,13 @@ export class UpstreamConnection {
     )
   }
 
-  /** A task has no stream of its own: its questions come on that of whoever waits for it, and say whose they are. */
+  /** A task's questions arrive on the stream of the request that waits for it, but name the task. */
   #ofTask(task: string): UpstreamCall | undefined {
     for (const upstreamCall of this.#upstreamCalls.values()) if (upstreamCall.task === task) return upstreamCall
     return undefined
   }
 
-  /** The call of that stream, or the only caller's where there is no stream. */
+  /** The call of a stream; without a stream, a call of the only client. */
   #upstreamCall(within: Id | undefined): UpstreamCall | 'none' | 'several' {
     if (within !== undefined) return this.#upstreamCalls.get(within) ?? 'none'
     let found: UpstreamCall | undefined
@@ -185,7 +187,7 @@ export class UpstreamConnection {
     return found ?? 'none'
   }
 
-  /** A call that ends did not wait for an answer: when one caller is left it is that one's question. */
+  /** Waits until a single owner is left: a call that ends was not waiting for an answer. */
   #certain(signal: AbortSignal): Promise<UpstreamCall | 'none' | 'several'> {
     this.#turns.begin([...this.#upstreamCalls.values()].filter(upstreamCall => !this.#given.has(upstreamCall)))
     this.#port.trace('upstream-question', `The server ${quoted(this.upstream)} asks, and several callers wait for it`)

@@ -1,4 +1,4 @@
-/** What the file says of the gateway itself: its name, where it listens, what it keeps. */
+/** Reads the gateway's own settings from its file (name, listener, store, limits), and checks whether it can listen with them. */
 import { resolve } from 'node:path'
 import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { quoted } from '../../core/suggestion.ts'
@@ -10,22 +10,24 @@ import { defaultShares, type ShareOptions } from '../shares.ts'
 import type { AuthSettings } from '../trust/settings.ts'
 import type { TellFault } from './read.ts'
 
-/** Where a gateway listens, and who may reach it there. */
+/** Where a gateway listens, and under which names and origins it may be reached. */
 export interface ListenPlace {
   readonly host?: string
   readonly port?: number
   readonly path?: string
-  /** The path of the old pair of endpoints. */
+  /** The path of the HTTP+SSE pair (2024-11-05). */
   readonly ssePath?: string
+  /** The path of the WebSocket carrier. */
   readonly wsPath?: string
-  /** Web pages of these origins may call. */
+  /** Origins of web pages that may call. */
   readonly origins?: readonly string[]
-  /** The names under which it is called, beside loopback. */
+  /** Host names under which it is reached, beside loopback. */
   readonly hosts?: readonly string[]
 }
 
 /** The settings of the gateway itself, as its file gives them. */
 export interface Frame {
+  /** See `GatewayOptions` for the meaning of each member. */
   readonly name?: string
   readonly instructions?: string
   readonly store?: string
@@ -36,11 +38,11 @@ export interface Frame {
   readonly listen: ListenPlace
   readonly limits?: Partial<Limits>
   readonly shares?: ShareOptions
-  /** `prefixed`: every name has its server's in front, so that none ever changes. */
+  /** `prefixed`: every name starts with its upstream's name, so that names never change. */
   readonly names?: 'prefixed' | 'short'
 }
 
-/** The members of `listen`. */
+/** The members of `listen` and their types. */
 const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'texts'>> = {
   host: 'text',
   port: 'port',
@@ -51,16 +53,17 @@ const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'text
   hosts: 'texts',
 }
 
-/** A member that is taken as it is: whether its value fits, what to say where it does not, and what to write instead. */
+/** A setting that is copied as it is: its name, the check, the error text and the fix. */
 type Plain = readonly [member: Exclude<keyof Frame, 'listen' | 'limits' | 'shares'>, fits: Fits, wrong: string, fix: string]
 type Fits = (value: unknown) => boolean
 
-/** Null stands for a text with a variable that is not set, which is told elsewhere. */
+/** Null stands for a text with an unset variable, which is reported elsewhere. */
 const text =
   (fits: (text: string) => boolean): Fits =>
   value =>
     value === null || (typeof value === 'string' && fits(value))
 
+/** Anything that `toMilliseconds` accepts. */
 const isDuration: Fits = value => {
   try {
     return toMilliseconds(value as Duration, '') >= 0
@@ -71,6 +74,7 @@ const isDuration: Fits = value => {
 
 const unfit = 'is not what it must be'
 const noTime = 'is no span of time'
+/** Checked in this order. */
 const plain: readonly Plain[] = [
   [
     'store',
@@ -88,7 +92,7 @@ const plain: readonly Plain[] = [
 const isNaming: Fits = value => value === 'prefixed' || value === 'short'
 const naming: Plain = ['names', isNaming, 'is neither prefixed nor short', 'Write names: prefixed, or leave it out']
 
-/** Reads the settings of the gateway itself. `folder`: that of the file, from which its paths count. */
+/** Reads the gateway's own settings. `folder`: the folder of the file, which relative paths start from. */
 export function readFrame(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): Frame {
   const frame: Record<string, unknown> = {}
   const take = ([name, fits, wrong, fix]: Plain): void => {
@@ -109,13 +113,13 @@ export function readFrame(members: ReadonlyMap<string, Placed>, folder: string, 
   return { ...frame, ...rest }
 }
 
-/** Wherever the gateway is started, and whoever looks beside it, it is the same file. */
+/** Makes the path of an SQLite store absolute, so that it does not depend on the working directory. */
 function storeFrom(url: string, folder: string): string {
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   return path === undefined || path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
 }
 
-/** Whole numbers by name, of those that there are. */
+/** Reads an object of whole numbers whose names have defaults. */
 function numbersIn<N extends 'limits' | 'shares'>(
   of: N,
   defaults: Readonly<Record<string, number>>,
@@ -126,6 +130,7 @@ function numbersIn<N extends 'limits' | 'shares'>(
   const at = members.get(of)
   if (at === undefined) return {}
   const said: Record<string, number> = {}
+  // A share must leave room for a second client.
   const least = of === 'shares' ? 1 : 0
   if (at.members === undefined) tell(at, `gateway.${of}`, `${of} is no object`, `Write ${of}: { ${example} }`)
   for (const [name, member] of at.members ?? []) {
@@ -138,7 +143,7 @@ function numbersIn<N extends 'limits' | 'shares'>(
   return at.members === undefined ? {} : ({ [of]: said } as { readonly [K in N]?: Record<string, number> })
 }
 
-/** A number alone is the port. */
+/** Reads `listen`. A number alone is the port. */
 function listenIn(at: Placed | undefined, tell: TellFault): ListenPlace {
   if (at === undefined) return {}
   if (typeof at.value === 'number') return { port: at.value }
@@ -157,6 +162,7 @@ function listenIn(at: Placed | undefined, tell: TellFault): ListenPlace {
   return place
 }
 
+/** What to write instead, by type. */
 const remedies = {
   text: 'Give a text',
   port: 'Give a number from 0 to 65535; 0 takes any that is free',
@@ -164,31 +170,32 @@ const remedies = {
   texts: 'Give a list of texts',
 } as const
 
+/** Whether a member of `listen` has the right type. */
 function fits(kind: keyof typeof remedies, value: unknown): boolean {
   if (kind === 'port') return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535
   if (kind === 'texts') return Array.isArray(value) && value.every(each => typeof each === 'string')
   return typeof value === 'string' && (kind === 'text' || value.startsWith('/'))
 }
 
-// Whether a gateway can listen as it is told to. One answer for `gateway.listen()`, for `vivarium gateway` and for its `--check`, so that
-// what is found right before the start is what starts.
+// Whether a gateway can listen with its settings. `gateway.listen()`, `vivarium gateway` and its `--check` use the same check, so that a
+// config which passes the check also starts.
 
-/** How a gateway is asked to listen. */
+/** What decides whether a gateway may listen. */
 interface Serving {
   readonly place: ListenPlace
   readonly auth: AuthSettings | undefined
-  /** Somebody said in words that whoever reaches it may call it. */
+  /** The operator explicitly allows anyone who can reach it to call it. */
   readonly unprotected: boolean
 }
 
 interface ServingFault {
-  /** The part of the settings that is at fault. */
+  /** The setting that is at fault. */
   readonly member: 'listen' | 'auth'
   readonly message: string
   readonly fix: string
 }
 
-/** What keeps a gateway from listening as it is told to; undefined: nothing. */
+/** Why a gateway cannot listen with these settings; undefined where it can. */
 export function servingFault({ place, auth, unprotected }: Serving): ServingFault | undefined {
   const { host, path = '/mcp' } = place
   if (unprotected && auth !== undefined)
@@ -214,6 +221,7 @@ export function servingFault({ place, auth, unprotected }: Serving): ServingFaul
   }
 }
 
+/** The message of what the check throws. */
 function thrownBy(check: () => void): string | undefined {
   try {
     check()

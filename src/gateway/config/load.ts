@@ -1,4 +1,4 @@
-/** From a file to a gateway: what it says as options, and nothing at all where it says something wrong. */
+/** Turns a gateway's file into options for `createGateway`. Separate from `read.ts`, which only parses and knows nothing of options. */
 import { readFile } from 'node:fs/promises'
 import type { Target } from '../../client/target.ts'
 import { quoted } from '../../core/suggestion.ts'
@@ -11,14 +11,15 @@ import { type TrustSettings, trustMembers } from '../trust/settings.ts'
 import type { GatewayServer } from '../upstreams/entry.ts'
 import { type FoundServer, type GatewayConfig, readGatewayConfig } from './read.ts'
 
-/** Where variables and the home folder in a file come from. */
+/** Where variables and the home folder of a file come from. */
 export interface GatewayFileOptions {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** The home folder for `~`. Default: that of the user. */
   readonly home?: string
 }
 
-/** What a file says, with all that is wrong in it. Connects to nothing. */
+/** Reads a file, with all mistakes in it. Makes no connections. */
 export async function readGatewayFile(file: string, options: GatewayFileOptions = {}): Promise<GatewayConfig<TrustSettings>> {
   let text: string
   try {
@@ -30,16 +31,16 @@ export async function readGatewayFile(file: string, options: GatewayFileOptions 
   return readGatewayConfig(text, file, { ...options, trustMembers, readTrust })
 }
 
-/** The options that a file stands for. What the program itself says stands before it. */
+/** Merges a file into options. Options that the program gives take precedence. */
 export async function withConfig(given: GatewayOptions, options?: GatewayFileOptions): Promise<GatewayOptions> {
   if (given.config === undefined) return given
   const config = await readGatewayFile(given.config, options)
-  // A rule that was left out would let through what it forbids.
+  // Starting despite a mistake could drop a rule, and with it a restriction.
   if (config.faults.length > 0) throw new TypeError(config.faults.map(faultText).join('\n'))
   return { ...optionsOf(config), ...given, servers: { ...optionsOf(config).servers, ...given.servers } }
 }
 
-/** The options for `createGateway` that a file stands for; servers that are switched off are left out. */
+/** The options for `createGateway` that a file describes; disabled servers are left out. */
 export function optionsOf({ file, servers, frame, trust }: GatewayConfig<TrustSettings>): GatewayOptions {
   const used = [...servers].filter(([, { disabled }]) => !disabled)
   return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }
@@ -51,7 +52,7 @@ function optionOf(server: FoundServer, main: string): GatewayServer {
   return {
     target,
     ...picked(server, 'headers', 'timeoutMs', 'startTimeoutMs', 'auth', 'prefix'),
-    // Other programs write included files; the gateway's own is its operator's, who could switch pins off there.
+    // Other programs write included files, so their launches are pinned. The gateway's own file belongs to its operator.
     ...(server.file === main && { pinLaunch: false }),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The file of a gateway: which servers stand behind it (its own, and those that the files of other programs name), where it listens,
- * what it keeps, and whom it trusts with what. Every mistake is told with its file, its line, and what would be right there.
+ * Parses the file of a gateway: its servers and those of included files, listener, store, and trust settings. Every mistake is reported
+ * with file, line and fix, and nothing is thrown.
  */
 import { accessSync, constants } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -20,28 +20,30 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
 import { type Frame, readFrame } from './frame.ts'
 
-/** Tells a mistake at a place of the file. */
+/** Reports a mistake at a line of the file. */
 export type TellFault = (at: { readonly line: number }, rule: string, message: string, fix: string) => void
 
-/** A server of the file, or of a file that it includes. */
+/** A server of the file or of an included file. */
 export interface FoundServer extends ConfiguredServer {
+  /** The file that the entry is in. */
   readonly file: string
-  /** How the gateway shows there who it is. */
+  /** How the gateway authenticates at the server. */
   readonly auth?: UpstreamAuthOption
-  /** Stands in front of all its names. */
+  /** The prefix of all its names. */
   readonly prefix?: boolean | string
 }
 
-/** A file that was read: its settings, and every mistake in it. */
+/** A parsed file: its settings, and every mistake in it. */
 export interface GatewayConfig<Trust> {
   readonly file: string
-  /** All that it is made of: the file itself, those that it includes, and those that hold variables of its servers. */
+  /** All files that it depends on: itself, included files, and env files of its servers. */
   readonly files: readonly string[]
   readonly servers: ReadonlyMap<string, FoundServer>
+  /** The settings of the gateway itself. */
   readonly frame: Frame
   readonly trust: Trust
   readonly faults: readonly ConfigFault[]
-  /** The lines at which the members of the file stand. */
+  /** The line of each member at the top of the file. */
   readonly lines: ReadonlyMap<string, number>
 }
 
@@ -49,16 +51,19 @@ interface ReadGatewayOptions<Trust> {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly home?: string
-  /** The members that are about trust. */
+  /** The names of the trust settings. */
   readonly trustMembers: readonly string[]
+  /** Reads the trust settings; passed in so that this module does not depend on them. */
   readonly readTrust: (members: ReadonlyMap<string, Placed>, tell: TellFault) => Trust
 }
 
+/** Members of the file beside the trust settings. */
 const own =
   'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits shares names'.split(' ')
+/** The longest file. */
 const mostChars = 1024 * 1024
 
-/** Reads the text of a file. Mistakes are told in `faults`; nothing is thrown. */
+/** Parses the text of a file. Mistakes are collected in `faults`. */
 export async function readGatewayConfig<Trust>(
   text: string,
   file: string,
@@ -95,7 +100,7 @@ export async function readGatewayConfig<Trust>(
   return { file, files: [...files], servers, frame: readFrame(said, around.folder, tell), trust, faults, lines }
 }
 
-/** The members at the top of a file; none where it cannot be read. */
+/** The members at the top of the file; empty where it cannot be parsed. */
 async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, Placed>> {
   if (text.length > mostChars) {
     tell({ line: 1 }, 'config.size', `The file is longer than ${mostChars} characters`, 'Split it, and include the parts')
@@ -110,7 +115,7 @@ async function membersOf(text: string, file: string, tell: TellFault): Promise<R
   return root?.members ?? new Map()
 }
 
-/** Its own first: they stand in the place of what included files call by the same name. */
+/** Reads the servers: the file's own entries first, because they replace entries of included files with the same name. */
 async function serversOf(
   members: ReadonlyMap<string, Placed>,
   file: string,
@@ -167,7 +172,7 @@ async function serversOf(
   return found
 }
 
-/** Other programs write what they like into their own files; here a misspelled member would be a server without it. */
+/** Reports unknown members of the file's own entries. Included files may contain members of other programs. */
 function checkEntries({ members }: Placed, tell: TellFault): void {
   for (const [name, entry] of members ?? []) {
     for (const [member, at] of entry.members ?? [])
@@ -183,10 +188,10 @@ function checkEntries({ members }: Placed, tell: TellFault): void {
   }
 }
 
-/** What an entry may say here and not elsewhere. */
+/** Members that only a gateway's entry has. */
 const ownMembers = ['auth', 'prefix']
 
-/** What other programs mean by that word is left to them. */
+/** Reads `prefix`. In included files another value is ignored: it may belong to another program. */
 function prefixOf({ name, line, more }: FoundServer, included: boolean, tell: TellFault): boolean | string | undefined {
   const { prefix } = more
   if (prefix === undefined || prefix === null) return undefined
@@ -202,8 +207,8 @@ function prefixOf({ name, line, more }: FoundServer, included: boolean, tell: Te
 }
 
 /**
- * An entry that is switched off still stands for its name, but is not read any further: what it would need may not be there. Inputs,
- * which an editor asks for, are told of where they are used.
+ * Prepares a parsed file for the common reader. A disabled entry keeps its name but is not read further, because its variables may be
+ * unset. `inputs` (prompts of an editor) are removed; a variable that uses one is reported where it is used.
  */
 function withoutUnused({ root, faults }: ParsedConfig): ParsedConfig {
   if (root?.members === undefined) return { root, faults }
@@ -213,7 +218,7 @@ function withoutUnused({ root, faults }: ParsedConfig): ParsedConfig {
   return { root: { ...root, members }, faults }
 }
 
-/** Entries that are switched off are reduced to their names. */
+/** Reduces disabled entries to their names. */
 function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
   const one = (name: string, entry: Placed): Placed => {
     const off = entry.members?.get('disabled')
@@ -223,7 +228,7 @@ function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
   return new Map([...entries].map(([name, entry]) => [name, one(name, entry)]))
 }
 
-/** One file or a list of files. */
+/** The included files: one path or a list. */
 function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] {
   const items = at === undefined ? [] : (at.items ?? [at])
   return items.filter(item => {
@@ -238,7 +243,7 @@ function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] 
   })
 }
 
-/** Files with variables of servers: a change of one is a change of the config. */
+/** The env files of servers; a change of one is a change of the config. */
 function envFilesIn({ root }: ParsedConfig, around: ConfigEnvironment): readonly string[] {
   const entries = [...(root?.members ?? [])].flatMap(([name, at]) => (isServers(name) ? [...(at.members?.values() ?? [])] : []))
   return entries.flatMap(({ members }) => {
@@ -248,13 +253,14 @@ function envFilesIn({ root }: ParsedConfig, around: ConfigEnvironment): readonly
   })
 }
 
+/** Both spellings of the member that lists servers. */
 function isServers(name: string): boolean {
   return name === 'servers' || name === 'mcpServers'
 }
 
-// The credentials in the entry of a server: variables filled in, files found, mistakes told at their lines.
+// Credentials of a server's entry: fills in variables, resolves files, and reports mistakes at their lines.
 
-/** Where the entry of a server says it. */
+/** The `auth` member of a server's entry. */
 function authAt({ root }: ParsedConfig, server: string): Placed | undefined {
   for (const shape of ['mcpServers', 'servers']) {
     const entry = root?.members?.get(shape)?.members?.get(server)
@@ -263,9 +269,7 @@ function authAt({ root }: ParsedConfig, server: string): Placed | undefined {
   return undefined
 }
 
-/**
- * `foreign`: the file is another program's, which may say by this name what it likes. Only what is ours in every part is taken from it.
- */
+/** Reads `auth`. `foreign`: the file belongs to another program, so a value is taken only if it is entirely valid, and not reported. */
 function readAuth(
   at: Placed,
   server: FoundServer,
@@ -292,11 +296,12 @@ function readAuth(
   return wrong ? undefined : placed
 }
 
+/** Whether the entry sets the `Authorization` header. */
 function hasAuthorization({ headers = {} }: FoundServer): boolean {
   return Object.keys(headers).some(name => name.toLowerCase() === 'authorization')
 }
 
-/** Paths count from the folder of the file. */
+/** Resolves relative paths from the folder of the file. */
 function located(auth: UpstreamAuthOption, { folder, home }: ConfigEnvironment): UpstreamAuthOption {
   if (auth === 'sign-in') return auth
   const path = (text: string): string => resolve(folder, text.replace(/^~(?=\/)/, home))
@@ -308,7 +313,7 @@ function located(auth: UpstreamAuthOption, { folder, home }: ConfigEnvironment):
   }
 }
 
-/** The files that hold secrets of an entry. */
+/** The secret files of an entry. */
 function filesIn(auth: UpstreamAuthOption): readonly string[] {
   if (auth === 'sign-in') return []
   const { clientSecretFile, privateKeyFile }: UpstreamAuth = auth
@@ -324,7 +329,7 @@ function isReadable(file: string): boolean {
   }
 }
 
-// A part of the file with its variables filled in, wherever they stand in it.
+/** Replaces the variables in a part of the file, at any depth. A text with an unset variable becomes null. */
 
 function expanded(at: Placed, path: string, around: ConfigEnvironment, tell: TellFault): Placed {
   if (at.members !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * The time between the start of a gateway and its first look at all servers: what is listed then, or called by a name that nobody knows
- * yet, waits for it, so that also the first answer is right. It ends by itself; from then on nothing of it stands in the way of a call.
+ * The start of a gateway: until all upstreams were listed once, lists and calls of unknown names wait, so that the first answers are
+ * complete. After that its layer is removed from the plan and costs nothing.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -10,28 +10,30 @@ import type { Layer } from '../../engine/stages.ts'
 interface FirstLookParts {
   readonly engine: Engine
   readonly clock: Clock
-  /** How long it may take until nobody waits for it any more. */
+  /** The longest wait. */
   readonly waitMs: number
-  /** Whether clients see something of this name, or address. */
+  /** Whether clients see something under this name or address. */
   knows(kind: 'tool' | 'prompt' | 'resource', name: string): boolean
 }
 
-/** Lists, and what says which there are. */
+/** Methods whose answer depends on all lists. */
 const listing = ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']
+/** Methods that use one entry. */
 const using = ['tools/call', 'prompts/get', 'resources/read', 'resources/subscribe', 'completion/complete']
 
-/** Holds back lists and calls of unknown names until all servers were listed once, or the wait is over. */
+/** Holds back lists and calls of unknown names until all upstreams were listed once, or the wait is over. */
 export class FirstLook {
   readonly #parts: FirstLookParts
   readonly #ended = Promise.withResolvers<void>()
   readonly #timer: Cancel
-  /** Nobody waits for it any more. */
+  /** Nothing waits any more. */
   #over = false
 
   constructor(parts: FirstLookParts) {
     this.#parts = parts
     this.#timer = parts.clock.setTimeout(() => this.#end(), parts.waitMs, true)
     const layers = [this.#layer()]
+    // A getter, so that `replan` finds no layer once the wait is over.
     const current = (): readonly Layer[] => (this.#over ? [] : layers)
     parts.engine.extend({
       get layers() {
@@ -40,15 +42,17 @@ export class FirstLook {
     })
   }
 
+  /** Whether requests no longer wait. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Each server came up once and was listed, or failed once. */
+  /** Each upstream was listed or failed once. */
   finish(): void {
     this.#end()
   }
 
+  /** Lets all waiting requests through. */
   #end(): void {
     if (this.#over) return
     this.#over = true
@@ -66,7 +70,7 @@ export class FirstLook {
     }
   }
 
-  /** Lists are always early; a call only where nobody knows its name yet. */
+  /** Lists always wait; a call waits only where its name is unknown. */
   #isEarly({ route, params }: Exchange): boolean {
     const { knows } = this.#parts
     const said = (name: string): string => String(params[name])

@@ -1,4 +1,4 @@
-/** How a gateway is, for load balancers and whoever looks after it: `/health` says that it lives, `/ready` whether it should be given work. */
+/** The pages `/health` (the process runs) and `/ready` (it should get traffic), and the key that shows an operator more on them. */
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../core/clock.ts'
@@ -9,21 +9,22 @@ import type { OpenPage, PageReader } from '../../transports/http/listening.ts'
 import { upstreamAbsent } from '../bridge/failures.ts'
 import type { UpstreamStatus } from '../gateway.ts'
 
-/** What the health pages tell of. */
+/** What the health pages report on. */
 export interface HealthParts {
   readonly store: Store
   readonly clock: Clock
-  /** The first look at all servers is done, or nobody waits for it any more. */
+  /** The first listing of all upstreams is done, or requests no longer wait for it. */
   looked(): boolean
-  /** It is about to end. */
+  /** The gateway is closing. */
   ending(): boolean
   upstreams(): readonly UpstreamStatus[]
-  /** Whether a client sees an upstream at all. */
+  /** Whether a client may know of an upstream. */
   sees(principal: Principal, upstream: string): boolean
 }
 
-/** How long the store may take, and how long what it said is good for. */
+/** How long the store may take to answer. */
 const storeMs = 2_000
+/** How long its answer is reused. */
 const freshMs = 1_000
 
 /** The pages `/health` and `/ready`. */
@@ -45,7 +46,7 @@ export function healthPages(parts: HealthParts): ReadonlyMap<string, OpenPage> {
   ])
 }
 
-/** All of them to whoever runs the gateway, to a client those that it sees, and undefined to anybody else. */
+/** The upstreams that a reader may see: all for the operator, the visible ones for a client, undefined for anyone else. */
 async function shownTo(
   parts: HealthParts,
   { principal, header }: PageReader,
@@ -55,7 +56,7 @@ async function shownTo(
   return principal && parts.upstreams().filter(({ name }) => parts.sees(principal, name))
 }
 
-/** At most one question at a time, however often it is asked for. */
+/** Checks whether the store answers; concurrent checks share one query. */
 function storeProbe({ store, clock }: HealthParts): () => Promise<boolean> {
   let last: { readonly at: number; readonly answer: Promise<boolean> } | undefined
   return () => {
@@ -71,7 +72,7 @@ function storeProbe({ store, clock }: HealthParts): () => Promise<boolean> {
   }
 }
 
-/** How many upstreams are up, and the state of each. */
+/** How many upstreams are connected, and the state of each. */
 function counted(upstreams: readonly UpstreamStatus[]) {
   const up = upstreams.filter(({ status }) => status === 'up').length
   const shown = upstreams.map(({ name, status, why, revision, tools, resources, prompts, left }) => ({
@@ -81,40 +82,41 @@ function counted(upstreams: readonly UpstreamStatus[]) {
   return { servers: { up, down: upstreams.length - up }, upstreams: shown }
 }
 
-/** What its server said when it died is in the log of the gateway, under the reference. */
+/** The reason in neutral words; what the upstream itself said is only in the log, under the reference. */
 function toldOf(upstream: string, why: Why | undefined) {
   if (why === undefined) return {}
   const { message, suggestion } = upstreamAbsent(upstream, why)
   return { why: message, fix: suggestion }
 }
 
+/** A JSON page. */
 function page(status: number, said: object) {
   return { status, type: 'application/json', body: `${JSON.stringify(said)}\n` }
 }
 
-// How whoever runs a gateway shows that to it over HTTP: by a key that lies on its store. Who can read the store can approve calls there
-// anyway; who merely reaches the listener, through whatever proxy, cannot.
+// The operator key: lies in the store and proves the operator's identity over HTTP. Anyone who can read the store can approve calls there
+// anyway, and a client that only reaches the listener cannot read it.
 
-/** Not `authorization`: that one may be passed on to an authorization server, which has no business with it. */
+/** A separate header: `authorization` may be sent on to an authorization server. */
 export const operatorHeader = 'vivarium-operator-key'
 const key = 'gateway/operator-key'
 
-/** Undefined where none was made yet. */
+/** The key; undefined where none was created yet. */
 export async function readOperatorKey(store: Store): Promise<string | undefined> {
   return (await store.get(key))?.value
 }
 
-/** Compared in constant time. */
+/** Whether a shown key is the operator's; compared in constant time. */
 async function isOperator(store: Store, shown: string | undefined): Promise<boolean> {
   if (shown === undefined) return false
   const kept = await readOperatorKey(store)
   return kept !== undefined && timingSafeEqual(hashOf(kept), hashOf(shown))
 }
 
-/** One for all who share the store. */
+/** Creates the key, one for all processes that share the store. */
 export async function makeOperatorKey(store: Store): Promise<void> {
   if ((await readOperatorKey(store)) !== undefined) return
-  // Where another process was faster, its key counts.
+  // `ifAbsent`: where another process was faster, its key counts.
   await store.commit([put(key, randomBytes(32).toString('base64url'), { ifAbsent: true })])
 }
 

@@ -1,4 +1,7 @@
-/** One queue for all that waits for whoever runs the gateway: calls that a rule asks about, and tools and launches that are not the pinned ones. */
+/**
+ * The operator's approval queue: calls that a rule asks about, and tools and launches that differ from their pins. Also notices, the
+ * messages that tell the operator about new entries.
+ */
 
 import { logFrom } from '../../core/log.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
@@ -9,9 +12,9 @@ import { heldText, type KeptTool, type ToolPins } from '../../policy/pins/tool-p
 import type { Server } from '../../server/api.ts'
 import type { GatewayOptions } from '../gateway.ts'
 
-/** Something that waits for the operator's answer. */
+/** An entry that waits for the operator's answer. */
 export type Approval =
-  /** `about` says by which rule, at which server, and for which client and subject. */
+  /** `about` names the rule, the upstream, the client and the subject. */
   | ({ readonly kind: 'call' } & WaitingCall)
   | {
       readonly kind: 'tool'
@@ -19,12 +22,13 @@ export type Approval =
       readonly upstream: string
       readonly tool: string
       readonly message: string
-      /** How it differs from what was pinned, one line a difference, of long ones the beginning. */
+      /** Differences from the pinned definition, one line each; long ones are cut. */
       readonly changes: readonly string[]
-      /** All of it, as its server says it now, and as it was pinned. */
+      /** The current definition, in full. */
       readonly definition: Tool
+      /** The pinned definition, in full. */
       readonly before?: Tool
-      /** Since when it is held: milliseconds since the epoch. */
+      /** When it was held, in milliseconds since the epoch. */
       readonly since: number
     }
   | {
@@ -32,15 +36,16 @@ export type Approval =
       readonly id: string
       readonly upstream: string
       readonly message: string
-      /** How its command or address differs from what was pinned, one line a difference. */
+      /** Differences of its command or address from the pinned one, one line each. */
       readonly changes: readonly string[]
     }
 
-/** Where the entries of the queue come from. */
+/** The sources of the queue. */
 interface ApprovalsParts {
   readonly pins: ToolPins
   readonly launches: Launches
   readonly notes: Notes
+  /** Confirmations of the server face; undefined until it exists. */
   confirmations(): Server['confirmations'] | undefined
 }
 
@@ -56,12 +61,13 @@ export function launchApproval({ id, upstream, changes, why }: HeldLaunch): Appr
   return { kind: 'launch', id, upstream, message: why.message, changes }
 }
 
-/** The queue, and what answers its entries. */
+/** The queue and the functions that answer its entries. */
 export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsParts) {
   const note = ({ server, tool }: KeptTool, outcome: 'approved' | 'refused', by?: string): void =>
     notes.note({ client: '', upstream: server, tool: tool.name, outcome, rule: 'pins', by })
   const noteLaunch = ({ upstream, why: { code } }: HeldLaunch, outcome: 'approved' | 'refused', by?: string): void =>
     notes.note({ client: '', upstream, tool: '', outcome, rule: 'pins', code, by })
+  // An id belongs to exactly one of launches, pins and confirmations; they are tried in this order.
   const answer = async (id: string, outcome: 'approved' | 'refused', by?: string): Promise<boolean> => {
     const yes = outcome === 'approved'
     const launch = launches.find(id)
@@ -88,37 +94,37 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
   }
 }
 
-// What whoever runs a gateway has to hear of, because it waits for him or went wrong: told, or else written where its log goes.
+// Notices: what the operator should know because it waits for an answer or went wrong. They go to `onNotice` or the log.
 
 /** A message for the operator of a gateway. */
 export interface GatewayNotice {
   readonly kind: 'call-waits' | 'tool-held' | 'launch-held' | 'launch-changed' | 'audit-behind' | 'audit-lost' | 'audit-caught-up'
-  /** One sentence, or two. */
+  /** One or two sentences. */
   readonly message: string
   /** What can be done about it. */
   readonly fix: string
-  /** Of what waits for an answer: what `approve` and `refuse` take. */
+  /** The id for `approve` and `refuse`, where an answer is expected. */
   readonly id?: string
 }
 
 /** Delivers a message to the operator. */
 export type TellNotice = (notice: GatewayNotice) => void
 
-/** By its log that is an error, so that it is seen where nobody asked for more than those. */
+/** Where notices go: `onNotice`, or the log at level `error`, so that they are visible at any log level. */
 export function noticesTo({ onNotice, log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): TellNotice {
   if (onNotice !== undefined) return onNotice
   const to = logFrom(log, onTrace === undefined ? 'error' : 'silent').child({ server: name })
   return ({ kind, ...said }) => to.error(kind, said)
 }
 
-/** What somebody does who agrees. */
+/** How an operator approves an entry: a command or a method call. */
 export function approveWith({ config, store = 'memory:' }: Pick<GatewayOptions, 'config' | 'store'>, id: string): string {
   if (config === undefined) return `gateway.approve('${id}'), or refuse`
   if (store === 'memory:') return 'Give the gateway a store (store: sqlite:PATH): then the command can answer'
   return `vivarium gateway approvals ${word(config)} --approve ${word(id)}`
 }
 
-/** As a word of a command line. */
+/** A text as one word of a command line. */
 function word(text: string): string {
   return /^[\w./:@%~-]+$/.test(text) ? text : JSON.stringify(text)
 }

@@ -1,4 +1,7 @@
-/** What stands around every call that goes to an upstream: its failures explained, its result sourced, its end written down. */
+/**
+ * Middleware around every upstream tool call: audits it, attributes failures to the upstream, and stamps results with their source. Also
+ * writes audit lines for calls that never reach an upstream.
+ */
 import type { Clock } from '../../core/clock.ts'
 import { digest } from '../../core/digest.ts'
 import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
@@ -23,21 +26,23 @@ import type { Context } from '../../server/api.ts'
 import { cleaned } from '../bridge/returns.ts'
 import type { Clients } from './clients.ts'
 
-/** What is known of a tool that is offered. */
+/** What is known of an offered tool. */
 export interface KnownTool extends CalledTool {
-  /** What a call costs is said by its server. */
+  /** The upstream reports what a call cost. */
   readonly reports: boolean
 }
 
 interface CallWrapperParts {
-  /** The gateway, as it names itself. */
+  /** The name that the gateway gives itself. */
   readonly name: string
   readonly clock: Clock
   readonly clients: Clients
   readonly notes: Notes
+  /** Whether results get a provenance stamp. */
   readonly provenance: boolean
-  /** Calls that failed and of which a line is written. */
+  /** Failed calls that already have an audit line. */
   readonly noted: WeakSet<object>
+  /** The tool behind an exposed name. */
   tool(exposed: string): KnownTool | undefined
 }
 
@@ -50,6 +55,7 @@ export function callWrapper(parts: CallWrapperParts): CallWrapper {
   return (call, next) => {
     const began = clock.now()
     const exchange = exchangeOf(call.ctx)
+    // The tool may be removed while a call waits; then the call itself says enough.
     const known: KnownTool = parts.tool(call.exposed) ?? {
       upstream: call.upstream,
       tool: call.tool,
@@ -72,7 +78,7 @@ export function callWrapper(parts: CallWrapperParts): CallWrapper {
           return finished(parts, known, call, exchange, result)
         },
         error => {
-          // It goes on when its caller comes back with an answer.
+          // The client has left with a question and continues the call later; the end is audited then.
           if (exchange.asking?.pending === true) throw error
           const told = categorised(known, error)
           note('failure', codeOf(told))
@@ -80,16 +86,17 @@ export function callWrapper(parts: CallWrapperParts): CallWrapper {
           throw told
         },
       )
+    // `must`: the start has to be in the audit log before the call is made.
     return notes.must && !call.again ? begun(parts, known, exchange).then(run) : run()
   }
 }
 
-/** Writes that the call begins, before it is made. */
+/** Writes the start of a call to the audit log, before the call is made. */
 function begun({ notes, clients }: CallWrapperParts, { upstream, tool }: KnownTool, exchange: Exchange): Promise<void> {
   return notes.begun({ client: clients.nameOf(exchange.caller), upstream, tool, exchange })
 }
 
-/** Most results go on as they came. */
+/** Adapts a result; most results pass unchanged. */
 function finished(
   parts: CallWrapperParts,
   known: KnownTool,
@@ -104,17 +111,17 @@ function finished(
   return parts.provenance && declared(peer, provenanceExtension) !== undefined ? sourced(parts, call, exchange, plain) : plain
 }
 
-/** More than any budget holds: what is said beyond it is no number to count with. */
+/** The most units that one result may report; protects budgets from absurd numbers. */
 const mostUnits = 1e9
 
-/** What the server says that it did cost counts, not what was expected. */
+/** Charges the cost that the upstream reports instead of the estimate. */
 function charge({ ctx }: GatewayCall, { _meta }: UpstreamResult): void {
   const told = isRecord(_meta) ? _meta[operationalExtension] : undefined
   const units = isRecord(told) ? told['units_used'] : undefined
   if (isCount(units)) ctx.cost.add(Math.min(units, mostUnits))
 }
 
-/** Adds which tool of which server it is from, after what that says of its sources itself. */
+/** Adds the source of a result, after the sources that the upstream states itself. */
 async function sourced(
   { name, clock }: CallWrapperParts,
   { upstream, tool, exposed, args }: GatewayCall,
@@ -129,42 +136,40 @@ async function sourced(
   return Array.isArray(result.content) ? stampResult(result, own).result : result
 }
 
+/** The code of a failure for the audit log. */
 function codeOf(error: unknown): string {
   if (error instanceof Problem) return error.code
   return error instanceof McpError ? error.kind : 'SERVER_ERROR'
 }
 
-// One call of a tool of some upstream, as what stands around it sees it.
+// The call as the middleware sees it.
 
 /** A tool call on its way to an upstream. */
 export interface GatewayCall {
-  /** The name of the server that it goes to. */
+  /** The name of the upstream. */
   readonly upstream: string
-  /** The tool's own name there. */
+  /** The tool's name at the upstream. */
   readonly tool: string
-  /** The name under which clients see it. */
+  /** The name that clients see. */
   readonly exposed: string
   readonly args: Params
   readonly ctx: Context
   readonly client: { readonly name?: string | undefined; readonly principal?: Principal | undefined }
-  /**
-   * It was begun before: its caller comes back with answers to what the upstream asked. What is done once for a call (paying for it,
-   * writing it down) was done then.
-   */
+  /** The client continues a call with its answers. What is done once per call (payment, audit) was done at its start. */
   readonly again: boolean
 }
 
-/** What the upstream answered, as it came. */
+/** The upstream's result, unchanged. */
 type UpstreamResult = CallToolResult
 
-// Bare failures of servers behind the gateway, made readable for programs: a code, a category, and which server it was.
+// Failures of upstreams, made machine-readable: a code, a category, and the upstream's name.
 
 interface CalledTool {
   readonly upstream: string
   readonly tool: string
 }
 
-/** Codes for the numbers of JSON-RPC and of servers. */
+/** Problem codes for JSON-RPC error codes and HTTP statuses. */
 const byNumber: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
   [-32700, 'INVALID_INPUT'],
   [-32600, 'INVALID_INPUT'],
@@ -175,7 +180,7 @@ const byNumber: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>(
   [429, 'RATE_LIMIT_EXCEEDED'],
 ])
 
-/** The same refusal of a server, with the problem in it: what it told itself, else what its number says. */
+/** An upstream's error with a problem as its cause: the one that it sent, otherwise one derived from its code. */
 function categorised({ upstream, tool }: CalledTool, thrown: unknown): unknown {
   if (!(thrown instanceof McpError) || thrown.code === undefined || thrown.cause instanceof Problem) return thrown
   const { kind, message, code, data } = thrown
@@ -185,13 +190,13 @@ function categorised({ upstream, tool }: CalledTool, thrown: unknown): unknown {
   return new McpError(kind, message, { code, cause, ...(data !== undefined && { data }) })
 }
 
-/** A problem that a server tells is its own, whatever it says: nobody shall take it for the gateway's. */
+/** Adds the upstream and tool to a problem, so that it is not mistaken for one of the gateway. */
 function attributed({ upstream, tool }: CalledTool, said: unknown): unknown {
   if (!isRecord(said)) return said
   return { ...said, details: { ...(isRecord(said['details']) && said['details']), upstream, tool } }
 }
 
-/** A result that says only that it failed also says so to programs. */
+/** Adds a problem to a result with `isError`, so that programs can read it too. */
 function explained({ upstream, tool }: CalledTool, result: CallToolResult): CallToolResult {
   const said = isRecord(result._meta) ? result._meta[problemExtension] : undefined
   if (isRecord(said)) return { ...result, _meta: { ...result._meta, [problemExtension]: attributed({ upstream, tool }, said) } }
@@ -201,30 +206,31 @@ function explained({ upstream, tool }: CalledTool, result: CallToolResult): Call
   return { ...result, _meta: { ...result._meta, [problemExtension]: toWire(told) } }
 }
 
-// A line for each call that no server got to see: refused, by whomever, or answered by what came of it before; and for each read that a
-// rule refuses. What is refused over and over is counted after a while.
+// Audit lines for calls that no upstream received: refused, or answered by an earlier outcome; and for reads that a rule refuses. Frequent
+// refusals are counted instead of written one by one.
 
-/** What writing down refusals needs. */
+/** What auditing refusals needs. */
 interface RefusalsParts {
   readonly clients: Clients
   readonly notes: Notes
   readonly refused: Denials<GatewayNote>
-  /** Calls that failed and of which a line is written. */
+  /** Failed calls that already have an audit line. */
   readonly noted: WeakSet<object>
-  /** By the name under which clients see it. */
+  /** By exposed name. */
   readonly tools: ReadonlyMap<string, KnownTool>
+  /** By exposed name. */
   readonly policies: ReadonlyMap<string, ToolPolicy>
 }
 
-/** So many of a kind have a line each within a minute, and the others one together. */
+/** Refusals of one kind per minute that get a line each; the rest share one. */
 const each = 10
 
-/** A refused call, or many of a kind. */
+/** Writes refusals, with repeated ones as a single line with a count. */
 export function refusedNotes(clock: Clock, notes: Pick<Notes, 'note'>): Denials<GatewayNote> {
   return new Denials({ clock, most: 1_000, each, note: (note, times) => notes.note(times === 1 ? note : { ...note, times }) })
 }
 
-/** Called with every request that failed. */
+/** Called with every failed request; writes the refusal where no line exists yet. */
 export function failedCall(parts: RefusalsParts, exchange: Exchange, error: unknown): void {
   if (exchange.route.method.name !== callTool.name) return failedRead(parts, exchange, error)
   if (parts.noted.has(exchange)) return
@@ -232,7 +238,7 @@ export function failedCall(parts: RefusalsParts, exchange: Exchange, error: unkn
   note(parts, exchange, { outcome: 'refused', code: codeOf(error), ...(typeof rule === 'string' && { rule }) })
 }
 
-/** Of calls that something stands before: only those can be answered without their server, and without a failure. */
+/** Audits calls that are answered without their upstream and without a failure. Only calls with rules or an idempotency key can be. */
 export function answeredLayer(parts: RefusalsParts): Layer {
   const concerns = ({ params }: Exchange): boolean => (parts.policies.get(params['name'] as string)?.rules.length ?? 0) > 0
   return {
@@ -243,9 +249,9 @@ export function answeredLayer(parts: RefusalsParts): Layer {
     when: exchange => concerns(exchange) || (exchange.meta !== undefined && Object.hasOwn(exchange.meta, idempotencyExtension)),
     run: async (exchange, next) => {
       const result = await next()
-      // Whatever was begun has a line of its own.
+      // A call that reached its upstream has a line already.
       if (exchange.begun || exchange.asking?.pending === true || !isRecord(result)) return result
-      // What goes on in the background has its line when it ends.
+      // A task gets its line when it ends.
       if (!Array.isArray(result['content'])) return result
       const why = (result as { readonly [because]?: Problem })[because]
       note(parts, exchange, why === undefined ? { outcome: 'replayed' } : { outcome: 'refused', code: why.code })
@@ -254,6 +260,7 @@ export function answeredLayer(parts: RefusalsParts): Layer {
   }
 }
 
+/** Writes a line for a call that did not reach its upstream. */
 function note(parts: RefusalsParts, exchange: Exchange, said: Pick<GatewayNote, 'outcome' | 'code' | 'rule'>): void {
   const { clients, notes, noted, tools } = parts
   noted.add(exchange)
@@ -264,7 +271,7 @@ function note(parts: RefusalsParts, exchange: Exchange, said: Pick<GatewayNote, 
   writeRefusal(parts, exchange, { client, upstream, tool, ...said })
 }
 
-/** Of what is no call, only what a rule refuses is written down. */
+/** Of other requests, only refusals by rule are audited. */
 function failedRead(parts: RefusalsParts, exchange: Exchange, error: unknown): void {
   if (!(error instanceof Problem) || error.code !== 'PERMISSION_DENIED') return
   const { rule, upstream, tool } = error.details ?? {}
@@ -274,15 +281,15 @@ function failedRead(parts: RefusalsParts, exchange: Exchange, error: unknown): v
   writeRefusal(parts, exchange, { client, upstream, tool: clip(tool, 200), outcome: 'refused', code: error.code, rule, method })
 }
 
-/** Many refusals of one kind become one line. */
+/** Writes a refusal, grouped by kind. */
 function writeRefusal({ refused }: RefusalsParts, exchange: Exchange, slim: GatewayNote): void {
   const { caller, route } = exchange
   const subject = subjectOf(caller)
-  // Names and addresses that callers invent are no kinds of their own: there is no end of them.
+  // Names invented by clients do not count as kinds: their number is unbounded.
   const named = slim.method === undefined && slim.upstream !== '' ? slim.tool : ''
   const kind = JSON.stringify([slim.client, caller.principal?.id, slim.method, slim.upstream, named, slim.code, slim.rule])
   const others: GatewayNote = { client: slim.client, upstream: '', tool: '', outcome: 'refused', code: 'OTHERS' }
-  // What is counted is kept without what was sent: that may be long.
+  // The counted line omits the exchange, whose arguments may be large.
   const many = { ...slim, ...(subject !== undefined && { subject }) }
   refused.add(kind, route.method.name === callTool.name ? { ...slim, exchange } : many, others, many)
 }

@@ -1,4 +1,4 @@
-/** Mistakes in what was said of trust: each names its place, what is wrong there and what would be right. */
+/** Validates trust settings: each mistake has a path, a message and a fix. Used by `createGateway` and, with lines, by the file reader. */
 import { handedOutTokens, oauth } from '../../auth/resource/options.ts'
 import { toMilliseconds } from '../../core/clock.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
@@ -10,7 +10,7 @@ import { readOtherwise } from '../../policy/rules/read.ts'
 import { type TrustSettings, trustMembers, unnamed } from './settings.ts'
 
 interface TrustFault {
-  /** Names of members and places in lists, from the top. */
+  /** Member names and list indices from the top. */
   readonly path: readonly (string | number)[]
   readonly message: string
   readonly fix: string
@@ -18,7 +18,7 @@ interface TrustFault {
 
 type Tell = (path: readonly (string | number)[], message: string, fix: string) => void
 
-/** All that is wrong with it; empty: nothing. */
+/** All mistakes; empty where there are none. */
 export function faultsIn(settings: unknown): readonly TrustFault[] {
   const faults: TrustFault[] = []
   const tell: Tell = (path, message, fix) => faults.push({ path, message, fix })
@@ -38,13 +38,13 @@ export function faultsIn(settings: unknown): readonly TrustFault[] {
   return faults
 }
 
-/** Throws the first of them. */
+/** Throws the first mistake. */
 export function checkTrust(settings: unknown): void {
   const [first] = faultsIn(settings)
   if (first !== undefined) throw new TypeError(`${placeText(first.path)}${first.message}. ${first.fix}`)
 }
 
-/** As a path: `rules[0].when.client: `. */
+/** The path as text: `rules[0].when.client: `. */
 function placeText(path: TrustFault['path']): string {
   return path.length === 0
     ? ''
@@ -54,7 +54,7 @@ function placeText(path: TrustFault['path']): string {
         .replaceAll('.[', '[')}: `
 }
 
-/** Either tokens of its own, or an authorization server. */
+/** `auth`: either fixed tokens or an authorization server. */
 function checkAuth(auth: unknown, tell: Tell): void {
   if (!isRecord(auth)) return tell(['auth'], 'auth must be an object', 'Give { issuer, resource } or { tokens }')
   if (auth['tokens'] !== undefined) {
@@ -121,7 +121,7 @@ function checkBudget(budget: unknown, path: readonly (string | number)[], tell: 
   attempt(() => toMilliseconds(per as never, 'per'), [...path, 'per'], 'Give a time such as 1h', tell)
 }
 
-/** Each rule is read as the gateway reads it. */
+/** Reads each rule in the same way as the gateway does. */
 function checkRules(rules: unknown, tell: Tell): void {
   if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Give each as { name, when, do }')
   const names = new Set<unknown>()
@@ -135,7 +135,7 @@ function checkRules(rules: unknown, tell: Tell): void {
   }
 }
 
-/** What is right by itself, and means nothing beside the rest: a rule about nobody, a token of nobody. */
+/** Mistakes that only the combination shows: a rule about an unknown client, a token for one, or two kinds of auth. */
 function checkTogether({ auth, clients, rules }: Readonly<Record<string, unknown>>, tell: Tell): void {
   const tokens = isRecord(auth) && isRecord(auth['tokens']) ? auth['tokens'] : undefined
   if (tokens !== undefined && isRecord(auth) && auth['issuer'] !== undefined)
@@ -198,6 +198,7 @@ function checkEvents(events: unknown, tell: Tell): void {
   }
 }
 
+/** Resources that `events` may name per upstream. */
 const mostWatched = 1_000
 
 function isAddress(uri: unknown): boolean {
@@ -216,13 +217,13 @@ function oneOf(value: unknown, allowed: readonly unknown[], path: readonly strin
     tell(path, `${path.join('.')} is ${clip(String(value))}`, `Give one of ${allowed.join(', ')}`)
 }
 
-/** A misspelled member would be none, and nobody would know. */
+/** Reports unknown members: a misspelled one would otherwise be ignored silently. */
 function known(value: object, allowed: readonly string[], path: readonly (string | number)[], tell: Tell): void {
   for (const name of Object.keys(value))
     if (!allowed.includes(name)) tell([...path, name], `"${clip(name)}" is not known here`, `There is ${allowed.join(', ')}`)
 }
 
-/** Tells what the check throws. */
+/** Reports what the check throws. */
 function attempt(check: () => void, path: readonly (string | number)[], fix: string, tell: Tell): void {
   try {
     check()
@@ -231,11 +232,11 @@ function attempt(check: () => void, path: readonly (string | number)[], fix: str
   }
 }
 
-// What a file says of trust, with its mistakes told at their lines.
+// Trust settings of a file, with mistakes reported at their lines.
 
 type TellFault = (at: Placed, rule: string, message: string, fix: string) => void
 
-/** The settings in the members of a file that are about trust; where some are mistaken, those are told and left out. */
+/** Reads the trust settings of a file; those with mistakes are reported and left out. */
 export function readTrust(members: ReadonlyMap<string, Placed>, tell: TellFault): TrustSettings {
   const settings: Record<string, unknown> = {}
   for (const name of trustMembers) {
@@ -248,7 +249,7 @@ export function readTrust(members: ReadonlyMap<string, Placed>, tell: TellFault)
   return settings
 }
 
-/** As near to it as the file goes. */
+/** The closest place in the file to a fault's path. */
 function placeOf(top: Placed, { path }: TrustFault): Placed {
   let at = top
   for (const part of path.slice(1)) {
@@ -259,6 +260,7 @@ function placeOf(top: Placed, { path }: TrustFault): Placed {
   return at
 }
 
+/** The rule name of a fault: the first two names of its path. */
 function ruleOf({ path }: TrustFault): string {
   return `gateway.${path
     .filter(part => typeof part === 'string')

@@ -1,42 +1,44 @@
-/** Who calls, by a name that rules know; and what of all upstreams that one sees. */
+/** Named clients: which client a caller is, and what of the upstreams that client may see. */
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { fits, fitsAll, fitsAny } from '../../policy/rules/conditions.ts'
 import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
 import { type ClientBudget, type GatewayClientSettings, unnamed } from './settings.ts'
 
-/** A client as callers are held against it. */
+/** A client of the settings, prepared for lookups. */
 interface KnownClient {
   readonly name: string
   readonly settings: GatewayClientSettings
   /** It sees everything. */
   readonly free: boolean
   readonly budgets: readonly ClientBudget[]
+  /** Whether it sees one entry, by the name at the upstream. */
   sees(kind: TargetKind, upstream: string, name: string): boolean
-  /** Whether there may be anything of that kind that it sees. */
+  /** Whether it may see anything of that kind at the upstream. */
   seesSome(kind: TargetKind, upstream: string): boolean
-  /** Whether there is nothing of that server that it does not see. */
+  /** Whether it sees everything of the upstream. */
   seesAll(upstream: string): boolean
 }
 
-/** Callers whose names are remembered. */
+/** Callers whose client is cached. */
 const remembered = 10_000
 
-/** Names callers by the `clients` of the settings, and says what each of them sees. */
+/** Maps callers to the `clients` of the settings. */
 export class Clients {
   #known: ReadonlyMap<string, KnownClient> = new Map()
-  /** Clients are named: whoever is none of them sees nothing. */
+  /** Clients are configured: a caller that is none of them sees nothing. */
   #given = false
+  /** Client names by principal id. */
   readonly #names = new Map<string, string>()
-  /** Somebody does not see all. */
+  /** Some caller may not see everything. */
   restricted = false
-  /** Somebody may make only so many calls. */
+  /** Some client has a budget of calls. */
   countsCalls = false
 
   constructor(settings?: Readonly<Record<string, GatewayClientSettings>>) {
     this.change(settings)
   }
 
-  /** From now on these are the ones. */
+  /** Replaces the clients. */
   change(settings: Readonly<Record<string, GatewayClientSettings>> | undefined): void {
     this.#known = new Map(Object.entries(settings ?? {}).map(([name, client]) => [name, read(name, client)]))
     this.#given = settings !== undefined
@@ -50,17 +52,17 @@ export class Clients {
     return [...this.#known.values()]
   }
 
-  /** Undefined: no clients are named, so that everybody sees everything. */
+  /** The client of a name; undefined: no clients are configured, so everybody sees everything. */
   get(name: string): KnownClient | undefined {
     return this.#known.get(name) ?? (this.#given ? nobody : undefined)
   }
 
-  /** Clients are named, and this caller is none of them. */
+  /** Whether clients are configured and this caller is none of them. */
   isStranger(caller: Pick<Caller, 'principal' | 'carrier'>): boolean {
     return this.of(caller) === nobody
   }
 
-  /** The client that a caller is: the first that names it. */
+  /** The name of the client that a caller is: the first that matches. */
   nameOf({ principal, carrier }: Pick<Caller, 'principal' | 'carrier'>): string {
     if (principal === undefined) return carrier === 'stdio' || carrier === 'memory' ? unnamed.pipe : unnamed.http
     const known = this.#names.get(principal.id)
@@ -71,12 +73,12 @@ export class Clients {
     return name
   }
 
-  /** The client that a caller is; undefined: no clients are named. */
+  /** The client that a caller is; undefined: no clients are configured. */
   of(caller: Pick<Caller, 'principal' | 'carrier'>): KnownClient | undefined {
     return this.get(this.nameOf(caller))
   }
 
-  /** By the patterns of each client; without patterns by the name of its token. */
+  /** Matches the patterns of each client; a client without patterns matches the fixed token of its name. */
   #find({ id, subject = id, client, issuer }: Principal): string {
     for (const [name, { settings }] of this.#known) {
       const [subjects, clients] = [patternsOf(settings.principals), patternsOf(settings.oauthClients)]
@@ -84,15 +86,15 @@ export class Clients {
         if (issuer === tokenIssuer && subject === name) return name
       } else if (fits(subjects, subject) && fits(clients, client)) return name
     }
-    // Never a name that the token chose: it could be that of somebody else.
+    // Never a name from the token: it could equal that of a client.
     return unnamed.token
   }
 }
 
-/** Vouches for those who have a token of the gateway's own settings. No authorization server has such a name: theirs are URLs. */
+/** The issuer of fixed tokens. It is no URL, so no authorization server can have the same. */
 export const tokenIssuer = 'gateway tokens'
 
-/** Whoever is none of the clients that are named. */
+/** A caller that is none of the configured clients. */
 const nobody: KnownClient = {
   name: '',
   settings: {},
@@ -103,7 +105,7 @@ const nobody: KnownClient = {
   seesAll: () => false,
 }
 
-/** Reads the lists of a client once. */
+/** Prepares the settings of a client. */
 function read(name: string, settings: GatewayClientSettings): KnownClient {
   const { tools, resources, prompts } = settings
   const upstreams = patternsOf(settings.upstreams)
@@ -120,7 +122,7 @@ function read(name: string, settings: GatewayClientSettings): KnownClient {
     sees: (kind, upstream, own) => {
       if (!fits(upstreams, upstream)) return false
       const list = lists[kind]
-      // Whoever is given some tools of a server is not given what else it has; whoever is given all of them is.
+      // Without a list of its own, a kind is visible only where all tools of the upstream are.
       return list === undefined ? lists.tool?.(upstream, '*') !== false : list(upstream, own)
     },
     seesSome: (kind, upstream) => {
@@ -137,19 +139,21 @@ function read(name: string, settings: GatewayClientSettings): KnownClient {
   }
 }
 
+/** One pattern or a list, as a list. */
 function patternsOf(said: Patterns | undefined): readonly string[] | undefined {
   return typeof said === 'string' ? [said] : said
 }
 
-/** Whether something is among those that are meant; undefined where nothing is said of them. */
+/** Whether an entry is on a client's list; undefined where there is no list. */
 type Chosen = ((upstream: string, own: string) => boolean) | undefined
 
+/** Compiles a list. `!` excludes. */
 function chosen(said: GatewayClientSettings['tools'], address = false): Chosen {
   const patterns = patternsOf(said)
   if (patterns === undefined) return undefined
   const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
   const denied = patterns.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
-  // Only exceptions, so everything else; an empty list is nothing at all.
+  // Only exclusions: everything else is included. An empty list includes nothing.
   const all = allowed.length === 0 && denied.length > 0
   return (upstream, own) => {
     const as = { before: `${upstream}/`, address }
@@ -157,7 +161,7 @@ function chosen(said: GatewayClientSettings['tools'], address = false): Chosen {
   }
 }
 
-/** Whether names of this server can be among those that are meant. */
+/** Whether patterns can match anything of this upstream. */
 function reaches(patterns: readonly string[], upstream: string): boolean {
   const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
   if (allowed.length === 0) return patterns.length > 0
@@ -168,6 +172,7 @@ function reaches(patterns: readonly string[], upstream: string): boolean {
   })
 }
 
+/** The budgets as a list. */
 function budgetsOf({ budget = [] }: GatewayClientSettings): readonly ClientBudget[] {
   return 'per' in budget ? [budget] : budget
 }

@@ -1,4 +1,7 @@
-/** What servers say of their resources and lists, as events that clients subscribe to: one kind of each for every server. */
+/**
+ * Notifications of upstreams as events that clients subscribe to: `resource_updated` and `list_changed` for each upstream. With several
+ * processes on one store, `NotificationOwner` decides which of them publishes.
+ */
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
@@ -13,22 +16,24 @@ import type { TrustSettings } from './settings.ts'
 
 type ChangedList = 'tools' | 'resources' | 'prompts'
 
-/** What is told of upstreams, and by whom it is asked for. */
+/** Publishes what upstreams announce; does nothing where events are off. */
 export interface UpstreamNews {
-  /** Addresses, as their servers know them, that are watched whether a client does or not. */
+  /** Resources that are watched even if no client does, by the upstream's own addresses. */
   readonly standing: readonly (readonly [upstream: string, uri: string])[]
-  /** The upstream is there: its events can be subscribed to. */
+  /** The upstream is connected: its events can be subscribed to. */
   offer(upstream: string): void
-  /** It is gone. */
+  /** The upstream is gone. */
   gone(upstream: string): void
-  /** A resource is watched there, and no longer. */
+  /** A resource is watched there, or no longer. */
   watched(upstream: string, uri: string, watched: boolean): void
-  /** What is watched, or a part of it, is another one now. */
+  /** A watched resource, or a part of it, has changed. */
   updated(upstream: string, uri: string, part: string): void
+  /** A list of the upstream has changed. */
   changed(upstream: string, list: ChangedList): void
   close(): Promise<void>
 }
 
+/** The schema of all event payloads. */
 const payload = {
   type: 'object',
   properties: { upstream: { type: 'string' }, uri: { type: 'string' }, list: { type: 'string' } },
@@ -37,17 +42,19 @@ const payload = {
 
 type Handle = EventHandle<typeof payload>
 
+/** A payload. */
 interface Told {
   readonly upstream: string
   readonly uri?: string
   readonly list?: string
 }
 
-/** Of one server. */
+/** Events per upstream. */
 const mostPerSecond = 50
-/** Different things of one server that are being told. */
+/** Pending events per upstream. */
 const mostTelling = 10_000
 
+/** Used where events are off. */
 const silent: UpstreamNews = {
   standing: [],
   offer: () => {},
@@ -58,7 +65,7 @@ const silent: UpstreamNews = {
   close: async () => {},
 }
 
-/** Creates the events of upstreams; without the setting, one that does nothing. */
+/** Creates the publisher; without the setting, one that does nothing. */
 export function upstreamNews(
   setting: TrustSettings['events'],
   server: () => Server | undefined,
@@ -67,7 +74,7 @@ export function upstreamNews(
   return setting === undefined || setting === false ? silent : new UpstreamEvents(setting, server, parts)
 }
 
-/** Publishes one event at a time for each subject, at a bounded rate per upstream. */
+/** Publishes at most one event at a time per subject, at a bounded rate per upstream. */
 class UpstreamEvents implements UpstreamNews {
   readonly standing: UpstreamNews['standing']
   readonly #server: () => Server | undefined
@@ -76,7 +83,9 @@ class UpstreamEvents implements UpstreamNews {
   readonly #handles = new Map<string, Handle>()
   readonly #clock: Clock
   readonly #pace: Buckets
+  /** Subjects that are being published; `again`: one more event follows. */
   readonly #telling = new Map<string, { again: boolean }>()
+  /** Pending events by upstream. */
   readonly #waiting = new Tally<string>()
   readonly #end = new AbortController()
 
@@ -119,7 +128,7 @@ class UpstreamEvents implements UpstreamNews {
     return this.#owners.close()
   }
 
-  /** One at a time of each: what is said again before that lasts, or faster than a server may speak, is told by one event after it. */
+  /** Publishes an event. Repeats of a pending subject are merged into one event that follows. */
   #emit(name: string, told: Told): void {
     const key = `${name}\n${told.uri ?? told.list}`
     const state = this.#telling.get(key)
@@ -140,7 +149,7 @@ class UpstreamEvents implements UpstreamNews {
     })
   }
 
-  /** Waits until the rate of its upstream allows it. */
+  /** Waits until the upstream's rate allows it. */
   async #tell(name: string, told: Told): Promise<void> {
     const { signal } = this.#end
     for (let waitMs = this.#pace.take(told.upstream); waitMs > 0; waitMs = this.#pace.take(told.upstream)) {
@@ -150,7 +159,7 @@ class UpstreamEvents implements UpstreamNews {
     await this.#handles.get(name)?.emit(told).catch(this.#failed)
   }
 
-  /** Registers an event at the server face, where its name is one that clients can use. */
+  /** Registers an event at the server face, where its name is valid there. */
   #of(name: string, description: string): void {
     const server = this.#server()
     if (server === undefined || this.#handles.has(name) || !/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) return
@@ -158,33 +167,37 @@ class UpstreamEvents implements UpstreamNews {
   }
 }
 
-// Which of several gateways on one store tells what a server says. All hear it, and one tells it: whoever was first to listen holds a
-// claim, as long as it lives and listens. When it dies another one takes over, and tells what it heard itself since the dead one can
-// have told anything for certain: rather twice than never. Without a shared store everything is told at once.
+// Ownership of notifications. All gateways on a store hear an upstream; the one that holds the claim publishes. If it dies, another takes
+// the claim and publishes what it heard since the last moment at which the dead one may have published: duplicates are possible, losses are
+// not. Without a shared store everything is published at once.
 
 interface NotificationOwnerParts {
-  /** Undefined where no other gateway is on it. */
+  /** Undefined where no other gateway shares it. */
   readonly store: Store | undefined
   readonly clock: Clock
   failed(error: unknown): void
 }
 
+/** The key prefix of claims in the store. */
 const prefix = 'gateway/voice/'
+/** How long a process counts as alive after its last sign. */
 const leaseMs = 3_000
+/** How often claims of others are checked. */
 const lookMs = 1_000
-/** What the dead have left goes in the end; whoever holds a claim for so long goes on unless another one takes it. */
+/** Lifetime of a claim in the store; longer than any lease, so that only abandoned claims expire. */
 const keptMs = 7 * 86_400_000
-/** Different things that are kept of one server's words while another gateway tells them. */
+/** Announcements that are kept per subject while another gateway publishes. */
 const mostKept = 100
 
 /** One subject, and whether this process owns it. */
 interface Claim {
+  /** The key in the store. */
   readonly key: Promise<string>
-  /** The version of our own entry; undefined: another one's, or not known yet. */
+  /** The version of our entry; undefined where another process owns it, or the owner is unknown. */
   held: number | undefined
-  /** It is not known yet whose it is: all that is heard meanwhile counts. */
+  /** The owner was never looked up: everything heard so far counts. */
   fresh: boolean
-  /** What was heard and not told here, by what it is about. */
+  /** Announcements that were heard but not published here, by subject. */
   readonly kept: Map<string, { readonly at: number; readonly tell: () => void }>
 }
 
@@ -196,6 +209,7 @@ export class NotificationOwner {
   readonly #end = new AbortController()
   #timer: Cancel | undefined = undefined
   #looking: Promise<void> | undefined = undefined
+  /** Claims that are being given back. */
   readonly #giving = new Set<Promise<unknown>>()
 
   constructor(parts: NotificationOwnerParts) {
@@ -206,14 +220,14 @@ export class NotificationOwner {
     void this.#follow(store)
   }
 
-  /** We listen to this from now on. */
+  /** Starts to listen to a subject. */
   begin(name: string): void {
     if (this.#runners === undefined || this.#claims.has(name)) return
     this.#claims.set(name, { key: keyOf(name), held: undefined, fresh: true, kept: new Map() })
     this.#look()
   }
 
-  /** We do not any more. */
+  /** Stops listening, and gives the claim back. */
   end(name: string): void {
     const claim = this.#claims.get(name)
     if (claim === undefined) return
@@ -221,7 +235,7 @@ export class NotificationOwner {
     if (claim.held !== undefined) this.#give(claim, claim.held)
   }
 
-  /** Something was said: `tell` is called now, or later, or never. */
+  /** Handles an announcement: `tell` is called now, later or never, depending on the owner. */
   heard(name: string, about: string, tell: () => void): void {
     const claim = this.#claims.get(name)
     if (this.#runners === undefined || claim?.held !== undefined) return tell()
@@ -232,6 +246,7 @@ export class NotificationOwner {
     if (claim.kept.size > mostKept && oldest !== undefined) claim.kept.delete(oldest)
   }
 
+  /** Gives all claims back. */
   async close(): Promise<void> {
     this.#timer?.()
     this.#end.abort()
@@ -241,7 +256,7 @@ export class NotificationOwner {
     this.#runners?.close()
   }
 
-  /** Gives the claim back, so that another process takes it at once. */
+  /** Gives a claim back, so that another process takes it at once. */
   #give({ key }: Claim, held: number): void {
     this.#runners?.release()
     const given = key
@@ -251,7 +266,7 @@ export class NotificationOwner {
     this.#giving.add(given)
   }
 
-  /** A claim that is given back is taken at once; hints may be lost, and the dead give none: it is looked now and then. */
+  /** Reacts to changes in the store. Hints may get lost and dead processes give none, so `#look` also polls. */
   async #follow(store: Store): Promise<void> {
     try {
       for await (const _ of store.watch([prefix], this.#end.signal)) this.#look()
@@ -260,7 +275,7 @@ export class NotificationOwner {
     }
   }
 
-  /** One look at a time; again after a moment while some claims are another's. */
+  /** One check at a time; repeats while another process holds some claim. */
   #look(): void {
     this.#looking ??= this.#claim()
       .catch(this.#parts.failed)
@@ -278,7 +293,7 @@ export class NotificationOwner {
       })
   }
 
-  /** Compares all claims with what lies on the store. */
+  /** Compares all claims with the store. */
   async #claim(): Promise<void> {
     const { store } = this.#parts
     if (store === undefined) return
@@ -297,17 +312,18 @@ export class NotificationOwner {
     }
   }
 
-  /** We were taken for dead. */
+  /** Another process took the claim because this one seemed dead. */
   #lose(claim: Claim): void {
     claim.held = undefined
     this.#runners?.release()
   }
 
-  /** Takes a claim that nobody holds, or whose holder is dead. */
+  /** Takes a claim without an owner, or whose owner is dead. */
   async #take(name: string, claim: Claim, entry: Entry | undefined, alive: Map<string, boolean>): Promise<void> {
     const { store, clock } = this.#parts
     const runners = this.#runners
     if (store === undefined || runners === undefined) return
+    // The owner may have died at any time since then.
     const doubtful = clock.now() - leaseMs - 2 * lookMs
     if (entry !== undefined && (await this.#lives(entry, runners, alive))) {
       claim.fresh = false
@@ -319,19 +335,20 @@ export class NotificationOwner {
     const outcome = await store.commit([put(await claim.key, runners.id, { ...condition, ttl: keptMs })])
     const version = outcome.ok ? outcome.results[0]?.version : undefined
     if (version === undefined) return runners.release()
-    // It may have been let go of meanwhile.
+    // `end` may have been called meanwhile.
     if (this.#claims.get(name) !== claim) return this.#give(claim, version)
-    // Whoever gave it back has told all that was said before.
+    // An owner that gave the claim back has published everything before.
     this.#begun(claim, version, entry === undefined && !fresh ? clock.now() : doubtful)
   }
 
+  /** Whether the owner of an entry lives; cached during one check. */
   async #lives({ value }: Entry, runners: Runners, alive: Map<string, boolean>): Promise<boolean> {
     const known = alive.get(value) ?? (await runners.isAlive(value))
     alive.set(value, known)
     return known
   }
 
-  /** From now on this process tells; what it heard since the last owner can have told is told now. */
+  /** This process owns the claim now; publishes what it heard since `since`. */
   #begun(claim: Claim, version: number, since: number): void {
     claim.held = version
     claim.fresh = false
@@ -341,10 +358,12 @@ export class NotificationOwner {
   }
 }
 
+/** Drops announcements that are older. */
 function forgetBefore({ kept }: Claim, since: number): void {
   for (const [about, { at }] of kept) if (at < since) kept.delete(about)
 }
 
+/** A digest, because subjects can be long. */
 async function keyOf(name: string): Promise<string> {
   return `${prefix}${await digestText(name)}`
 }

@@ -1,4 +1,7 @@
-/** The gate of a gateway: what a rule refuses is refused with the rule and the fix. A call that no rule concerns passes without a stop. */
+/**
+ * Rule enforcement: the layers that refuse tool calls (`decideLayer`) and reads (`readingLayer`) with the rule's name and a fix, and
+ * `explain`, which judges a call without making it.
+ */
 import { durationText } from '../../core/clock.ts'
 import { type Problem, problem, problemText } from '../../core/problem.ts'
 import { carried, compensation, type Exchange } from '../../engine/exchange.ts'
@@ -15,11 +18,13 @@ import { readingOf, type VisibilityLayersParts } from './visibility-layers.ts'
 
 interface GateParts {
   readonly clients: Clients
-  /** By the name under which clients see it. */
+  /** By exposed name. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
+  /** Verdicts of calls that were counted, for the confirmation layer. */
   readonly decided: DecidedCalls
 }
 
+/** The policy of the called tool. */
 function policyOf({ tools }: GateParts, { params }: Exchange): ToolPolicy | undefined {
   return tools.get(params['name'] as string)
 }
@@ -35,6 +40,7 @@ export function decideLayer(parts: GateParts): Layer {
     },
     when: exchange => {
       const policy = policyOf(parts, exchange)
+      // Compensations are never refused: they undo a call that was allowed.
       if (policy === undefined || exchange.get(compensation) !== undefined || !(policy.decides || policy.counts)) return false
       return policy.counts || policy.judge(judged(parts, exchange)).do === 'deny'
     },
@@ -47,9 +53,11 @@ export function decideLayer(parts: GateParts): Layer {
   }
 }
 
+/** The facts about a call that rules look at. */
 function judged({ clients }: GateParts, exchange: Exchange): PolicyCallFacts {
   const { caller, params } = exchange
   const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
+  // A continued call was counted at its start.
   return exchange.get(carried)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
 }
 
@@ -61,13 +69,13 @@ async function counted(
   next: Next,
   first: Promise<void>,
 ): Promise<unknown> {
-  // Others that waited for the same may have used it up.
+  // Calls that waited for the same counts may have used up the rate meanwhile.
   for (let ready: Promise<void> | undefined = first; ready !== undefined; ready = policy.ready(judged(parts, exchange)))
     await ready
   return decide(parts, policy, exchange, next)
 }
 
-/** Throws where the call is refused; counts it where it is let in. */
+/** Throws where the call is refused, otherwise counts it. */
 function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: Next): Awaitable<unknown> {
   const call = judged(parts, exchange)
   const verdict = policy.judge(call)
@@ -79,7 +87,7 @@ function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: 
   return next()
 }
 
-/** Why a call is refused. */
+/** The problem for a refused call. */
 export function callDenied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallVerdict): Problem {
   const what = `${clip(tool)} of ${clip(upstream)}`
   const details = { rule: by?.name ?? 'otherwise', upstream, tool }
@@ -102,33 +110,36 @@ export function callDenied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallV
   })
 }
 
-// What would become of a call, and why: for whoever writes rules.
+// Explaining: what a rule author asks about a call that nobody makes.
 
-/** A call that nobody makes. */
+/** A hypothetical call. */
 export interface Explaining {
   readonly upstream: string
-  /** Its own name at that server. */
+  /** The tool's name at the upstream. */
   readonly tool: string
-  /** Default: `anonymous`, as far as rules look at it; what clients see is left out of account then. */
+  /** Default: `anonymous` for rules; what clients may see is not considered then. */
   readonly client?: string
+  /** The subject of the caller's token. */
   readonly principal?: string
   readonly args?: Params
 }
 
-/** What would become of a call. */
+/** What would happen to a call. */
 export interface ExplainedCall {
   readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
-  /** The rule that counts; `otherwise` where none is about it, `clients` where that client does not see the tool. */
+  /** The rule that decides; `otherwise` where none applies, `clients` where the client does not see the tool. */
   readonly rule: string
-  /** False: its caller does not find it in lists. */
+  /** False: the caller does not find the tool in lists. */
   readonly listed?: false
-  /** All rules that are about it. */
+  /** All rules that apply to the call. */
   readonly about: readonly string[]
-  /** What its caller would read. */
+  /** The error message that the caller would get. */
   readonly message?: string
-  /** What else holds for it: equal calls within this time are one, it costs so much, it needs these scopes. */
+  /** Equal calls within this time are executed once. */
   readonly dedupe?: string | number
+  /** The cost of the call. */
   readonly units?: number
+  /** The scopes that the call needs. */
   readonly scopes?: readonly string[]
 }
 
@@ -160,7 +171,7 @@ export function explain({ clients, policy, listed }: ExplainParts, call: Explain
   }
 }
 
-// What rules refuse of resources and prompts: reading them, watching them, and having their arguments completed.
+// Rules about resources and prompts: reading, subscribing, and completing arguments.
 
 /** The layer that refuses resources and prompts by rule. */
 export function readingLayer(parts: VisibilityLayersParts): Layer {
@@ -176,7 +187,7 @@ export function readingLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
-/** What rules say of a read; undefined where none is about it. */
+/** The verdict on a read; undefined where no rule is about it. */
 function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined {
   const [kind, name] = aimOf(exchange) ?? []
   if (kind === undefined || name === undefined || kind === 'tool') return undefined

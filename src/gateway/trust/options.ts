@@ -1,6 +1,6 @@
 /**
- * What the gateway says of a tool that its server does not say, by the options that an author would write. A tool that no rule is
- * about gets none, and its calls go the short way.
+ * Tool options that rules add to an exposed tool (confirmation, dedupe, cost, scopes, timeout), in the form in which an author would write
+ * them. A tool without rules gets none and its calls take the fast path.
  */
 import type { Duration } from '../../core/clock.ts'
 import type { Schema } from '../../core/schema/index.ts'
@@ -19,17 +19,18 @@ interface OptionParts {
   readonly settings: TrustSettings
   readonly clients: Clients
   readonly decided: DecidedCalls
-  /** Told of a call that waits for whoever runs the gateway. */
+  /** Called when a call waits for the operator. */
   readonly waits?: ConfirmFacts['onWait']
 }
 
-/** Options of a tool that the gateway adds to what its server says. */
+/** Options that the gateway adds to a tool. */
 export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 
 /** The options that rules and clients add to a tool. */
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
   const { settings, clients, decided, waits } = parts
   const judged = (args: Params, caller: ConfirmCaller): PolicyCallFacts => judgedOf(clients, caller, args)
+  // Repeating a read does no harm, so it is not deduplicated.
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
   const { latency } = offeredCost(tool._meta)
@@ -47,14 +48,15 @@ export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool):
   }
 }
 
-/** A call as rules see it. */
+/** The facts about a call that rules look at. */
 export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): PolicyCallFacts {
   return { client: clients.nameOf(caller), principal: subjectOf(caller), args }
 }
 
+/** The confirmation channel of each approver. */
 const channels = { client: undefined, operator: 'queue', either: 'either' } as const
 
-/** Asks for confirmation of calls whose verdict is `ask`, by the channel that their rule names. */
+/** Asks for confirmation of calls whose verdict is `ask`, on the channel that the rule names. */
 function confirmOf(
   policy: ToolPolicy,
   { approvals = {} }: TrustSettings,
@@ -68,7 +70,7 @@ function confirmOf(
       const asked = judged(args, caller)
       const verdict = decided.get(call) ?? policy.judge(asked)
       if (verdict.do !== 'ask') return false
-      // Whoever calls does not answer for itself, unless a rule says so in words.
+      // The caller does not approve its own calls, unless a rule says `approver: client`.
       const { approver = 'operator', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
       const channel = channels[approver]
       return {
@@ -82,14 +84,15 @@ function confirmOf(
   }
 }
 
-/** In the words of the audit log. */
+/** The call as the audit log describes it. */
 function aboutCall({ upstream, tool }: ToolPolicy, { by }: CallVerdict, { client, principal }: PolicyCallFacts) {
   return { rule: by?.name ?? 'otherwise', server: upstream, tool, client, subject: principal }
 }
 
+/** Arguments that the question shows. */
 const shownArguments = 6
 
-/** Whoever is asked sees what for: the arguments, as far as they have plain names. */
+/** A question that shows the arguments which have plain names. */
 function shownCall(args: Params): string | undefined {
   const names = Object.keys(args)
   const plain = names.filter(name => /^\w{1,40}$/.test(name)).slice(0, shownArguments)
@@ -98,19 +101,19 @@ function shownCall(args: Params): string | undefined {
   return `Shall it be called with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
 }
 
-/** A function where the time depends on the call. */
+/** The dedupe time; a function where it depends on the call. */
 function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => PolicyCallFacts): AddedOptions['dedupe'] {
   if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
   return (args: Params, caller: ConfirmCaller): Duration | undefined => policy.say('dedupe', judged(args, caller))
 }
 
-/** By a rule, else as its server advertises it. Calls are counted where some client has only so many. */
+/** The cost by rule, otherwise as the upstream advertises it. Free calls are counted too where a client has a budget of calls. */
 function costFor(policy: ToolPolicy, tool: Tool, clients: Clients): CostFacts | undefined {
   const said = policy.say('cost', undefined)
   if (said !== undefined)
     return { category: 'metered', estimatedUnits: said.units, ...(said.label !== undefined && { unitLabel: said.label }) }
   const { category, units, unitLabel } = offeredCost(tool._meta)
-  // Whoever wants an approval asks for it itself.
+  // An upstream whose cost category needs approval asks for it itself.
   if (category !== undefined && category !== 'free')
     return {
       category: 'metered',

@@ -1,4 +1,4 @@
-/** What a gateway may be told of trust: who may call what, what is asked, paid, pinned and written down. Plain data, as it lies in a file. */
+/** The trust settings of a gateway (auth, clients, rules, pins, audit): plain data, as in a config file. */
 import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/clock.ts'
 import type { GatewayAudit } from '../../policy/audit/call-notes.ts'
@@ -6,70 +6,75 @@ import type { PinMode } from '../../policy/pins/pins.ts'
 import type { WrittenRule } from '../../policy/rules/call-policy.ts'
 import type { Otherwise, Patterns } from '../../policy/rules/rule.ts'
 
-/** One token for each client, by its name, kept by both sides. */
+/** One fixed token per client, by client name. */
 interface FixedTokenSettings {
   readonly tokens: Readonly<Record<string, string>>
-  /** The URL by which clients reach the gateway. Needed to listen on an address that is not loopback. */
+  /** The URL by which clients reach the gateway. Required to listen on an address that is not loopback. */
   readonly resource?: string
 }
 
-/** Whose tokens are taken: those of an OAuth authorization server, or one for each client. */
+/** Accepted tokens: those of an OAuth authorization server, or fixed ones. */
 export type AuthSettings = Omit<OAuthResourceOptions, 'verify'> | FixedTokenSettings
 
-/** So much in each period, for all of a client together. */
+/** A quota per period, for all callers of a client together. */
 export interface ClientBudget {
+  /** Either units or calls. */
   readonly units?: number
   readonly calls?: number
+  /** The period. */
   readonly per: Duration
 }
 
 /**
- * A name for callers. Who has no token is `local` on a pipe and in memory, and `anonymous` over HTTP; whose token no client names is
- * `unlisted`. As soon as clients are given, a caller that is none of them sees nothing, and each of its requests is refused. In texts
- * a star stands for any characters.
+ * A named client. A caller without a token is `local` on a pipe or in memory and `anonymous` over HTTP; one whose token matches no client is
+ * `unlisted`. As soon as clients are configured, a caller that is none of them sees nothing and its requests are refused. In patterns
+ * `*` stands for any characters.
  */
 export interface GatewayClientSettings {
-  /** Subjects of tokens. */
+  /** Subjects of its tokens. */
   readonly principals?: Patterns
-  /** The OAuth clients that tokens were given to. */
+  /** OAuth clients that its tokens were issued to. */
   readonly oauthClients?: Patterns
-  /** Servers whose tools, resources and prompts it sees. Default all. */
+  /** Upstreams that it sees. Default: all. */
   readonly upstreams?: Patterns
-  /** Tools that it sees, each as `server/tool`; what begins with `!` it does not. Default all. */
+  /** Tools that it sees, as `server/tool`; `!` excludes. Default: all. */
   readonly tools?: Patterns
-  /** Resources that it sees, each as `server/address`, in the same way. Default: all of servers whose every tool it sees. */
+  /** Resources that it sees, as `server/address`; `!` excludes. Default: all of upstreams whose tools it sees all of. */
   readonly resources?: Patterns
-  /** Prompts that it sees, each as `server/prompt`, in the same way. Default: all of servers whose every tool it sees. */
+  /** Prompts that it sees, as `server/prompt`; `!` excludes. Default: all of upstreams whose tools it sees all of. */
   readonly prompts?: Patterns
+  /** What it may spend. */
   readonly budget?: ClientBudget | readonly ClientBudget[]
 }
 
 /** The settings of a gateway that are about trust. */
 export interface TrustSettings {
+  /** Accepted tokens. Without it callers are anonymous. */
   readonly auth?: AuthSettings
+  /** Clients by name. */
   readonly clients?: Readonly<Record<string, GatewayClientSettings>>
-  /** Their order never matters: a `deny` beats all, else the narrower rule counts, else the more careful one. */
+  /** Order does not matter: `deny` wins, then the more specific rule, then the more careful one. */
   readonly rules?: readonly WrittenRule[]
-  /** What happens where no rule says anything. Default `allow`. */
+  /** The verdict where no rule applies. Default `allow`. */
   readonly otherwise?: Otherwise
   /**
-   * Which tools a caller finds in lists: those that it can call at all, or all that its client sees, also what rules refuse it
-   * always and what needs scopes that its token lacks. Default `callable`.
+   * Which tools a caller finds in lists: those that it can call, or all that its client sees, including tools that rules always refuse and
+   * tools whose scopes its token lacks. Default `callable`.
    */
   readonly listed?: 'callable' | 'all'
-  /** What becomes of a tool whose definition is not the one that was first seen: hidden until approved, told, or nothing. Default `block`. */
+  /** What happens to a tool whose definition differs from the pinned one: hidden until approved, reported, or nothing. Default `block`. */
   readonly pins?: PinMode
-  /** Whether every call is written down. Default true. */
+  /** Whether calls are written to the audit log. Default true. */
   readonly audit?: boolean | GatewayAudit
-  /** How long calls wait for whoever runs the gateway, before they are refused and have to be made again. Default not at all. */
+  /** How long a call waits for the operator before it is refused and has to be repeated. Default: not at all. */
   readonly approvals?: { readonly wait?: Duration }
-  /** Whether results say which server and tool they are from, to clients that want to know. Default true. */
+  /** Whether results name their upstream and tool, for clients that declare provenance. Default true. */
   readonly provenance?: boolean
-  /** Resources, by server, whose updates become events whether a client watches them or not. */
+  /** Publishes notifications of upstreams as events; an object names resources that are watched even if no client does. */
   readonly events?: boolean | Readonly<Record<string, readonly string[]>>
 }
 
-/** The members of a file that are about trust. */
+/** The members of a config file that are trust settings. */
 export const trustMembers = [
   'auth',
   'clients',
@@ -83,7 +88,7 @@ export const trustMembers = [
   'events',
 ] as const satisfies readonly (keyof TrustSettings)[]
 
-/** Those that may be others while the gateway runs; of `auth` fixed tokens. */
+/** Settings that a reload can change; of `auth`, only fixed tokens. */
 export const changeable: ReadonlySet<keyof TrustSettings> = new Set([
   'clients',
   'rules',
@@ -93,5 +98,5 @@ export const changeable: ReadonlySet<keyof TrustSettings> = new Set([
   'approvals',
 ])
 
-/** The names of callers that no client names: on a pipe, over HTTP without a token, and with one. */
+/** The names of callers that match no client: on a pipe, over HTTP without a token, and with one. */
 export const unnamed = { pipe: 'local', http: 'anonymous', token: 'unlisted' } as const

@@ -1,6 +1,6 @@
 /**
- * What a gateway adds to servers that know nothing of it: rules, approvals, budgets, pins, an audit log, who sees what. Most of it is
- * said by the options that an author would write of a tool; this is where it hangs together.
+ * Assembles the trust features of a gateway: rules, approvals, budgets, pins, audit log and visibility. Upstreams know nothing of these;
+ * most become options of the exposed tools or layers of the server face.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { handedOutTokens, oauth, type ResourceAuthorization, type VerifiedToken } from '../../auth/resource/options.ts'
@@ -47,74 +47,79 @@ import {
 } from './visibility-layers.ts'
 
 interface TrustParts {
-  /** The gateway, as it names itself. */
+  /** The name that the gateway gives itself. */
   readonly name: string
   readonly store: Store
-  /** Other gateways may be on it. */
+  /** Other gateways may share the store. */
   readonly shared: boolean
   readonly clock: Clock
   readonly trace: Trace
-  /** The tools of an upstream should be listed again. */
+  /** Lists the tools of an upstream again. */
   relist(upstream: string): void
-  /** An upstream that was held back may be started. */
+  /** Starts an upstream whose launch was held. */
   relaunch(upstream: string): void
-  /** Whoever runs the gateway should hear of it. */
+  /** Delivers a message to the operator. */
   readonly notice: TellNotice
-  /** What somebody does who approves something of that id. */
+  /** How the operator approves the entry of that id. */
   approveWith(id: string): string
-  /** Asks whoever runs the gateway whether what his own file says of an upstream is meant so. */
+  /** Asks the operator whether a changed entry of the gateway's own file is intended. */
   readonly askLaunch?: ((launch: HeldLaunch) => Awaitable<boolean>) | undefined
-  /** What somebody has to do who approves how an upstream is started. */
+  /** How the operator approves the launch of an upstream. */
   approveBy(upstream: string): string
-  /** Where a prompt or a resource, by the name or address that clients see, is from, and its name there; of a tool one that is down. */
+  /** The origin of a prompt or resource by exposed name or address; of a tool only while its upstream is down. */
   originOf(kind: Shown, exposed: string): { readonly upstream: string; readonly own: string } | undefined
 }
 
-/** What whoever runs a gateway can ask and answer. */
+/** The operator's controls. */
 export interface TrustControl {
-  /** Calls that wait for a yes, and definitions of tools that are not those that were pinned. */
+  /** Everything that waits for an answer: calls, tool definitions and launches. */
   approvals(): Promise<readonly Approval[]>
-  /** False where there is nothing of that name, or it was answered before. `by`: who answers, for the audit log. */
+  /** False where the id is unknown or already answered. `by`: who answers, for the audit log. */
   approve(id: string, by?: string): Promise<boolean>
+  /** The same for a refusal. */
   refuse(id: string, by?: string): Promise<boolean>
-  /** What would become of a call, and by which rule. Counts nothing and asks nobody. */
+  /** What would happen to a call, and by which rule. Counts nothing and asks nobody. */
   explain(call: Explaining): ExplainedCall
-  /** What was written down, and whether anybody changed it. */
+  /** Reads and verifies the audit log. */
   readonly audit: AuditControl
 }
 
-/** Everything that a gateway adds to its servers, as the rest of the gateway uses it. */
+/** The trust features as the rest of the gateway uses them. */
 export interface Trust {
-  /** For `createServer`. */
+  /** Options for `createServer`. */
   readonly serverOptions: Pick<ServerOptions, 'cost' | 'audit'>
-  /** For every way of listening. */
+  /** The authorization for every HTTP listener. */
   readonly auth: ResourceAuthorization | undefined
+  /** Checks tool definitions against their pins. */
   readonly pins: Pick<ToolPins, 'look' | 'approve'>
+  /** Checks commands and addresses of upstreams against their pins. */
   readonly launches: Pick<Launches, 'admit'>
+  /** Middleware around upstream calls. */
   readonly wrap: CallWrapper
+  /** The operator's controls. */
   readonly control: TrustControl
-  /** The server exists. */
+  /** Connects to the server face, once it exists. */
   attach(server: Server): void
-  /** What is said of a tool that is offered now. */
+  /** Registers an offered tool and returns the options that rules add. */
   options(upstream: string, tool: Tool, exposed: string): AddedOptions
-  /** It is offered no more. */
+  /** Unregisters a tool. */
   forget(exposed: string): void
-  /** Looks for text that nobody can see in what is no tool: those are looked at where they are pinned. */
+  /** Reports invisible text in prompts and resources; tools are checked where they are pinned. */
   inspect(upstream: string, items: readonly { readonly name: string }[]): void
-  /** What a caller may know of. */
+  /** What callers may see. */
   readonly visibility: Visibility
-  /** What upstreams say of themselves. */
+  /** Events of upstreams. */
   readonly news: UpstreamNews
-  /** Somebody's token was not taken. */
+  /** Audits a rejected token. */
   denied(status: number, address: string | undefined): void
-  /** Other settings, from the next call on. Those that are no part of `changeable` stay as they were. */
+  /** Applies other settings from the next call on; settings outside `changeable` are ignored. */
   change(settings: TrustSettings): void
-  /** Stops what callers may not do any more by the settings that count now. Gives what is to be asked of calls that wait for them. */
+  /** Stops calls that the current settings no longer allow. Returns the same check for parked calls. */
   withdraw(): (first: Exchange) => boolean
   close(): Promise<void>
 }
 
-/** Creates it from settings. Throws where one of them is mistaken. */
+/** Creates the trust features. Throws where a setting is wrong. */
 export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   checkTrust(first)
   let settings = first
@@ -189,14 +194,14 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   }
   let face: Server | undefined
   const news = upstreamNews(settings.events, () => face, { store: parts.shared ? store : undefined, clock, failed })
-  /** From when on somebody does not see all; most gateways never need it. */
+  /** Installs the visibility layers; most gateways never need them. */
   let hide: () => void = () => {}
   const auth = authorizationOf(settings.auth, fixed)
-  /** Who may not call any more by the last change. */
+  /** Principals that the last reload locked out. */
   let shutOut: (principal: Principal) => boolean = () => false
   const seen = { clients, views, visibility, tools: policies, originOf: parts.originOf, policy: () => policy }
   let toldOld: string | undefined
-  /** Once for the same rules. */
+  /** Warns about old-style rules, once per set of rules. */
   const tellOldRules = (): void => {
     const text = oldRulesText(settings.rules ?? [])
     if (text !== undefined && text !== toldOld) trace('rules-deprecated', new Error(text))
@@ -275,7 +280,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
       pins.change(next.pins ?? 'block')
       launches.change(next.pins ?? 'block')
       if (visibility.limits) hide()
-      // Also where there are none any more: other ways to authorize count only after a restart.
+      // Also without tokens: other kinds of auth only change with a restart.
       const revoked = fixed.take(next.auth !== undefined && 'tokens' in next.auth ? next.auth.tokens : {})
       const isRevoked = ({ issuer, subject = '' }: Principal): boolean => issuer === tokenIssuer && revoked.has(subject)
       shutOut = principal => isRevoked(principal) || clients.isStranger({ principal, carrier: 'http' })
@@ -301,7 +306,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   }
 }
 
-/** Budgets of clients, as quotas of the server. */
+/** Client budgets as quotas of the server. */
 function serverOptionsOf(clients: Clients): Trust['serverOptions'] {
   const none: readonly SharedQuota[] = []
   const quotasFor = (caller: Caller): readonly SharedQuota[] => {
@@ -311,11 +316,11 @@ function serverOptionsOf(clients: Clients): Trust['serverOptions'] {
   return { cost: { quotasFor } }
 }
 
-/** Fixed tokens: each stands for the client that it is given to. */
+/** Fixed tokens, stored as hashes; each identifies a client. */
 class FixedTokens {
   #known: ReadonlyMap<string, Buffer> = new Map()
 
-  /** From now on these are the ones. Gives the clients whose token was taken away or is another one now. */
+  /** Replaces the tokens. Returns the clients whose token was removed or changed. */
   take(tokens: Readonly<Record<string, string>>): ReadonlySet<string> {
     const before = this.#known
     this.#known = new Map(Object.entries(tokens).map(([client, token]) => [client, hashOf(token)]))
@@ -323,6 +328,7 @@ class FixedTokens {
     return new Set([...before].flatMap(([client, hash]) => (isSame(client, hash) ? [] : [client])))
   }
 
+  /** The client of a token; compared in constant time. */
   verify(token: string): VerifiedToken | undefined {
     const hash = hashOf(token)
     const found = [...this.#known].find(([, known]) => timingSafeEqual(known, hash))
@@ -330,6 +336,7 @@ class FixedTokens {
   }
 }
 
+/** The authorization that the settings describe. */
 function authorizationOf(auth: AuthSettings | undefined, fixed: FixedTokens): ResourceAuthorization | undefined {
   if (auth === undefined) return undefined
   if (!('tokens' in auth)) return oauth(auth)
@@ -341,7 +348,7 @@ function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-/** Stops each of them and tells its caller why. */
+/** Stops calls under way that are no longer allowed, with the reason. */
 function stopWithdrawn(engine: Engine, parts: VisibilityLayersParts): void {
   for (const exchange of underWay(engine)) {
     const why = withdrawnFrom(parts, exchange)
@@ -349,7 +356,7 @@ function stopWithdrawn(engine: Engine, parts: VisibilityLayersParts): void {
   }
 }
 
-/** Why its caller may not make this call any more; undefined: it may. */
+/** Why a caller may no longer make this call; undefined where it may. */
 function withdrawnFrom(parts: VisibilityLayersParts, exchange: Exchange): Error | undefined {
   const aim = aimOf(exchange)
   if (aim === undefined || exchange.get(compensation) !== undefined) return undefined

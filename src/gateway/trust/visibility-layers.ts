@@ -1,4 +1,7 @@
-/** What a client does not see is in none of its lists and cannot be called, read, watched or heard of, as if it were not there. */
+/**
+ * Layers that enforce visibility: what a client does not see is missing from its lists and cannot be called, read, watched or heard of, as
+ * if it did not exist. `visibility.ts` decides; this file applies the decision to requests.
+ */
 import { type Problem, problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ListPage } from '../../engine/paging.ts'
@@ -13,14 +16,14 @@ import type { TargetKind } from '../../policy/rules/rule.ts'
 import type { Clients } from './clients.ts'
 import type { Views, Visibility } from './visibility.ts'
 
-/** Which of the events that are made of what servers say a caller hears of. */
+/** The kind of entry behind each list, for `list_changed` events. */
 const listKinds: ReadonlyMap<unknown, TargetKind> = new Map([
   ['tools', 'tool'],
   ['resources', 'resource'],
   ['prompts', 'prompt'],
 ])
 
-/** Without a payload: whether there may be one that it hears of. */
+/** Whether a caller hears of an event. Without a payload: whether there may be one that it hears of. */
 function showsEvent(visibility: Visibility, caller: Caller, name: string, payload: unknown): boolean {
   const at = name.lastIndexOf('/')
   const [upstream, what] = [name.slice(0, at), name.slice(at + 1)]
@@ -36,27 +39,27 @@ function showsEvent(visibility: Visibility, caller: Caller, name: string, payloa
   return payload === undefined && [...listKinds.values()].some(kind => visibility.some(caller, kind, upstream))
 }
 
-/** What a client can be shown. Rules speak of templates as of resources. */
+/** What a client can be shown. Rules treat templates as resources. */
 export type Shown = TargetKind | 'template'
 
-/** What the layers that hide things need. */
+/** What the visibility layers need. */
 export interface VisibilityLayersParts {
   readonly clients: Clients
   readonly visibility: Visibility
   readonly views: Views
-  /** By the name under which clients see it. */
+  /** By exposed name. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
   readonly policy: () => GatewayPolicy
-  /** Where a prompt or a resource, by the name or address that clients see, is from, and its name there; of a tool one that is down. */
+  /** The origin of a prompt or resource by exposed name or address; of a tool only while its upstream is down. */
   originOf(kind: Shown, exposed: string): { readonly upstream: string; readonly own: string } | undefined
 }
 
-/** Of use where somebody does not see all. */
+/** All layers; installed only where some caller does not see everything. */
 export function visibilityLayers(parts: VisibilityLayersParts): readonly Layer[] {
   return [strangerLayer(parts.clients), listLayer(parts), hiddenLayer(parts), listenLayer(parts)]
 }
 
-/** Whether something is told of to a caller, where it is not asked for: what has changed, what can be heard of, what has happened. */
+/** Whether a caller may be told about something that it did not ask for: notifications, event types and events. */
 export function shows(
   parts: VisibilityLayersParts,
   caller: Caller,
@@ -72,7 +75,7 @@ export function shows(
   return place === undefined || visibility.reads(caller, 'resource', place)
 }
 
-/** Lists, their member, and how their items are named. */
+/** Each list method with the member that holds its items and their naming member. */
 const lists: ReadonlyMap<string, readonly [member: string, named: string]> = new Map([
   ['tools/list', ['tools', 'name']],
   ['prompts/list', ['prompts', 'name']],
@@ -80,15 +83,15 @@ const lists: ReadonlyMap<string, readonly [member: string, named: string]> = new
   ['resources/templates/list', ['resourceTemplates', 'uriTemplate']],
 ])
 
-/** Pages of one list that are kept, for different kinds of callers. */
+/** Filtered pages kept per page, for different kinds of callers. */
 const mostPages = 64
 
-/** Filters lists. Filtered pages are kept for each kind of caller. */
+/** Filters lists. Filtered pages are cached for each kind of caller. */
 function listLayer(parts: VisibilityLayersParts): Layer {
   const { clients, views } = parts
   const pages = new WeakMap<object, Map<object, ListPage>>()
   return {
-    // Outside of what keeps the bytes of a page: those are of the whole page.
+    // Outside the layer that caches serialised pages, whose bytes are those of the whole page.
     stage: 'enter',
     methods: [...lists.keys()],
     when: ({ route, caller }) => {
@@ -109,12 +112,12 @@ function listLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
-/** What is left of a page, written when it is first sent. */
+/** A filtered page, serialised when it is first sent. */
 function written({ route: { resultDown } }: Exchange, page: Readonly<Record<string, unknown>>): ListPage {
   return new ListPage(page, () => JSON.stringify(resultDown === undefined ? page : resultDown(page)))
 }
 
-/** The page without what its caller does not see. */
+/** The page without the items that the caller does not see. */
 function seen(
   parts: VisibilityLayersParts,
   { route, caller }: Exchange,
@@ -136,7 +139,7 @@ function seen(
   return { ...page, [member]: items.filter(shows), cacheScope: 'private' }
 }
 
-/** Whether its client is given it. */
+/** Whether the caller's client may see an entry. */
 export function sees(parts: VisibilityLayersParts, caller: Caller, kind: Shown, exposed: string): boolean {
   const client = parts.clients.of(caller)
   if (client === undefined || client.free) return true
@@ -145,7 +148,7 @@ export function sees(parts: VisibilityLayersParts, caller: Caller, kind: Shown, 
   return place === undefined || parts.visibility.given(caller, kind === 'template' ? 'resource' : kind, place)
 }
 
-/** What rules say of a resource or a prompt; undefined: nothing, or it is offered by nobody. */
+/** The policy for a resource or prompt; undefined where no rule applies or nobody offers it. */
 export function readingOf(parts: VisibilityLayersParts, kind: Read, exposed: string): ToolPolicy | undefined {
   const policy = parts.policy()
   const origin = policy.decidesReading ? parts.originOf(kind, exposed) : undefined
@@ -158,7 +161,7 @@ function ruledAs(kind: Read): 'prompt' | 'resource' {
   return kind === 'prompt' ? kind : 'resource'
 }
 
-/** Refuses what the client is not given as if it did not exist. */
+/** Refuses an invisible target in the same way as one that does not exist. */
 function hiddenLayer(parts: VisibilityLayersParts): Layer {
   return {
     stage: 'enter',
@@ -174,7 +177,7 @@ function hiddenLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
-/** Takes from a subscription what its caller does not see. */
+/** Removes invisible resources from a subscription. */
 function listenLayer(parts: VisibilityLayersParts): Layer {
   return {
     stage: 'enter',
@@ -187,7 +190,7 @@ function listenLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
-/** The same wishes without those for what is not seen. */
+/** The params without subscriptions to invisible resources. */
 function watched(parts: VisibilityLayersParts, { params, caller }: Exchange): Params {
   const wishes = isRecord(params['notifications']) ? params['notifications'] : {}
   const uris = wishes['resourceSubscriptions']
@@ -196,7 +199,7 @@ function watched(parts: VisibilityLayersParts, { params, caller }: Exchange): Pa
   return { ...params, notifications: { ...wishes, resourceSubscriptions } }
 }
 
-/** The words of what is not there at all. */
+/** The error for a target that does not exist. */
 export function targetAbsent(aim: readonly [Shown, string] | undefined): McpError {
   const [kind, name] = aim ?? ['tool', '']
   if (kind === 'tool') return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
@@ -207,9 +210,9 @@ export function targetAbsent(aim: readonly [Shown, string] | undefined): McpErro
   })
 }
 
-// Callers that are none of the clients which a gateway names: they find nothing in lists, and whatever they ask for is refused.
+// Callers that are none of the configured clients: their lists are empty and other requests are refused.
 
-/** What says nothing of what is behind the gateway; lists come back empty. */
+/** Methods that reveal nothing of the upstreams. */
 const open: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -221,7 +224,7 @@ const open: ReadonlySet<string> = new Set([
   'resources/templates/list',
 ])
 
-/** Refuses callers that are none of the named clients. */
+/** Refuses callers that are none of the configured clients. */
 function strangerLayer(clients: Clients): Layer {
   return {
     stage: 'enter',
@@ -232,6 +235,7 @@ function strangerLayer(clients: Clients): Layer {
   }
 }
 
+/** The refusal, with how to get access. */
 function unknownClient(clients: Clients, caller: Caller): Problem {
   const name = clients.nameOf(caller)
   const why =

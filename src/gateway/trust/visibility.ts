@@ -1,6 +1,6 @@
 /**
- * What a caller may know of the servers behind the gateway: by the lists of its client and by the rules. Whatever reaches a caller,
- * asked for or not, is decided here: lists, reads, subscriptions, events, what has changed, links, values that complete an address.
+ * Decides what a caller may know of the upstreams, by its client's lists and by rules. Everything that reaches a caller is decided here:
+ * lists, reads, subscriptions, events, change notifications, links and completion values.
  */
 
 import { permits } from '../../features/mcp/authorization/messages.ts'
@@ -12,7 +12,7 @@ import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
 import type { TrustSettings } from './settings.ts'
 
-/** Something of a server, by the name that it has there. */
+/** An entry of an upstream, by its own name. */
 interface Place {
   readonly upstream: string
   readonly own: string
@@ -27,7 +27,7 @@ interface VisibilityParts {
 
 const kinds: readonly TargetKind[] = ['tool', 'resource', 'prompt']
 
-/** Decides, per caller, what of the upstreams may be listed, read and told of. */
+/** Decides, per caller, what of the upstreams may be listed, read and announced. */
 export class Visibility {
   readonly #parts: VisibilityParts
 
@@ -35,17 +35,17 @@ export class Visibility {
     this.#parts = parts
   }
 
-  /** Whether anything is kept from anybody; most gateways never look any further. */
+  /** Whether anything is hidden from anyone; most gateways check no further. */
   get limits(): boolean {
     return this.#parts.views.differ || this.#parts.policy().decidesReading
   }
 
-  /** Whether its client is given it. What it is not given does not exist for it. */
+  /** Whether the caller's client may see an entry. */
   given(caller: Caller, kind: TargetKind, { upstream, own }: Place): boolean {
     return this.#parts.clients.of(caller)?.sees(kind, upstream, own) !== false
   }
 
-  /** Whether it stands in its lists. */
+  /** Whether an entry is in the caller's lists. */
   lists(caller: Caller, kind: TargetKind, place: Place): boolean {
     const { policy, views, clients, listed } = this.#parts
     if (kind === 'tool') return views.sees(caller, policy().for('tool', place.upstream, place.own))
@@ -54,7 +54,7 @@ export class Visibility {
     return !policy().for(kind, place.upstream, place.own).refusesAll(clients.nameOf(caller), subjectOf(caller))
   }
 
-  /** Whether it may be read, watched and heard of now. */
+  /** Whether the caller may read and watch an entry now. */
   reads(caller: Caller, kind: 'resource' | 'prompt', place: Place): boolean {
     const { policy, clients } = this.#parts
     if (clients.restricted && !this.given(caller, kind, place)) return false
@@ -66,47 +66,48 @@ export class Visibility {
     )
   }
 
-  /** Whether it may know that there is such a server. */
+  /** Whether the caller may know that an upstream exists. */
   knows(caller: Pick<Caller, 'principal' | 'carrier'>, upstream: string): boolean {
     return kinds.some(kind => this.some(caller, kind, upstream))
   }
 
-  /** Whether there may be anything of that kind at a server that it can know of. */
+  /** Whether the caller may see anything of a kind at an upstream. */
   some(caller: Pick<Caller, 'principal' | 'carrier'>, kind: TargetKind, upstream: string): boolean {
     if (this.#parts.clients.of(caller)?.seesSome(kind, upstream) === false) return false
     return (kind === 'tool' && this.#parts.listed() === 'all') || this.#refused(caller, kind, upstream) !== 'all'
   }
 
-  /** Whether nothing of a server is kept from it. */
+  /** Whether nothing of an upstream is hidden from the caller. */
   all(caller: Caller, upstream: string): boolean {
     if (this.#parts.clients.of(caller)?.seesAll(upstream) === false) return false
     return kinds.every(kind => this.#refused(caller, kind, upstream) === 'none')
   }
 
+  /** How much of a kind rules refuse to the caller. */
   #refused(caller: Pick<Caller, 'principal' | 'carrier'>, kind: TargetKind, upstream: string): 'all' | 'some' | 'none' {
     const { policy, clients } = this.#parts
     return policy().refused(kind, upstream, clients.nameOf(caller), subjectOf(caller))
   }
 }
 
-// What of all tools a caller does not see: those that its client is not shown, that rules refuse it whatever it calls them with, and
-// whose scopes its token lacks. Found out once for each kind of caller, and anew when a tool comes or goes.
+// Views: the tools that a caller does not see, by its client, by rules that always refuse it, and by missing scopes. Computed once per kind
+// of caller and again when tools or rules change.
 
 interface ViewsParts {
   readonly clients: Clients
   readonly policy: () => GatewayPolicy
-  /** By the name under which clients see it. */
+  /** By exposed name. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
   readonly listed: () => TrustSettings['listed']
 }
 
 /** What all callers of one kind see. */
 interface View {
-  /** Tools that they do not, by the names that clients know. */
+  /** Hidden tools by exposed name. */
   readonly hidden: ReadonlySet<string>
 }
 
-/** Kinds of callers that are remembered: as many as rules can tell apart, as a rule few. */
+/** Cached kinds of callers: as many as rules distinguish, usually few. */
 const mostKinds = 256
 
 /** Caches, per kind of caller, which tools are hidden. */
@@ -118,18 +119,18 @@ export class Views {
     this.#parts = parts
   }
 
-  /** Whether two callers may see different things, or none sees all. */
+  /** Whether some caller may not see everything. */
   get differ(): boolean {
     const { clients, policy, listed } = this.#parts
     return clients.restricted || (listed() !== 'all' && policy().hides)
   }
 
-  /** Tools have come or gone, or rules are others. */
+  /** Tools or rules have changed. */
   reset(): void {
     this.#views.clear()
   }
 
-  /** The view of a caller, computed when it is first needed. */
+  /** The view of a caller, computed on first use. */
   of(caller: Caller): View {
     const kind = this.#kindOf(caller)
     const known = this.#views.get(kind)
@@ -151,7 +152,7 @@ export class Views {
     return !policy.refusesAll(client, subjectOf(caller)) && permits(caller, policy.say('scopes', undefined))
   }
 
-  /** Who is of one kind is answered the same by every rule that looks at who calls. */
+  /** A key that is equal for callers whom every rule treats the same. */
   #kindOf(caller: Caller): string {
     const { clients, policy, listed } = this.#parts
     const client = clients.nameOf(caller)

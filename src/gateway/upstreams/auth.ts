@@ -1,4 +1,4 @@
-/** How a gateway shows at a server behind it who it is: by credentials of its own. Plain data, as it lies in a file. */
+/** Authentication of the gateway at upstreams: the `auth` setting and its validation, and the credentials made from it. */
 
 import { readFile } from 'node:fs/promises'
 import { carriesCredentials } from '../../auth/client/addresses.ts'
@@ -21,37 +21,38 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, picked } from '../../jsonrpc/message.ts'
 
-/** How the gateway authenticates at one server. */
+/** How the gateway authenticates at one upstream. Plain data, as in a config file. */
 export interface UpstreamAuth {
-  /** A person signs in once for it, and the gateway renews what that brought. Otherwise it signs in for itself. */
+  /** A person signs in once, and the gateway renews the tokens. Otherwise the gateway authenticates as itself. */
   readonly signIn?: boolean
-  /** The gateway, as it was registered at the authorization server. With `signIn` it may register itself. */
+  /** The client id at the authorization server. With `signIn` the gateway can register itself. */
   readonly clientId?: string
   readonly clientSecret?: string
   /** The file that holds the secret; read whenever it is needed. */
   readonly clientSecretFile?: string
-  /** Signs assertions in the place of a secret: PKCS #8 in PEM. */
+  /** Signs assertions instead of a secret: PKCS #8 in PEM. */
   readonly privateKey?: string
+  /** The file that holds the private key. */
   readonly privateKeyFile?: string
-  /** Of the private key. Default ES256. */
+  /** The algorithm of the private key. Default ES256. */
   readonly algorithm?: SigningAlgorithm
-  /** Of the private key, where the authorization server knows several. */
+  /** The id of the private key, where the authorization server knows several. */
   readonly keyId?: string
-  /** With `signIn`: the https address of a client metadata document. */
+  /** With `signIn`: the https URL of a client metadata document. */
   readonly clientMetadataUrl?: string
-  /** Scopes to ask for beside those that the server names. */
+  /** Scopes to request beside those that the upstream names. */
   readonly scopes?: readonly string[]
-  /** The authorization server that the client is registered at; another one is refused. Default: the first one that the server names. */
+  /** The expected authorization server; any other is refused. Default: the first one that the upstream names. */
   readonly issuer?: string
-  /** Its token endpoint; another one in its metadata is refused. */
+  /** The expected token endpoint; a different one in the metadata is refused. */
   readonly tokenEndpoint?: string
-  /** Private ranges in which authorization servers may lie: `10.1.0.0/16`. */
+  /** Private address ranges in which authorization servers may be: `10.1.0.0/16`. */
   readonly allow?: readonly string[]
-  /** Asks for tokens that only this gateway can use, and for no others. */
+  /** Requires DPoP-bound tokens, which only this gateway can use. */
   readonly dpop?: boolean
 }
 
-/** In short: a person signs in, and nothing else is to be said of it. */
+/** `sign-in` is short for `{ signIn: true }`. */
 export type UpstreamAuthOption = 'sign-in' | UpstreamAuth
 
 /** The option in its long form. */
@@ -60,12 +61,13 @@ export function authOf(option: UpstreamAuthOption): UpstreamAuth {
 }
 
 interface AuthFault {
-  /** The member that is mistaken; undefined: all of it. */
+  /** The wrong member; undefined: the whole value. */
   readonly member?: string
   readonly message: string
   readonly fix: string
 }
 
+/** The type of each member. */
 const kinds: Readonly<Record<keyof UpstreamAuth, 'text' | 'texts' | 'flag'>> = {
   signIn: 'flag',
   clientId: 'text',
@@ -83,11 +85,12 @@ const kinds: Readonly<Record<keyof UpstreamAuth, 'text' | 'texts' | 'flag'>> = {
   dpop: 'flag',
 }
 const remedies = { text: 'Give a text', texts: 'Give a list of texts', flag: 'Write true or false' } as const
+/** Members of which at most one may be given. */
 const keys = ['clientSecret', 'clientSecretFile', 'privateKey', 'privateKeyFile'] as const
 const algorithms: readonly string[] = ['ES256', 'ES384', 'ES512', 'RS256', 'PS256', 'EdDSA'] satisfies SigningAlgorithm[]
 const ways = 'Write auth: sign-in, or auth: { clientId, clientSecret } with the secret in a variable of the environment'
 
-/** What is wrong with it; empty: nothing. `address`: the server that it is for, where that has one. */
+/** All mistakes in an `auth` value; empty where there are none. `address`: the upstream's URL, where it has one. */
 export function authFaults(value: unknown, address: string | undefined): readonly AuthFault[] {
   if (address === undefined)
     return [{ message: 'auth is for servers with a url', fix: 'Give a command its credentials by env, and leave auth out' }]
@@ -99,7 +102,7 @@ export function authFaults(value: unknown, address: string | undefined): readonl
   return shape.length > 0 ? shape : meaningFaults(value)
 }
 
-/** A member that is unknown, or of the wrong type. */
+/** A member that is unknown or has the wrong type. */
 function memberFault(member: string, value: unknown): readonly AuthFault[] {
   const kind = Object.hasOwn(kinds, member) ? kinds[member as keyof UpstreamAuth] : undefined
   if (kind === undefined)
@@ -119,7 +122,7 @@ function memberFault(member: string, value: unknown): readonly AuthFault[] {
   return fits ? [] : [{ member, message: `auth.${member} is not what it must be`, fix: remedies[kind] }]
 }
 
-/** Members that contradict each other, or that are missing. */
+/** Members that contradict each other or are missing. */
 function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
   const given = keys.filter(name => auth[name] !== undefined)
   const { signIn = false, clientId, algorithm, clientMetadataUrl, tokenEndpoint } = auth
@@ -138,20 +141,20 @@ function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
   return []
 }
 
-// Credentials of the gateway's own for the servers behind it. Nobody is there to be asked: where a person has to sign in, that is said,
-// with the way to do it. What a caller shows to the gateway is not known here at all.
+// Credentials. Nobody can be asked interactively: where a person has to sign in, the error says how. Tokens of clients are never used for
+// upstreams.
 
-/** What credentials for servers are made with. */
+/** What credentials are made with. */
 export interface CredentialsParts {
-  /** Where the tokens of those who signed in are. */
+  /** The tokens of sign-ins. */
   tokens(): TokenStorage
-  /** What somebody has to do to sign in at a server. */
+  /** How to sign in at an upstream. */
   signInBy(upstream: string, server: URL): string
-  /** To whom the secret of an entry belongs: remembered however often its server is connected to, and whatever else in the entry changes. */
+  /** The authorization server that an entry's secret is bound to; remembered across reconnects and other changes of the entry. */
   binding(auth: UpstreamAuth, server: URL): Binding
 }
 
-/** By what makes an entry another one to an authorization server. */
+/** Creates `binding`: one binding per upstream URL, client id, issuer and token endpoint. */
 export function bindings(): CredentialsParts['binding'] {
   const known = new Map<string, Binding>()
   return (auth, { href }) => {
@@ -163,7 +166,7 @@ export function bindings(): CredentialsParts['binding'] {
   }
 }
 
-/** The server will not have the gateway as it is now. */
+/** The upstream does not accept the gateway's current credentials. */
 export class CredentialsNeeded extends Error {
   override readonly name = 'CredentialsNeeded'
   readonly why: Why
@@ -174,6 +177,7 @@ export class CredentialsNeeded extends Error {
   }
 }
 
+/** A sign-in is needed, and nobody is there. */
 class SignInNeeded extends AuthorizationError {
   constructor() {
     super('browser', 'it asks for a sign-in, and here is nobody who could')
@@ -181,10 +185,10 @@ class SignInNeeded extends AuthorizationError {
 }
 
 const unseen = (): Promise<never> => Promise.reject(new SignInNeeded())
-/** So no client is registered for a sign-in that cannot be. Tokens that are kept are used and renewed. */
+/** A browser that always fails, so that no client is registered for a sign-in that cannot happen. Stored tokens are still used and renewed. */
 const nobody: Browser = { redirectUri: unseen, authorize: unseen }
 
-/** Credentials for one server, whose failures say what the operator has to do. */
+/** Credentials for one upstream, whose errors say what the operator has to do. */
 export function credentialsFor(
   upstream: string,
   auth: UpstreamAuth | ClientAuthorization,
@@ -205,7 +209,7 @@ export function credentialsFor(
   }
 }
 
-/** The way that the settings stand for. Files are read now, so that what was put in their place since counts. */
+/** The authorization that the settings describe. Secret files are read now, so that a replaced file takes effect. */
 async function authorizationOf(auth: UpstreamAuth, server: URL, parts: CredentialsParts): Promise<ClientAuthorization> {
   if (auth.signIn === true) return signInWith(auth, parts.tokens(), nobody)
   const { clientId = '', privateKeyFile } = auth
@@ -219,19 +223,19 @@ async function authorizationOf(auth: UpstreamAuth, server: URL, parts: Credentia
   return boundCredentials(options, parts.binding(auth, server))
 }
 
-/** Where somebody signs in, or has. */
+/** The authorization for a sign-in. */
 export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, browser: Browser): Promise<ClientAuthorization> {
   return oauth({ ...(await commonOf(auth)), ...picked(auth, 'clientId', 'clientMetadataUrl'), storage, browser })
 }
 
-/** What both ways have in common. */
+/** The options that both kinds share. */
 async function commonOf(auth: UpstreamAuth) {
   const clientSecret = auth.clientSecret ?? (await contentOf(auth.clientSecretFile))
   const common = picked(auth, 'scopes', 'issuer', 'tokenEndpoint', 'allow', 'dpop')
   return { ...common, ...(clientSecret !== undefined && { clientSecret }) }
 }
 
-/** Why a server is not up, where that is a matter of credentials. */
+/** Why an upstream is down, where credentials are the reason. */
 export function credentialsWhy(upstream: string, reason: unknown): Why | undefined {
   if (!(reason instanceof ConnectionError)) return undefined
   if (reason.cause instanceof CredentialsNeeded) return reason.cause.why
@@ -240,9 +244,10 @@ export function credentialsWhy(upstream: string, reason: unknown): Why | undefin
   return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} wants to know who calls (HTTP 401)`, fix)
 }
 
-/** Codes of those whys. */
+/** The codes that `credentialsWhy` returns. */
 export const credentialCodes: ReadonlySet<string> = new Set(['SIGN_IN_NEEDED', 'CREDENTIALS_REFUSED'])
 
+/** The trimmed content of a file. */
 async function contentOf(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined
   try {
@@ -252,13 +257,15 @@ async function contentOf(file: string | undefined): Promise<string | undefined> 
   }
 }
 
+/** The reason for a missing sign-in. */
 function unsigned(upstream: string, by: string): Why {
   return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} needs a sign-in`, by)
 }
 
-/** What is wrong with the settings, and not with what they lead to. */
+/** Errors that the settings cause, so that retrying does not help. */
 const ownRules: ReadonlySet<AuthorizationRule> = new Set(['options', 'address', 'registration', 'token-type'])
 
+/** The reason for other authorization errors. */
 function refused(upstream: string, { rule, code, message }: AuthorizationError): Why {
   const said = clip(message, 400)
   if (rule === 'scope')
@@ -284,7 +291,7 @@ function refused(upstream: string, { rule, code, message }: AuthorizationError):
   )
 }
 
-/** Credentials that are got ready when the server first asks for them, and whose failures say what to do. */
+/** Credentials that are loaded when the upstream first asks for them. */
 class UpstreamCredentials implements Credentials {
   readonly #load: () => Promise<Credentials>
   readonly #told: (error: unknown) => unknown
@@ -301,13 +308,14 @@ class UpstreamCredentials implements Credentials {
     return this.#inner?.headers(method, url)
   }
 
-  /** Gets credentials when the server first asks for them. */
+  /** Loads credentials on the first refusal, then passes refusals on. */
   async refused(refusal: CredentialRefusal): Promise<void> {
     try {
       this.#loading ??= this.#load()
       this.#inner = await this.#loading
       await this.#inner.refused(refusal)
     } catch (error) {
+      // Try again at the next refusal.
       if (this.#inner === undefined) this.#loading = undefined
       throw this.#told(error)
     }

@@ -1,4 +1,4 @@
-/** A server behind a gateway, as a program or a file says it. */
+/** An upstream's entry as a program or a file gives it: options, connection entry, stderr filter, and the comparison for reloads. */
 
 import type { ClientAuthorization } from '../../auth/client/index.ts'
 import { userStorage } from '../../auth/client/user-storage.ts'
@@ -14,40 +14,40 @@ import { authFaults, authOf, bindings, type CredentialsParts, credentialsFor, ty
 
 type Detailed = Exclude<ServerOption, Opening>
 
-/** What to connect to, or that with more about it. */
+/** What to connect to, alone or with more settings. */
 export type GatewayServer =
   | ServerOption
   | (Detailed & {
-      /** How the gateway shows there who it is: `sign-in`, credentials of its own, or a way that `vivarium/client` makes. */
+      /** How the gateway authenticates there: `sign-in`, its own credentials, or an authorization of `vivarium/client`. */
       readonly auth?: UpstreamAuthOption | ClientAuthorization
-      /** Stands in front of all its names, so that none ever changes: its name (`true`), or this. */
+      /** A prefix for all its names, so that they never change: its own name (`true`) or a text. */
       readonly prefix?: boolean | string
       /**
-       * False: where it is started, or called, in another way than before, that is applied and told, not held back. Default: true for
-       * what a program or an included file says, false for entries of the gateway's own file, which only its operator writes.
+       * False: a changed command or address is applied and reported instead of held. Default: true for programs and included files, false for
+       * the gateway's own file, which only its operator writes.
        */
       readonly pinLaunch?: boolean
     })
 
-/** What stands in front of all names of a server, if anything. */
+/** The prefix of an upstream's names, if any. */
 export function prefixIn(name: string, option: GatewayServer, names: GatewayOptions['names']): string | undefined {
   const said: unknown = typeof option === 'object' && 'prefix' in option ? option.prefix : undefined
   if (typeof said === 'string') return said
   return said === true || (names === 'prefixed' && said !== false) ? name : undefined
 }
 
-/** Whether another way to start it is held back. */
+/** Whether a changed command or address is held for approval. */
 export function pinsLaunch(option: GatewayServer): boolean {
   return !(typeof option === 'object' && 'pinLaunch' in option && option.pinLaunch === false)
 }
 
-/** Its address, where it has one that is known beforehand. */
+/** The URL of an upstream, where it is known in advance. */
 export function addressOf(target: Opening): string | undefined {
   if (target instanceof URL) return target.href
   return typeof target === 'string' ? target : undefined
 }
 
-/** An option as an entry that can be connected to. Throws where its `auth` is mistaken. */
+/** An option as an entry that can be connected. Throws where its `auth` is wrong. */
 export function upstreamEntry(name: string, option: GatewayServer, parts: CredentialsParts): KnownServer {
   if (!('target' in Object(option))) return knownServer(name, option)
   const { auth, prefix: _, pinLaunch: __, ...rest } = option as Extract<GatewayServer, { readonly auth?: unknown }>
@@ -64,19 +64,19 @@ function checked(name: string, auth: UpstreamAuthOption, target: Opening): Upstr
   throw new TypeError(`The server ${quoted(name)}: ${first.message}. ${first.fix}`)
 }
 
-/** As a word of a command line. */
+/** A text as one word of a command line. */
 function word(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : JSON.stringify(text)
 }
 
-/** What somebody has to do who finds the way right in which a server is to be started. */
+/** How the operator approves the launch of an upstream. */
 export function approveBy({ config, store = 'memory:' }: GatewayOptions, upstream: string): string {
   if (config === undefined) return 'Look at it in approvals(), and approve it by its id'
   const fix = store === 'memory:' ? 'restart the gateway' : `vivarium gateway ${word(config)} --approve ${word(upstream)}`
   return `Look at its entry. If that is as you want it: ${fix}`
 }
 
-/** Where tokens are, and what somebody is told who has to sign in. */
+/** Token storage and sign-in instructions for credentials. */
 export function credentialsParts({ config, tokens }: GatewayOptions): CredentialsParts {
   let kept = tokens
   return {
@@ -87,24 +87,26 @@ export function credentialsParts({ config, tokens }: GatewayOptions): Credential
     },
     signInBy: (upstream, { href, origin, pathname, search }) => {
       if (config !== undefined) return `Sign in: vivarium gateway ${word(config)} --sign-in ${word(upstream)}`
-      // What is told to others must not hold a key that stands in the address.
+      // The query of a URL may contain a key, so it is not repeated.
       if (tokens === undefined) return `Sign in: vivarium list ${search === '' ? word(href) : `${origin}${pathname}?…`}`
       return 'Sign in with oauth() of vivarium/client and the storage that is the option tokens'
     },
   }
 }
 
-// What a server that is a command writes on standard error, as whoever runs the gateway gets it: so many lines a second, of bounded
-// length, without the secrets of its own entry. What is left out is counted.
+// Standard error of command servers: a bounded number of lines and characters per second, without secrets of the entry. Omitted lines are
+// counted.
 
-/** Lines and characters a second, and at once. */
+/** Lines per second, and at once. */
 const lineRate = { perSecond: 20, burst: 200 } as const
+/** Characters per second, and at once. */
 const charRate = { perSecond: 4_000, burst: 100_000 } as const
+/** The longest line. */
 const mostChars = 1_000
-/** Once something is left out, nothing comes for so long, and then how much it was. */
+/** After an omission, how long nothing is passed on before the count is reported. */
 const silentMs = 1_000
 
-/** Gives a function that takes the lines of one server. */
+/** Returns a function that filters the lines of one server. */
 export function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string) => void): (line: string) => void {
   const lines = createBuckets({ ...lineRate, clock })
   const chars = createBuckets({ ...charRate, clock })
@@ -123,7 +125,7 @@ export function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string
   }
 }
 
-/** All that its entry gives to a server and that may be secret. */
+/** Values of an entry that may be secret. */
 function secretsOf(option: GatewayServer): readonly string[] {
   const entry: unknown = option
   if (!isRecord(entry)) return []
@@ -140,7 +142,7 @@ function valuesOf(named: unknown): readonly string[] {
   return isRecord(named) ? secretValues(named as Readonly<Record<string, string>>, true) : []
 }
 
-/** Whether two entries say the same. What is no plain data (a function, a connection) is the same only as itself. */
+/** Whether two values are equal as plain data. Functions and connections are only equal to themselves. */
 export function same(one: unknown, other: unknown): boolean {
   if (Object.is(one, other)) return true
   if (one instanceof URL && other instanceof URL) return one.href === other.href
@@ -153,11 +155,12 @@ export function same(one: unknown, other: unknown): boolean {
   )
 }
 
+/** An object literal, or one without a prototype. */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value))
 }
 
-/** Lets so many through at a time: hundreds of servers that come up together need not all be in memory half open. */
+/** Bounds how many upstreams connect at a time, so that hundreds of them do not all start at once. */
 export class Gate {
   readonly #most: number
   readonly #inside = new Set<string>()
@@ -174,7 +177,7 @@ export class Gate {
     this.#inside.add(name)
   }
 
-  /** Also of one that has given up waiting. */
+  /** Frees the place, also of one that still waits. */
   leave(name: string): void {
     this.#waiting = this.#waiting.filter(each => each.name !== name)
     if (this.#inside.delete(name)) this.#waiting.shift()?.enter()

@@ -1,4 +1,4 @@
-/** What one upstream offers, as it was last listed. */
+/** What one upstream offers: reading its lists, comparing them with the previous ones, and reporting what is left out. */
 import { Client } from '../../client/client.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { declared } from '../../engine/extensions.ts'
@@ -19,29 +19,30 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Capabilities } from '../../revisions/index.ts'
 
-/** The lists of one upstream, and what it can do beside them. */
+/** The lists and abilities of one upstream. */
 export interface Offer {
   readonly tools: readonly Tool[]
   readonly resources: readonly Resource[]
   readonly templates: readonly ResourceTemplate[]
   readonly prompts: readonly Prompt[]
-  /** It suggests values of arguments. */
+  /** It completes arguments. */
   readonly completes: boolean
   /** It may answer any call with a task. */
   readonly tasks: boolean
-  /** It keeps state for its callers. */
+  /** It keeps session state. */
   readonly stateful: boolean
-  /** Extensions that only those can use who speak with it directly. */
+  /** Extensions that only work on a direct connection. */
   readonly direct: readonly string[]
-  /** The lists that could not be read. */
+  /** Lists that could not be read completely. */
   readonly unread: readonly Unread[]
 }
 
-/** A list that is not complete, and why. */
+/** An incomplete list, and why. */
 interface Unread {
   readonly list: string
+  /** The reason. */
   readonly said: string
-  /** Nothing of it is known. */
+  /** The list could not be read at all. */
   readonly whole?: true
 }
 
@@ -58,7 +59,7 @@ export const emptyOffer: Offer = {
   unread: [],
 }
 
-/** A list that cannot be read is told and counts as empty: the others are of use all the same. */
+/** Reads all lists. One that fails is reported and counts as empty, so that the others are still usable. */
 export async function readOffer(
   client: Client,
   tools: () => Promise<readonly Tool[]>,
@@ -67,6 +68,7 @@ export async function readOffer(
   const { capabilities } = client
   const { session } = Client.caller(client)
   const { revision } = session.opened
+  // Without detailed capabilities every list is tried.
   const has = (name: string): boolean => isRecord(capabilities[name]) || !revision.detailedCapabilities
   const unread: Unread[] = []
   const list = async <T>(name: string, key: keyof T, read: () => Promise<readonly T[]>): Promise<readonly T[]> => {
@@ -95,7 +97,7 @@ export async function readOffer(
   return { tools: offered, resources, templates, prompts, completes, tasks, stateful, direct, unread }
 }
 
-/** What goes through, or what the gateway does itself. */
+/** Extensions that the gateway passes on or implements itself. */
 const crossing: ReadonlySet<string> = new Set([
   tasksExtension,
   confirmationExtension,
@@ -107,17 +109,17 @@ const crossing: ReadonlySet<string> = new Set([
   referencesExtension,
   stateExtension,
 ])
-/** So many are named. */
+/** Extensions that are named in the report. */
 const mostNamed = 20
 
-/** Extensions of the server that the gateway does not carry. */
+/** The upstream's extensions that the gateway does not carry. */
 function directIn(capabilities: Capabilities): readonly string[] {
   const { extensions, experimental } = capabilities
   const ids = [extensions, experimental].flatMap(place => (isRecord(place) ? Object.keys(place) : []))
   return [...new Set(ids)].filter(id => !crossing.has(id)).slice(0, mostNamed)
 }
 
-/** What has no name cannot be asked for. */
+/** Whether an item has a name; without one it cannot be used. */
 function isNamed(item: unknown, key: PropertyKey): boolean {
   if (!isRecord(item)) return false
   const name = item[String(key)]
@@ -130,7 +132,7 @@ async function gathered<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   return all
 }
 
-/** What is listed again and reads the same is the same, and not touched. */
+/** The new offer, with the old objects for items that did not change: the catalog compares by identity. */
 export function laidOver(before: Offer, listed: Offer): Offer {
   const now = withRead(before, listed)
   const same = <T>(old: readonly T[], items: readonly T[]): readonly T[] => {
@@ -146,7 +148,7 @@ export function laidOver(before: Offer, listed: Offer): Offer {
   }
 }
 
-/** A list that could not be read again is the one that was read before, so that nobody else gets the names and addresses in it. */
+/** Keeps the previous list where the new one could not be read, so that its names stay reserved. */
 function withRead(before: Offer, now: Offer): Offer {
   if (now.unread.length === 0) return now
   const failed = new Set(now.unread.flatMap(({ list, whole }) => (whole === true ? [list] : [])))
@@ -159,7 +161,7 @@ function withRead(before: Offer, now: Offer): Offer {
   }
 }
 
-/** What of it is not there for clients of the gateway, and why. */
+/** What of an upstream is not offered, and why. */
 export function omittedFrom(upstream: string, { unread, direct }: Offer): readonly Why[] {
   const lists = unread.map(({ list, said }) =>
     why(

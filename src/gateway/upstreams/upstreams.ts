@@ -1,4 +1,4 @@
-/** The servers behind a gateway: each connected by itself, listed, and looked at again when it says that something changed. */
+/** Connects the upstreams of a gateway, lists them, follows their changes, and restarts those whose entries change. */
 
 import type { ConnectOptions } from '../../client/api.ts'
 import { Client } from '../../client/client.ts'
@@ -22,71 +22,79 @@ import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './auth
 import { addressOf, Gate, type GatewayServer, pinsLaunch, prefixIn, same, upstreamEntry, voiceOf } from './entry.ts'
 import { type Offer, readOffer } from './offer.ts'
 
-/** What upstreams need of the gateway. */
+/** What upstreams need from the rest of the gateway. */
 export interface UpstreamsPort extends UpstreamConnectionPort {
   readonly clock: Clock
+  /** Randomises reconnect delays. */
   readonly random: () => number
+  /** Checks tool definitions against their pins. */
   readonly pins: ServerPort['pins']
   readonly credentials: CredentialsParts
-  /** Throws where a server is not to be started, or called, in this way. */
+  /** Throws where a changed command or address is held for approval. */
   admit(upstream: string, target: Target, pinned: boolean): Promise<void>
-  /** An upstream is there. */
+  /** An upstream is connected. */
   up(upstream: string, revision: string | undefined): void
+  /** Called with the standard error of command servers. */
   readonly stderr?: ((server: string, line: string) => void) | undefined
-  /** The most bytes of one message of a server. */
+  /** The largest message of an upstream, in bytes. */
   readonly frameBytes?: number | undefined
+  /** The naming option of the gateway. */
   readonly names?: GatewayOptions['names'] | undefined
-  /** The upstream says that one of its lists is another one now. */
+  /** The upstream announced a change of a list. */
   announced(upstream: string, list: ChangeKind): void
+  /** Shows the lists of an upstream. */
   show(upstream: string, offer: Offer): void
+  /** Hides the entries of an upstream. */
   hide(upstream: string): void
 }
 
-/** An upstream that is there. */
+/** A connected upstream. */
 export interface Use {
   readonly client: Client
   readonly line: UpstreamConnection
-  /** Time stands still for a call while its caller is asked. */
+  /** Pauses the timeout of a call while its client is asked. */
   readonly waits: (held: boolean, upstreamCall: UpstreamCall) => void
 }
 
-/** One server of the options, ready to be connected to. */
+/** One server of the options, ready to connect. */
 interface Planned {
   readonly option: GatewayServer
   readonly entry: KnownServer
-  /** Of one that is no command. */
+  /** The URL; undefined for a command. */
   readonly address: string | undefined
-  /** Takes what it writes on standard error. */
+  /** Takes lines of standard error. */
   readonly voice: (line: string) => void
 }
 
-/** Servers by name, in their order. */
+/** Servers by name, in config order. */
 type Plan = ReadonlyMap<string, Planned>
 
+/** The result where nothing is applied. */
 const untouched: Applied = { started: [], stopped: [], restarted: [], updated: [] }
 
 function entriesOf(plan: Iterable<readonly [string, Planned]>): ReadonlyMap<string, KnownServer> {
   return new Map([...plan].map(([name, { entry }]) => [name, entry]))
 }
 
-/** An upstream that is down is tried at once when it is called, but not more often than this. */
+/** A call to an upstream that is down starts a reconnect, but not more often than this. */
 const retryMs = 1_000
 
-/** How long calls that are under way may take when their upstream is to end, and how often it is looked whether they do. */
+/** How long calls under way may take when their upstream is removed. */
 const leaveMs = 10_000
+/** How often that is checked. */
 const lookMs = 50
-/** How many are connected to and listed at a time. */
+/** Upstreams that connect and list at the same time. */
 const atOnce = 16
-/** How long a server may take to show that it is there. */
+/** How long a doubted upstream may take to answer. */
 const doubtMs = 5_000
-/** An address costs little to try: it is back soon after it is there again. */
+/** The longest reconnect delay for a URL, which is cheap to try. */
 const soonMs = 4_000
-/** Whoever signs in or approves does it beside the gateway, which is to notice soon, but not to ask all the time. */
+/** The longest delay while a sign-in or approval is missing: these happen outside the gateway and should be noticed soon. */
 const besideMs = 15_000
-/** A call ends by itself when its caller has gone; this only bounds what nobody waits for. */
+/** Limit of a call that no client waits for; others end when their client cancels. */
 const callMs = 600_000
 
-/** The lists of whose changes it tells: where capabilities have no details, it does so without a word. */
+/** The lists whose changes an upstream announces. Without detailed capabilities all are assumed. */
 function announcedBy(client: Client): readonly ChangeKind[] {
   const { capabilities } = client
   const { detailedCapabilities } = Client.caller(client).session.opened.revision
@@ -97,6 +105,7 @@ function announcedBy(client: Client): readonly ChangeKind[] {
   return (['tools', 'prompts', 'resources'] as const).filter(tells)
 }
 
+/** Creates `waits` for a connection. */
 function waitsOn(client: Client): Use['waits'] {
   const { session } = Client.caller(client)
   return (held, { id }) => {
@@ -104,7 +113,7 @@ function waitsOn(client: Client): Use['waits'] {
   }
 }
 
-/** What the log shows of a server that went down. */
+/** A log entry for an upstream that went down. */
 class ServerDown extends Error {
   override readonly name = 'ServerDown'
   readonly code: string
@@ -112,7 +121,7 @@ class ServerDown extends Error {
   constructor({ code, message, fix }: Why) {
     super(`${message}. ${fix}`)
     this.code = code
-    // Where it was noticed says nothing of why.
+    // The stack shows where the failure was noticed, not its cause.
     delete this.stack
   }
 }
@@ -120,22 +129,26 @@ class ServerDown extends Error {
 /** Connects the servers behind a gateway, lists them, and restarts them when their entries change. */
 export class Upstreams {
   readonly #port: UpstreamsPort
+  /** The connection manager of the host. */
   readonly #servers: Servers
+  /** The latest listing of each upstream. */
   readonly #listing = new Map<string, Promise<void>>()
+  /** When each upstream was last retried by a call. */
   readonly #retried = new Map<string, number>()
   readonly #uses = new WeakMap<Client, Use>()
   readonly #gate = new Gate(atOnce)
   #planned: Plan = new Map()
-  /** How many entries were made, so that each is told from those before it. */
+  /** Numbers entries, so that a new entry differs from the previous one of the same name. */
   #made = 0
-  /** Those that are about to end. */
+  /** Upstreams that are being removed. */
   readonly #leaving = new Set<string>()
   #closed = false
   #applying: Promise<unknown> = Promise.resolve()
+  /** Connections that are being checked. */
   readonly #doubted = new WeakSet<Client>()
-  /** Why each was down the last time, until it is up. */
+  /** The last reason for each upstream that is down. */
   readonly #fell = new Map<string, Why>()
-  /** Of the connection that is being opened. */
+  /** The call registry of the newest connection, by upstream. */
   readonly #lines = new Map<string, UpstreamConnection>()
 
   constructor(port: UpstreamsPort) {
@@ -146,7 +159,7 @@ export class Upstreams {
       pins: port.pins,
       options: name => this.#options(name),
       changed: server => this.#changed(server),
-      // Whoever pins them tells of those that are held.
+      // The pins report held tools themselves.
       heldBack: () => {},
       note: (kind, server, outcome, why, detail) => this.#note(server, why, { kind, server, outcome, why, detail }),
       stderr: port.stderr && ((server, line) => this.#planned.get(server)?.voice(line)),
@@ -158,7 +171,7 @@ export class Upstreams {
     })
   }
 
-  /** What servers come to, before anything of it is done; throws where one of them is mistaken. What reads as before stays what it is. */
+  /** Prepares servers without starting anything; throws on a mistake. An unchanged entry keeps its plan, and so its connection. */
   plan(servers: Readonly<Record<string, GatewayServer>>): Plan {
     const plan = new Map<string, Planned>()
     for (const [name, option] of Object.entries(servers)) {
@@ -169,7 +182,7 @@ export class Upstreams {
     return plan
   }
 
-  /** Makes what runs be what is wanted. Those that leave, or are started anew, are given time to answer what they were asked. */
+  /** Starts, stops and restarts servers to match the plan. Those that end get time to answer calls under way. */
   apply(plan: Plan): Promise<Applied> {
     const applying = this.#apply(plan)
     this.#applying = applying.catch(() => {})
@@ -180,33 +193,34 @@ export class Upstreams {
     const before = this.#planned
     this.#planned = plan
     const leaving = [...before].filter(([name, planned]) => plan.get(name) !== planned)
+    // First start what is new while the old ones still serve, then drain and replace the changed ones.
     const staying = [...plan].filter(([name]) => !leaving.some(([left]) => left === name))
     const first = await this.#become([...staying, ...leaving])
     if (leaving.length === 0) return first
     await this.#leave(leaving.map(([name]) => name))
     const then = await this.#become(plan)
-    // Who ends while it is let in by nobody has left all the same.
+    // An entry that ended before it was let in gives its place back.
     for (const [, { entry }] of leaving) this.#gate.leave(entry.digest)
     return { ...then, started: [...first.started, ...then.started] }
   }
 
   #become(plan: Iterable<readonly [string, Planned]>): Promise<Applied> {
-    // Nothing is started that nobody would end.
+    // After close, nothing may start that would never be stopped.
     return this.#closed ? Promise.resolve(untouched) : this.#servers.apply(entriesOf(plan))
   }
 
-  /** Settles when each came up once and was listed, or failed once. */
+  /** Settles when each upstream was listed or failed once. */
   async ready(): Promise<void> {
     await this.#servers.tried()
     await Promise.allSettled(this.#listing.values())
   }
 
-  /** In the order in which they were named. */
+  /** In config order. */
   list(): readonly HostServer[] {
     return [...this.#planned.keys()].flatMap(name => this.#servers.get(name) ?? [])
   }
 
-  /** For a call: one that is down is tried again, so that it is back as soon as it is there. */
+  /** The connection for a call. Where it is down, starts a reconnect and returns the reason. */
   use(name: string): Use | { readonly why: Why | undefined } {
     const server = this.#servers.get(name)
     const client = server?.client
@@ -216,11 +230,11 @@ export class Upstreams {
     return { why: server?.why }
   }
 
-  /** A call could not be delivered. What was refused is gone; what was lost may have been one connection of many: it is asked. */
+  /** A call could not be delivered. A refused connection is closed; after a lost one the upstream is checked with a request. */
   doubt(name: string, client: Client, error: ConnectionError): void {
     const { session } = Client.caller(client)
     if (session.opened.conversation.ended || this.#doubted.has(client)) return
-    // A right that one call lacks is that call's matter; who is not let in at all has nothing to offer.
+    // 403 concerns a single call; other credential failures concern the whole upstream.
     const unwanted = error.cause instanceof CredentialsNeeded && error.status !== 403
     if (error.kind === 'refused' || unwanted) return void session.close(error)
     if (error.kind !== 'lost') return
@@ -234,36 +248,40 @@ export class Upstreams {
       .finally(() => this.#doubted.delete(client))
   }
 
-  /** Calls are under way. */
+  /** Whether calls are under way. */
   get busy(): boolean {
     return !this.#closed && this.list().some(({ client }) => client !== undefined && this.#uses.get(client)?.line.busy === true)
   }
 
+  /** The connection of an upstream, where it is connected. */
   client(name: string): Client | undefined {
     return this.#servers.get(name)?.client
   }
 
-  /** What stands in front of all its names. */
+  /** The prefix of its names. */
   prefix(name: string): string | undefined {
     const option = this.#planned.get(name)?.option
     return option && prefixIn(name, option, this.#port.names)
   }
 
+  /** Reconnects now. */
   retry(name: string): void {
     this.#servers.retry(name)
   }
 
-  /** Looks again at the tools of one. */
+  /** Lists the tools of an upstream again. */
   relist(name: string): void {
     this.#servers.relist(name)
   }
 
+  /** Disconnects all upstreams. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#applying
     await this.#servers.close()
   }
 
+  /** An option as a planned server, whose connection waits for the gate and the launch check. */
   #entry(name: string, option: GatewayServer): Omit<Planned, 'option'> {
     const entry = upstreamEntry(name, option, this.#port.credentials)
     const { target } = entry
@@ -279,7 +297,7 @@ export class Upstreams {
     return { entry: { ...entry, target: gated, digest }, address: addressOf(target), voice }
   }
 
-  /** Why it is down is told once as trouble, and then no more until it is down for another reason. */
+  /** Reports why an upstream is down, once per reason. */
   #note(server: string, why: Why | undefined, detail: Readonly<Record<string, unknown>>): void {
     const before = this.#fell.get(server)
     if (why === undefined) {
@@ -293,7 +311,7 @@ export class Upstreams {
     this.#port.trace('upstream-down', { server, reference, error: new ServerDown(why) })
   }
 
-  /** Nobody new is sent to them; who was is waited for, but not for ever. */
+  /** Hides upstreams and waits, up to a limit, until their calls have ended. */
   async #leave(names: readonly string[]): Promise<void> {
     for (const name of names) {
       this.#leaving.add(name)
@@ -309,6 +327,7 @@ export class Upstreams {
     for (const name of names) this.#leaving.delete(name)
   }
 
+  /** Reconnects, at most once per `retryMs`. */
   #retry(name: string): void {
     const now = this.#port.clock.now()
     if (now - (this.#retried.get(name) ?? Number.NEGATIVE_INFINITY) < retryMs) return
@@ -316,7 +335,7 @@ export class Upstreams {
     this.#servers.retry(name)
   }
 
-  /** A new connection gets a new set of calls. */
+  /** Connect options; each connection gets its own call registry. */
   #options(name: string): ConnectOptions {
     const line = new UpstreamConnection(name, this.#port)
     this.#lines.set(name, line)
@@ -325,7 +344,7 @@ export class Upstreams {
     return { info: { name: 'vivarium-gateway', version }, relay: line.relaying, timeout: callMs, retry: false, clock, ...limits }
   }
 
-  /** A server came up, went down, or has other tools. */
+  /** An upstream connected, disconnected, or changed its tools. */
   #changed(server: HostServer): void {
     const { name, client, status } = server
     if (status === 'down' || status === 'refused') this.#passed(name)
@@ -339,7 +358,7 @@ export class Upstreams {
     for (const kind of beside) void this.#follow(server, client, kind, beside)
   }
 
-  /** One after the other, and the last one counts. */
+  /** Lists an upstream. Listings run one after the other, and only the newest is carried out. */
   #list(server: HostServer, client: Client): void {
     const { name } = server
     const before = this.#listing.get(name) ?? Promise.resolve()
@@ -350,27 +369,28 @@ export class Upstreams {
       const offer = await readOffer(client, tools, failed)
       if (server.client === client && !this.#leaving.has(name)) this.#port.show(name, offer)
     }
-    // One that fails must not keep those after it from being tried.
+    // A failed listing must not block the next one.
     const listing = before.then(look).catch(error => this.#port.trace('upstream-list', { server: name, error }))
     this.#listing.set(name, listing)
     listing.finally(() => this.#passed(name))
   }
 
-  /** The next one may be let in. */
+  /** Gives the place at the gate to the next upstream. */
   #passed(name: string): void {
     const entry = this.#planned.get(name)?.entry
     if (entry !== undefined) this.#gate.leave(entry.digest)
   }
 
+  /** Follows the announcements of one list. */
   async #follow(server: HostServer, client: Client, kind: ChangeKind, beside: readonly ChangeKind[]): Promise<void> {
     try {
       for await (const _ of client.changes(kind, { beside })) {
         this.#port.announced(server.name, kind)
-        // Tools are looked at by whoever keeps the connection.
+        // The connection manager lists tools itself.
         if (kind !== 'tools') this.#list(server, client)
       }
     } catch {
-      // It announces no changes, or is gone: the one is its right, the other is noticed elsewhere.
+      // The upstream announces no changes, or the connection ended, which is noticed elsewhere.
     }
   }
 }
