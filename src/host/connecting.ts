@@ -1,4 +1,4 @@
-/** What a connection to one server is made with: who answers it when it pushes, thinks, wants more, reports, or asks. */
+/** The options of each server's connection: the handlers for what a server pushes, asks and reports, with policy and audit around them. */
 
 import type { ConnectOptions } from '../client/api.ts'
 import { type Why, why } from '../core/suggestion.ts'
@@ -24,29 +24,29 @@ import type { HostRules, Reviewing } from './policy.ts'
 import type { Recorder } from './recorder/record.ts'
 import type { ServerEvents } from './server-events.ts'
 
-/** All parts of a host that connections to its servers use. */
+/** The parts of a host that its connections use. */
 export interface ConnectingParts extends Reviewing {
   readonly foundation: HostFoundation
   readonly policy: Policy
-  /** Where its rules come from. */
+  /** The source of the policy's rules. */
   readonly rules: HostRules
   readonly inbox: Inbox
   readonly budgets: HostBudgets
   readonly loop: Loop
   readonly recorder: Recorder | undefined
-  /** Notes that a server can bring about as often as it likes. */
+  /** The audit log for entries that a server can cause in any number; repeats are summed up. */
   readonly summedNotes: SummedNotes
   readonly onApproval: OnApproval | undefined
-  /** Events of servers that are subscribed to. */
+  /** Subscriptions to events of servers. */
   readonly events: ServerEvents
-  /** What is said in channels to nobody in particular; undefined where that wakes the model, too. */
+  /** Ambient messages; undefined where they wake the model like others. */
   readonly ambient: AmbientMessages | undefined
   readonly answers: ChannelAnswers
-  /** What channels are told around answers. */
+  /** Signals to channels while an answer is made. */
   readonly signals: ChannelSignals
 }
 
-/** The options with which a server is connected: who answers its requests, and who is told of its events. */
+/** The connect options of a server. */
 export function connectOptions(parts: ConnectingParts, server: string): ConnectOptions {
   const { live, ...answers } = parts.loop.answersFor(server)
   const onConfirm = parts.onApproval === undefined ? undefined : confirmBy(parts, parts.onApproval, server)
@@ -58,6 +58,7 @@ export function connectOptions(parts: ConnectingParts, server: string): ConnectO
   }
 }
 
+/** The handlers for MCP Live. */
 function liveHandlers(
   parts: ConnectingParts,
   server: string,
@@ -65,7 +66,7 @@ function liveHandlers(
 ): Omit<LiveHandlers, 'onInfer'> {
   const { foundation, policy, summedNotes } = parts
   const section = foundation.servers.entry(server)?.live
-  /** What a server can bring about as often as it likes is summed up. */
+  /** Audits with repeats summed up. */
   const note = (about: Omit<Note, 'server'>): void => summedNotes.note({ server, ...about })
   return {
     select: declared => policy.select(server, declared),
@@ -82,7 +83,7 @@ function liveHandlers(
     },
     onState: async report => {
       const featureSet = report.featureSet ?? ''
-      // At once: it belongs to the calls that run now.
+      // Synchronously, so that the report is attributed to the calls that run now.
       const reported = parts.loop.stateReported(server)
       const recorded = await foundation.state.record(server, featureSet, report).catch(error => {
         reported(undefined)
@@ -90,7 +91,7 @@ function liveHandlers(
       })
       const { before, current, whys } = recorded
       reported(current ? { featureSet, after: report.checkpoint, ...(before !== undefined && { before }) } : undefined)
-      // What is odd about it is noted by the book of states itself.
+      // The state book reports irregularities itself.
       const detail = clip(report.checkpoint)
       if (whys.length === 0)
         note({ featureSet, kind: 'state', outcome: 'success', rule: policy.ruleOfSet(server, featureSet), detail })
@@ -118,7 +119,7 @@ function liveHandlers(
   }
 }
 
-/** What the audit calls a message. */
+/** The kind of audit entry for each method. */
 const noteKinds: ReadonlyMap<string, string> = new Map([
   ['push/event', 'push'],
   ['inference/request', 'infer'],
@@ -128,7 +129,7 @@ const noteKinds: ReadonlyMap<string, string> = new Map([
   ['state/get', 'state.get'],
 ])
 
-/** What is said in a channel to nobody in particular wakes nobody, where rules let it in at all; any other event goes its way. */
+/** Handles a pushed event. An ambient channel message that rules allow is kept instead of starting a turn. */
 async function pushed(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
   const { ambient, policy, summedNotes } = parts
   if (ambient === undefined || !AmbientMessages.is(event) || parts.foundation.servers.entry(server) === undefined)
@@ -141,14 +142,14 @@ async function pushed(parts: ConnectingParts, server: string, event: PushEvent):
   return { accepted: true }
 }
 
-/** Whoever wrote in a channel may see that it was taken in. */
+/** Accepts an event, and acknowledges it in its channel. */
 async function taken(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
   const answer = await push(parts, server, event)
   if (answer.accepted) parts.signals.acknowledge(server, event)
   return answer
 }
 
-/** Takes an event in, whichever way it came, and notes what became of it. */
+/** Accepts an event from any source, and audits the result. */
 export async function push(
   { foundation, inbox, summedNotes }: Pick<ConnectingParts, 'foundation' | 'inbox' | 'summedNotes'>,
   server: string,
@@ -156,12 +157,12 @@ export async function push(
   options: Pick<AcceptOptions, 'subscription'> = {},
 ): Promise<PushAnswer> {
   const began = foundation.clock.now()
-  // What came before, and gets its answer again, is let in by no rule of now.
+  // A repeated event gets its earlier answer, so no current rule lets it in.
   let rule = 'inbox.dedupe'
   const ruled = (by: string): void => {
     rule = by
   }
-  // While a connection is being ended, nothing is known under its name: what is to come under it may be another program.
+  // Between the removal of an entry and the end of its connection, the name may already belong to another program.
   const isKnown = foundation.servers.entry(server) !== undefined
   const answer = isKnown ? await inbox.accept(server, event, { ...options, ruled }) : unknownServer(server)
   const { featureSet, eventId } = event
@@ -182,7 +183,7 @@ function unaddressed({ channel }: PushEvent): Why {
   return why('CHANNEL_AMBIENT', 'ambient', message, "Set the host's option ambient to 'wake' where it should")
 }
 
-/** A tool that wants the user's yes gets it from whoever approves everything else. */
+/** Answers a tool's confirmation request with the same callback as other approvals. */
 function confirmBy({ foundation }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
   return async ({ message, tool, arguments: payload, risk }, { signal }) => {
     const asked = { kind: 'tool', server, tool, payload } as const
@@ -194,7 +195,7 @@ function confirmBy({ foundation }: ConnectingParts, onApproval: OnApproval, serv
         scopes: [],
         wider: [],
         rule: 'confirmation',
-        // No other answer counts for it, and it counts for nothing else.
+        // Bound to this message, so that the answer applies to nothing else.
         digest: bindingDigest({ confirmation: message, ...asked }),
         lastsMs: 0,
       },
@@ -208,7 +209,7 @@ function confirmBy({ foundation }: ConnectingParts, onApproval: OnApproval, serv
   }
 }
 
-/** In our words what is asked, by the name that the user gave the server; then what the server says of it, as a quotation. */
+/** The question in the host's words, followed by the server's text as a quotation. */
 function confirmationQuestion(asked: Asked, message: string, risk: string): string {
   const question = questionText(asked, { do: 'ask', rule: 'confirmation', about: 'tool', scopes: [] })
   return `${question} Its server says of the call: "${clip(message, 4_000).replaceAll('"', "'")}", and calls it ${risk}.`

@@ -1,4 +1,4 @@
-/** `createHost`: puts the rooms of a host together. */
+/** `createHost`: validates the options, creates the parts of a host and connects them. */
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
@@ -23,7 +23,7 @@ import { identityOf } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
 
 /**
- * Connects servers, keeps them connected, and answers what they ask.
+ * Opens a host: connects its servers, keeps them connected, and answers their requests.
  * @example await using host = await createHost({ config: '.mcp.json', store: 'sqlite:.vivarium/host.db' })
  */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
@@ -41,6 +41,7 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
   }
 }
 
+/** Creates the parts. They refer to each other through callbacks, which run only after all exist. */
 async function join(foundation: HostFoundation, options: HostOptions): Promise<ConnectingParts> {
   const { store, clock, random, audit, state } = foundation
   const {
@@ -154,6 +155,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
   }
 }
 
+/** What the foundation calls while it connects servers. `asking`: open questions about tool definitions. */
 function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FoundationPort {
   const { foundation, policy } = parts
   return {
@@ -175,8 +177,9 @@ function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FoundationP
   }
 }
 
-/** Questions about tools are asked with the start, so that what is approved then is there for the first turn. */
+/** Waits for questions about tool definitions, so that tools approved at the start are available in the first turn. */
 async function settlePins(foundation: HostFoundation, asking: ReadonlySet<Promise<void>>, startMs = 15_000): Promise<void> {
+  // The second listing includes what the answers have approved.
   const settled = async (): Promise<void> => {
     await Promise.allSettled(foundation.servers.list().map(server => server.tools()))
     await Promise.allSettled(asking)
@@ -185,13 +188,14 @@ async function settlePins(foundation: HostFoundation, asking: ReadonlySet<Promis
   await waitAtMost(foundation.clock, startMs, settled())
 }
 
-/** Another selection may hold from now on: servers that are there are told. */
+/** Sends an updated feature set selection to one server, or to all. */
 function selectAnew(foundation: HostFoundation, server: string | undefined): void {
   const concerned: readonly HostServer[] =
     server === undefined ? foundation.servers.list() : [foundation.servers.get(server)].filter(each => each !== undefined)
   for (const { live } of concerned) live?.update().catch(error => foundation.impaired(error))
 }
 
+/** Asks the policy, and where needed the user, about a held tool definition. */
 async function approveDefinition({ foundation }: ConnectingParts, policy: Policy, held: HeldTool): Promise<void> {
   const { server, tool, digest, changes } = held
   const asked = { kind: 'definition', server, tool: tool.name, payload: { digest, changes, definition: tool } } as const
@@ -212,14 +216,14 @@ async function approveDefinition({ foundation }: ConnectingParts, policy: Policy
   })
 }
 
-/** What a policy decided beside its verdicts, with the event or inference that it belongs to. */
+/** A decision of the policy as an audit entry. */
 function noteOfDecision({ kind, asked, outcome, rule, why, detail }: PolicyDecision): Note {
   const { server, featureSet, begunBy, conversation, inferenceId, eventId } = asked
   const cause = begunBy?.kind === 'event' ? begunBy.eventId : undefined
   return { server, featureSet, eventId, inferenceId, conversation, cause, kind, outcome, rule, why, detail }
 }
 
-// What a program that no compiler helps may have misspelt in the options of `createHost`.
+// Validation of options for callers without a type checker.
 
 const kinds: KindsOf<HostOptions> = {
   config: 'string',
@@ -267,6 +271,7 @@ function checkHostOptions(options: HostOptions): void {
     if (!isRecord(one) || typeof one['generate'] !== 'function') throw new TypeError(`createHost: model is ${noModel(one)}`)
 }
 
+/** How to write the model option instead. */
 function noModel(given: unknown): string {
   const shown = typeof given === 'string' ? `"${clip(given)}"` : 'no model'
   const named = typeof given === 'string' ? `'${clip(given)}'` : "'…'"

@@ -1,6 +1,6 @@
 /**
- * What every host stands on: its store, the servers of its config, the state that they leave, and the audit of it all. What answers
- * servers is handed in, so that this part knows of no model and no policy.
+ * The foundation of a host: its store, config file, servers, states and audit log. It knows neither model nor policy; what answers the
+ * servers is passed in as a port.
  */
 
 import { type FSWatcher, watch } from 'node:fs'
@@ -24,58 +24,58 @@ import { StateBook, stateBookPort } from './state/book.ts'
 
 /** Options about the store, the config file, the servers and the audit log. */
 export interface FoundationOptions {
-  /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
+  /** A config file with `mcpServers`, or `servers` as in VS Code. Changes of the file take effect at once. */
   readonly config?: string
   /**
-   * Asked before anything of a config is used, and again before another version of it is: no variable is filled in yet, so texts hold
-   * `${VAR}`, and no file that it names is read. A reason means no: then nothing is started, and what runs already stays as it is.
+   * Called before a config takes effect, and again before each changed version does. Texts still contain `${VAR}` and no file of
+   * variables has been read. A returned reason refuses it: then nothing is started, and running servers stay as they are.
    */
   readonly onConfig?: (config: HostConfig, text: string) => Why | undefined | Promise<Why | undefined>
-  /** Where `${VAR}` in the config comes from. Default: the environment of this process. */
+  /** Values of `${VAR}` in the config. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Servers by name, beside those of the config. */
+  /** Servers by name, in addition to those of the config. */
   readonly servers?: Readonly<Record<string, ServerOption>>
-  /** Where everything that lasts is kept: `sqlite:path`, `postgres://…`, `memory:` or a store. Default `memory:`. */
+  /** The store: `sqlite:path`, `postgres://…`, `memory:` or an object. Default `memory:`. */
   readonly store?: string | Store
-  /** How definitions of tools are held to what they were when they were first seen. */
+  /** How tool definitions are pinned. */
   readonly pins?: {
-    /** What happens to the tools of a server that was never seen before. Default `pin`: they are taken as they are. */
+    /** What happens to the tools of a new server. Default `pin`: their definitions are accepted and pinned. */
     readonly first?: 'pin' | 'hold'
   }
   /** How much of the audit log is kept. */
   readonly audit?: {
-    /** How long notes are kept, in milliseconds. Default 90 days. */
+    /** How long entries are kept, in milliseconds. Default 90 days. */
     readonly keepMs?: number
-    /** How many at most. Default 1,000,000. */
+    /** How many entries are kept. Default 1,000,000. */
     readonly keep?: number
   }
-  /** How long the opening waits for servers, in milliseconds; they go on after it. Default 15,000. */
+  /** How long `createHost` waits for servers, in milliseconds; they continue to connect afterwards. Default 15,000. */
   readonly startMs?: number
-  /** Told when a server comes up, goes down, or has other tools. */
+  /** Called when a server connects, disconnects, or changes its tools. */
   readonly onServer?: (server: HostServer) => void
-  /** Told of mistakes in the config, at the start and whenever it is read again. */
+  /** Called for each mistake in the config, at the start and after each change. */
   readonly onConfigFault?: (fault: ConfigFault) => void
-  /** Told of what the host could not do and nobody asked for: to write a note, to read its config again. */
+  /** Called for failures that nobody waits for: an audit entry that could not be written, a config that could not be read. */
   readonly onTrouble?: (why: Why) => void
-  /** Told of each entry of the audit log when it is made: what was done, refused, held or dropped, and by which rule. */
+  /** Called for each entry of the audit log. */
   readonly onNote?: (noted: Noted) => void
-  /** Told what servers that are commands write on standard error. */
+  /** Called with the standard error of command servers. */
   readonly onStderr?: (server: string, line: string) => void
-  /** For tests: the time, and timers. Default: the real one. */
+  /** For tests: time and timers. Default: the real clock. */
   readonly clock?: Clock
-  /** From 0 to below 1. */
+  /** For tests: a number from 0 to below 1. Default: Math.random. */
   readonly random?: () => number
 }
 
-/** What the rest of a host hangs onto the frame. */
+/** What the rest of the host provides to the foundation. */
 export interface FoundationPort {
-  /** What connections to a server are made with. */
+  /** The connect options of a server. */
   connecting(server: string): ConnectOptions
-  /** Told of the servers that are wanted, before they are connected. */
+  /** Called with the wanted servers, before they are connected. */
   configured(servers: ReadonlyMap<string, KnownServer>): Promise<void>
-  /** Told that a server came up, went down, or has other tools. */
+  /** Called when a server connects, disconnects, or changes its tools. */
   changed(server: HostServer): void
-  /** Told of a definition that is held. */
+  /** Called when a tool definition is held. */
   held(tool: HeldTool): void
 }
 
@@ -83,13 +83,14 @@ export interface FoundationPort {
 export class HostFoundation {
   readonly clock: Clock
   readonly random: () => number
-  /** The host's part of the store. */
+  /** The host's part of the store: keys start with `host/`. */
   readonly store: Store
   readonly audit: AuditBook
   readonly state: StateBook
   readonly servers: Servers
   readonly pins: Pins
   readonly #options: FoundationOptions
+  /** The whole store, to close it. */
   readonly #whole: Store
   #port: FoundationPort | undefined = undefined
   #stopWatching: () => Promise<void> = () => Promise.resolve()
@@ -135,19 +136,19 @@ export class HostFoundation {
     })
   }
 
-  /** Opens the store; servers are connected by `start`. */
+  /** Opens the store. Servers are connected by `start`. */
   static async open(options: FoundationOptions): Promise<HostFoundation> {
     const { store = 'memory:', clock = realClock } = options
     const whole = typeof store === 'string' ? await openStore(store, { now: clock.now }) : store
     return new HostFoundation(options, whole, allOf(await openSpans(), options.onNote))
   }
 
-  /** The mistakes of the config as it was last read. */
+  /** The mistakes of the config when it was last read. */
   get faults(): readonly ConfigFault[] {
     return this.#faults
   }
 
-  /** Connects the servers. Resolves when each was tried once, or the time for that is over. */
+  /** Connects the servers. Resolves when each was tried once, or after `startMs`. */
   async start(port: FoundationPort): Promise<void> {
     this.#port = port
     const { config, startMs = 15_000 } = this.#options
@@ -156,6 +157,7 @@ export class HostFoundation {
     await waitAtMost(this.clock, startMs, this.servers.tried())
   }
 
+  /** Stops the servers and closes what `open` opened. */
   async close(): Promise<void> {
     await this.#stopWatching()
     await this.servers.close()
@@ -163,6 +165,7 @@ export class HostFoundation {
     if (typeof (this.#options.store ?? '') === 'string') await this.#whole.close()
   }
 
+  /** Reads the config for the first time, and watches it. Unlike later changes, a mistake in the file itself throws. */
   async #startFrom(file: string): Promise<void> {
     const text = await readFile(file, 'utf8').catch((cause: unknown) => {
       throw new TypeError(`${file}: The config cannot be read (config.file). Give the path of a file that is there`, { cause })
@@ -179,6 +182,7 @@ export class HostFoundation {
     })
   }
 
+  /** Applies a changed config, unless it is refused or cannot be read. */
   async #applyIfAllowed(text: string, file: string): Promise<void> {
     const refused = await this.#refusal(text, file)
     if (refused !== undefined) {
@@ -186,14 +190,14 @@ export class HostFoundation {
       return this.#options.onTrouble?.(refused)
     }
     const config = await this.#read(text, file)
-    // What cannot be read says nothing of any server: all stays as it is.
+    // An unreadable file says nothing about any server, so all stay as they are.
     if (!config.readable) return
     await this.#apply(config)
     const rule = this.#options.onConfig === undefined ? 'config' : 'onConfig'
     void this.audit.note({ server: '', kind: 'config', outcome: 'success', rule, detail: file })
   }
 
-  /** What cannot be read has nothing to be asked about. */
+  /** Asks `onConfig`. An unreadable config is not asked about. */
   async #refusal(text: string, file: string): Promise<Why | undefined> {
     const { onConfig } = this.#options
     if (onConfig === undefined) return undefined
@@ -201,6 +205,7 @@ export class HostFoundation {
     return written.readable ? onConfig(written, text) : undefined
   }
 
+  /** Reads the config and reports its mistakes. */
   async #read(text: string, file: string): Promise<HostConfig> {
     const { env, onConfigFault } = this.#options
     const config = await readConfig(text, file, env === undefined ? {} : { env })
@@ -213,6 +218,7 @@ export class HostFoundation {
     return config
   }
 
+  /** Connects the servers of the config and of the options. */
   async #apply(config: HostConfig | undefined): Promise<Applied> {
     const given = Object.entries(this.#options.servers ?? {}).map(([name, option]) => [name, knownServer(name, option)] as const)
     const wanted = new Map<string, KnownServer>([...(config?.servers ?? []), ...given])
@@ -225,7 +231,7 @@ export class HostFoundation {
     this.#port?.held(held)
   }
 
-  /** Nothing can be done about it here, and nobody is to be stopped by it. */
+  /** Reports a failure that nobody waits for. */
   impaired(error: unknown): void {
     const said = clip(error instanceof Error ? error.message : String(error), 300)
     this.#options.onTrouble?.(
@@ -239,13 +245,13 @@ export class HostFoundation {
   }
 }
 
-/** What the server said no to, or failed at, is no decision of the host. */
+/** The audit outcome of a rollback: a failure of the server is no decision of the host. */
 function rollbackOutcome(said: Why | undefined): NoteOutcome {
   if (said?.code === 'ROLLBACK_TIMEOUT') return 'timeout'
   return said?.code === 'ROLLBACK_REFUSED' || said?.code === 'ROLLBACK_FAILED' ? 'failure' : 'refused'
 }
 
-/** Tells each of those who listen, also where one of them throws. */
+/** Calls all listeners, even if one throws. */
 function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]): (noted: Noted) => void {
   const heard = listeners.filter(listener => listener !== undefined)
   return noted => {
@@ -261,7 +267,7 @@ function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]):
   }
 }
 
-/** Waits no longer than so. */
+/** Waits for the work, but no longer than `ms`. */
 export function waitAtMost(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = clock.setTimeout(resolve, ms, true)
@@ -269,22 +275,22 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<void>): Promi
   })
 }
 
-// Looks at a file when something may have happened to it: told by the system at once, and now and then in any case, because not
-// every file system tells. Its folder is watched, since editors put a new file in the place of the old one.
+// File watching: the file is read when the system reports a change, and periodically, because not every file system does. The folder is
+// watched because editors replace the file.
 
 interface WatchOptions {
   readonly clock: Clock
-  /** Told of each text that differs from the one before. Waited for, so that two never run at once. */
+  /** Called with each text that differs from the previous one. Awaited, so that two calls never overlap. */
   readonly changed: (text: string) => Promise<void>
-  /** Told that the file cannot be read now. */
+  /** Called when the file cannot be read. */
   readonly failed: (error: unknown) => void
-  /** How long it must be quiet before the file is read. Default 100 ms. */
+  /** How long changes must pause before the file is read. Default 100 ms. */
   readonly settleMs?: number
-  /** How often it is read in any case. Default 10 s. */
+  /** How often the file is read regardless. Default 10 s. */
   readonly everyMs?: number
 }
 
-/** `first` is the text that is known. Gives the way to stop. */
+/** Watches a file. `first`: the text that is already known. Returns the function that stops it. */
 export function watchText(path: string, first: string, options: WatchOptions): () => Promise<void> {
   const { clock, changed, failed, settleMs = 100, everyMs = 10_000 } = options
   let stopped = false
@@ -319,7 +325,7 @@ export function watchText(path: string, first: string, options: WatchOptions): (
   }
 }
 
-/** Undefined where the system will not tell. */
+/** A watcher of the folder; undefined where the system has none. */
 function watching(folder: string, name: string, told: () => void, failed: (error: unknown) => void): FSWatcher | undefined {
   try {
     return watch(folder, { persistent: false }, (_, changed) => {

@@ -1,4 +1,4 @@
-/** `Host`: many servers, one agent. What it knows of each, what they left behind, and why it did what it did. */
+/** The public `Host` class and the options of `createHost`. */
 import type { AuditVerdict } from '../core/audit/audit.ts'
 import type { Duration } from '../core/clock.ts'
 import type { Why } from '../core/suggestion.ts'
@@ -36,7 +36,7 @@ import type { Model } from './models/model.ts'
 import type { HostServer } from './servers/server.ts'
 import type { StateBook } from './state/book.ts'
 
-/** A running host. Made by `createHost`; `close` ends its servers. */
+/** A running host, made by `createHost`. `close` stops its servers. */
 export class Host {
   readonly #foundation: HostFoundation
   readonly #parts: ConnectingParts
@@ -50,43 +50,44 @@ export class Host {
   }
 
   /**
-   * Talks with the agent; the same conversation for the same name, also after a restart.
+   * A conversation with the agent; the same name is the same conversation, also after a restart.
    * @example const turn = await host.conversation('c1').send('How is the project?')
    */
   conversation(id: string): HostConversation {
     return this.#parts.loop.conversation(id)
   }
 
+  /** All conversations in the store. */
   conversations(): Promise<readonly ConversationFacts[]> {
     return this.#parts.loop.conversations()
   }
 
-  /** What can be run as `/name`. */
+  /** The prompts that can be called as `/name`. */
   prompts(): Promise<readonly OfferedPrompt[]> {
     return this.#parts.loop.prompts()
   }
 
-  /** Opens the inbox: events of servers become turns, each once and in order, across restarts. */
+  /** Starts to process the inbox: events become turns, once each and in order, across restarts. */
   open(): Promise<void> {
     return this.#parts.inbox.open((entry, signal) => this.#deliver(entry, signal), { writesBegin: true })
   }
 
-  /** Events that servers pushed: waiting, done, given up. */
+  /** Events that servers pushed: waiting, done, or dead. */
   get inbox(): Pick<Inbox, 'list' | 'get' | 'dead' | 'replay'> {
     return this.#parts.inbox
   }
 
-  /** What servers may do: rules, approvals, and why something is decided as it is. */
+  /** What servers may do: rules, approvals, and explanations of decisions. */
   get policy(): Policy {
     return this.#parts.policy
   }
 
-  /** Who spent what: tokens, money and requests by server and feature set. */
+  /** Spent tokens, money and requests by server and feature set. */
   spent(options: SpentOptions = {}): Promise<readonly SpentRow[]> {
     return this.#parts.budgets.spent(options)
   }
 
-  /** What each budget allows, and what of it is spent in its present window: by server, by feature set, or for all. */
+  /** What each budget allows, and what is spent in its current window. */
   async budgets(): Promise<readonly BudgetStatus[]> {
     const declared = this.servers.flatMap(({ name: server, live }) => {
       const sets = [...(live?.featureSets.keys() ?? [])]
@@ -97,11 +98,11 @@ export class Host {
   }
 
   /**
-   * Other settings from now on, without a restart: rules of the policy, budgets, roots. What servers may do is decided by them at once,
-   * also for servers that are connected; events that waited for a budget are looked at again.
+   * Changes policy rules, budgets or roots without a restart. They apply at once, also to connected servers; events that waited for a
+   * budget are tried again.
    */
   async update({ policy, budgets, roots }: HostSettings): Promise<void> {
-    // All of it or nothing: whatever is wrong is thrown before anything has changed.
+    // Validate everything first, so that a mistake changes nothing.
     if (budgets !== undefined) checkLimits(budgets)
     if (policy !== undefined) await this.#parts.rules.update(policy)
     if (budgets !== undefined) this.#parts.budgets.update(budgets)
@@ -112,12 +113,12 @@ export class Host {
     await this.#foundation.audit.note({ server: '', kind: 'config', outcome: 'success', rule: 'host.update', detail })
   }
 
-  /** The folders that servers may know of; those that may are told. */
+  /** Sets the roots, and notifies the servers that may know them. */
   setRoots(roots: readonly Root[]): void {
     this.#parts.loop.setRoots(roots)
   }
 
-  /** All servers, those that are refused or down with the reason. */
+  /** All servers; those that are refused or down have a reason. */
   get servers(): readonly HostServer[] {
     return this.#foundation.servers.list()
   }
@@ -126,22 +127,22 @@ export class Host {
     return this.#foundation.servers.get(name)
   }
 
-  /** Tries a server at once that is down. */
+  /** Reconnects a server that is down, without waiting. */
   retry(server: string): void {
     this.#foundation.servers.retry(server)
   }
 
-  /** The mistakes of the config as it was last read. */
+  /** The mistakes of the config when it was last read. */
   get configFaults(): readonly ConfigFault[] {
     return this.#foundation.faults
   }
 
-  /** Tools whose definitions changed, or that are new, and that nobody has approved. */
+  /** Tools that are new or changed and not approved. */
   get heldTools(): readonly HeldTool[] {
     return this.servers.flatMap(server => server.held())
   }
 
-  /** Takes a held definition for the right one from now on. */
+  /** Approves a held tool definition. */
   async approveTool(held: HeldTool): Promise<void> {
     await this.#foundation.servers.approve(held)
     await this.#foundation.audit.note({
@@ -153,27 +154,27 @@ export class Host {
     })
   }
 
-  /** The states that servers left behind: trees of checkpoints, differences, going back. */
+  /** The states of servers: checkpoint trees, differences and rollback. */
   get state(): StateBook {
     return this.#foundation.state
   }
 
-  /** Notes by server, feature set, inference, time, kind and outcome, oldest first. */
+  /** Audit entries by server, feature set, inference, time, kind and outcome, oldest first. */
   audit(question: AuditQuestion = {}): Promise<Queried> {
     return this.#foundation.audit.query(question)
   }
 
-  /** Computes the chain over all notes anew: what was changed behind the host's back shows. */
+  /** Verifies the digest chain of the audit log: shows whether entries were changed. */
   verifyAudit(): Promise<AuditVerdict> {
     return this.#foundation.audit.verify()
   }
 
-  /** Everything that belongs to an event or an inference, with the reasons. */
+  /** Everything that belongs to an event or an inference, with reasons. */
   explain(id: string, options: { readonly server?: string } = {}): Promise<Explanation> {
     return this.#foundation.audit.explain(id, options)
   }
 
-  /** Ends all servers and what they started. Turns that run are left as interrupted and can be resumed. */
+  /** Stops all servers. Running turns are left as interrupted and can be resumed. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -190,12 +191,12 @@ export class Host {
     await recorder?.close()
   }
 
-  /** Events that were gathered become one turn. */
+  /** Runs one inbox entry, of one or several events, as a turn. */
   async #deliver(entry: InboxEntry, signal: AbortSignal): Promise<void> {
     const { server, event, events, through, inferenceId, begin, done, attempt } = entry
     const { ambient, answers, signals } = this.#parts
     const { channel } = event
-    // People in one channel do not read what is said in another.
+    // One conversation per channel, because the people of one channel do not see another.
     const own = channel === undefined ? `inbox/${server}` : `inbox/${server}/${channel.channelId}`
     const id = this.#options.conversationOf?.(server, event) ?? own
     const around = ambient?.take(server, event) ?? []
@@ -206,12 +207,12 @@ export class Host {
     const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered, heard }
     try {
       const { answer } = await this.conversation(id).deliver(delivery, signal)
-      // The end of what was streamed first. Nobody else waits for a server that is slow to hear it.
+      // End the stream before the answer is posted. Not awaited: a slow server must not delay others.
       if (channel !== undefined) void answering.ended(answer).then(() => answers.send(server))
     } catch (error) {
-      // Before it is tried again: what is posted then must not overtake it.
+      // End the stream before the retry, so that they do not overlap.
       await answering.ended(undefined)
-      // A budget that is used up is no failure of the event: it waits for the next window.
+      // An exhausted budget is no failure of the event: it waits for the next window.
       for (const each of around) ambient?.putBack(server, each)
       const refused = budgetRefusal(error)
       throw refused === undefined ? error : new RunLater(refused)
@@ -223,51 +224,51 @@ export class Host {
   }
 }
 
-// What a host may be told. Every option has a default; without any it is a host without servers.
+// Options. Every option has a default.
 
-/** What can be changed while a host runs. */
+/** Options that `host.update` can change. */
 export type HostSettings = Pick<HostOptions, 'policy' | 'budgets' | 'roots'>
 
-/** Options of `createHost`. Each has a default; without any it is a host without servers. */
+/** Options of `createHost`. */
 export interface HostOptions extends FoundationOptions, AnswersOptions {
   /**
-   * Who answers. Of several the first answers users; the wishes of servers and `routes` may choose others. Default: what
-   * ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL name, else the offline assistant.
+   * The model, or several: the first answers users; preferences of servers and `routes` may choose others. Default: what
+   * ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL name, otherwise the offline assistant.
    */
   readonly model?: Model | readonly [Model, ...Model[]]
-  /** What the model is told first of all. */
+  /** The start of the system prompt. */
   readonly system?: string
-  /** What servers may do. Default: what is neither allowed nor refused is asked about. */
+  /** What servers may do. Default: everything that no rule covers is asked about. */
   readonly policy?: PolicyRules
-  /** Asked where the policy says so. Without it such things are refused. */
+  /** Called where the policy asks. Without it such requests are refused. */
   readonly onApproval?: OnApproval
-  /** How long a plain yes counts. Default one hour. */
+  /** How long a plain approval counts. Default one hour. */
   readonly remember?: Duration
-  /** How long an answer of `onApproval` is waited for. Default 5 minutes. */
+  /** How long `onApproval` may take. Default 5 minutes. */
   readonly patience?: Duration
-  /** What servers may spend. Default: nothing is limited, and all is counted. */
+  /** What servers may spend. Default: counted without limits. */
   readonly budgets?: readonly BudgetLimit[]
-  /** Told when most of a budget is gone. */
+  /** Called when most of a budget is spent. */
   readonly onBudget?: (what: Why, spender: Spender) => void
-  /** What tools act on, by `server/tool`: the host's own reading of their arguments. */
+  /** What tools act on, by `server/tool`: functions that read scopes from arguments. */
   readonly extract?: Extractors
-  /** How events are taken in and tried. */
+  /** How events are accepted and retried. */
   readonly inbox?: Omit<InboxOptions, 'store' | 'policy' | 'clock' | 'onDiagnostic' | 'withheld' | 'random' | 'id'>
   /**
-   * What becomes of messages in channels that are tagged `chat:ambient`, meant for nobody in particular. Default `keep`: the model sees
-   * the newest with the next message that is meant for it, and is not woken. `wake`: each becomes a turn.
+   * What happens to channel messages with the tag `chat:ambient`. Default `keep`: the model sees the newest with the next message that is
+   * meant for it. `wake`: each becomes a turn.
    */
   readonly ambient?: 'keep' | 'wake'
-  /** Which conversation an event becomes a turn of. Default: one for each server, and one for each channel. */
+  /** The conversation that an event belongs to. Default: one per server, and one per channel. */
   readonly conversationOf?: (server: string, event: PushEvent) => string
-  /** How the hooks of servers are treated, by the name of the server. */
+  /** Time limits and failure modes of hooks, by server. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
-  /** How long turns and prompts may get: steps, tool calls, tokens, times. */
+  /** Limits of turns and prompts: steps, tool calls, tokens, times. */
   readonly limits?: Partial<LoopLimits>
-  /** Told of each turn when it begins, those that events begin too. */
+  /** Called when a turn begins, also one that an event starts. */
   readonly onTurn?: OnTurn
-  /** A file to which the whole session is recorded, to be played again by `replay`. It holds everything that is said. */
+  /** A file in which the whole session is recorded, for `replay`. It contains everything that is said. */
   readonly record?: string
-  /** Names turns and inferences. Default: random. */
+  /** Generates ids of turns and inferences. Default: random. */
   readonly newId?: () => string
 }

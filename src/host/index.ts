@@ -1,4 +1,4 @@
-/** For host authors: many servers, one agent, and a reason for everything it does. */
+/** `vivarium/host`: many servers, one agent, and a reason for every decision. Only public exports. */
 import '../core/required-node.ts'
 
 export type { AuditVerdict } from '../core/audit/audit.ts'

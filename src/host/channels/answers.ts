@@ -1,6 +1,7 @@
 /**
- * Answers on their way into the channels that the questions came from. Each is written in the commit of its turn, so that it is neither
- * lost nor posted for a turn that does not count, and goes out when its server is there; what may not be published is noted and dropped.
+ * What turns leave in channels, and what channels leave for turns: `ChannelAnswers` posts answers into the channel of the question,
+ * `AmbientMessages` keeps messages that wake nobody. An answer is stored in the commit of its turn, so that it is neither lost nor posted
+ * for a turn that was not committed.
  */
 import type { Clock } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
@@ -14,6 +15,7 @@ import type { TurnRecord } from '../loop/conversation-log.ts'
 import { publishToolName } from '../loop/host-tools.ts'
 import type { HostServer } from '../servers/server.ts'
 
+/** An answer that is still to be posted, as it is stored. */
 interface Waiting {
   readonly server: string
   readonly featureSet: string
@@ -31,20 +33,23 @@ interface ChannelAnswersParts {
   readonly store: Store
   readonly clock: Clock
   readonly serverOf: (name: string) => HostServer | undefined
-  /** Why it may not be published, where a rule says so; sets that may publish were agreed to. */
+  /** Why a rule forbids publishing; undefined where none does. The feature set itself was approved before. */
   readonly denied: (server: string, featureSet: string, payload: unknown) => Why | undefined
   readonly note: (note: Note) => void
   readonly failed: (error: unknown) => void
 }
 
 const prefix = 'channel-answer/'
-/** Answers of one server that are tried at once, and how long one is worth posting. */
+/** Answers of one server that are read at once. */
 const mostAtOnce = 100
+/** After this time an answer is dropped instead of posted. */
 const worthMs = 24 * 60 * 60_000
+/** Longer answers are cut. */
 const longestAnswer = 100_000
 
 /** Sends what a turn answered back into the channel that it came from. */
 export class ChannelAnswers {
+  /** Sends under way, by server. */
   readonly #parts: ChannelAnswersParts
   readonly #sending = new Map<string, Promise<void>>()
   #closed = false
@@ -53,7 +58,7 @@ export class ChannelAnswers {
     this.#parts = parts
   }
 
-  /** What is written with the answer to a message of a channel; nothing where the model has posted its answer itself, or has none. */
+  /** Operations that store an answer for its channel; none where the model has posted its answer itself, or has none. */
   ops(server: string, event: PushEvent, conversation: string, text: string, turn: TurnRecord): readonly Op[] {
     const { channel, featureSet, eventId } = event
     if (channel === undefined || text.trim() === '' || hasPosted(turn, server, channel.channelId)) return []
@@ -67,7 +72,7 @@ export class ChannelAnswers {
     return [put(`${prefixOf(server)}${encodeURIComponent(inferenceId)}`, JSON.stringify(waiting))]
   }
 
-  /** Posts what waits for a server; one after the other, so that they stand in their order. */
+  /** Posts the stored answers of a server, one after the other to keep their order. */
   send(server: string): Promise<void> {
     const before = this.#closed ? Promise.resolve() : this.#sending.get(server)
     if (before !== undefined) return before
@@ -78,12 +83,13 @@ export class ChannelAnswers {
     return sending
   }
 
-  /** What waits stays on the store for the next start. */
+  /** Stored answers stay for the next start. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all(this.#sending.values())
   }
 
+  /** Posts until nothing is left, or the server is gone. */
   async #send(server: string): Promise<void> {
     const { store, serverOf } = this.#parts
     for (;;) {
@@ -101,7 +107,7 @@ export class ChannelAnswers {
     }
   }
 
-  /** False: it is worth another try when the server is there again. */
+  /** False: try again when the server is connected. Refusals and old answers are noted and dropped. */
   async #post(live: NonNullable<HostServer['live']>, one: Waiting): Promise<boolean> {
     const { clock, note } = this.#parts
     const { server, featureSet, eventId, inferenceId, conversation, channelId, messageId, threadId, text } = one
@@ -131,7 +137,7 @@ export class ChannelAnswers {
   }
 }
 
-/** Whether the model has published in the channel by the host's own tool. */
+/** Whether the model has published in the channel with the host's own tool. */
 export function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
   return calls.some(({ server: of, tool, arguments: args, n }) => {
     const done = of === undefined && tool === publishToolName && outcomes.get(n)?.status === 'done'
@@ -158,26 +164,29 @@ function tooOld(channelId: string): Why {
   return why('PUBLISH_TOO_LATE', 'channels.publish', message, 'Bring the server up, and answer anew')
 }
 
-// What people say in a channel to nobody in particular: taken in without waking the model, and shown to it with the next message that is
-// meant for it. The newest are kept, in memory: they are what was going on, not something to be done.
+// Ambient messages: what people say in a channel to nobody in particular. They wake no turn and are shown to the model with the next
+// message that is meant for it. Only the newest are kept, in memory, because they are context and not work.
 
-/** Messages of one channel, and their characters; channels of one server. */
+/** Messages per channel. */
 const mostMessages = 20
+/** Characters per channel. */
 const mostCharacters = 16_000
+/** Channels per server. */
 const mostChannels = 256
-/** Messages of one server that are known when they come again: it may not have heard that they were taken. */
+/** Event ids per server that are recognised when they are sent again. */
 const mostKnown = 1_000
 
-/** Messages of channels that woke nobody, kept for the next turn. */
+/** Messages of channels that woke no turn, kept for the next one. */
 export class AmbientMessages {
   readonly #servers = new Map<string, Map<string, PushEvent[]>>()
   readonly #known = new Map<string, Set<string>>()
 
-  /** Whether a message is meant for nobody in particular. What a server does not tag is meant for whoever hears it. */
+  /** Whether a message is tagged as ambient; an untagged message is meant for the agent. */
   static is({ channel, tags = [] }: PushEvent): boolean {
     return channel !== undefined && tags.includes('chat:ambient')
   }
 
+  /** Keeps a message; one that was sent before is ignored. */
   keep(server: string, event: PushEvent): void {
     const known = this.#known.get(server) ?? new Set<string>()
     this.#known.set(server, known)
@@ -188,20 +197,20 @@ export class AmbientMessages {
     this.putBack(server, event)
   }
 
-  /** What was taken, and not shown after all. */
+  /** Returns a message that was taken but not shown. */
   putBack(server: string, event: PushEvent): void {
     const channels = this.#servers.get(server) ?? new Map<string, PushEvent[]>()
     this.#servers.set(server, channels)
     const id = event.channel?.channelId ?? ''
     const before = channels.get(id) ?? []
-    // The one that was written in last stands last.
+    // Re-inserted, so that the channel with the newest message comes last and is evicted last.
     channels.delete(id)
     channels.set(id, before.some(({ eventId }) => eventId === event.eventId) ? before : newest([...before, event]))
     const [oldest] = channels.keys()
     if (channels.size > mostChannels && oldest !== undefined) channels.delete(oldest)
   }
 
-  /** What was said in the channel of an event since this was last asked. */
+  /** The messages of an event's channel since the last call; they are removed. */
   take(server: string, { channel }: PushEvent): readonly PushEvent[] {
     const channels = this.#servers.get(server)
     const found = channel === undefined ? undefined : channels?.get(channel.channelId)
@@ -210,6 +219,7 @@ export class AmbientMessages {
   }
 }
 
+/** The newest messages within the limits, in their order. */
 function newest(events: readonly PushEvent[]): PushEvent[] {
   let characters = 0
   const kept = events.slice(-mostMessages).toReversed()

@@ -1,6 +1,6 @@
 /**
- * What a channel is told around an answer, where its server shows such things: that a message was taken in, that somebody works on an
- * answer, and the words as they come. None of it is an answer, and nothing depends on it: that is published when the turn counts.
+ * Signals to a channel while an answer is made, for servers that show them: the message was taken in, somebody types, and the text as it
+ * comes. They are optional; the answer itself is published by `ChannelAnswers` after the turn is committed.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
@@ -16,11 +16,11 @@ import { hasPosted } from './answers.ts'
 interface ChannelSignalsParts {
   readonly clock: Clock
   readonly serverOf: (name: string) => HostServer | undefined
-  /** Why a channel may not be told this, where a rule says so. `method`: as rules name it. */
+  /** Why a rule forbids the signal; undefined where none does. `method`: the name that rules use. */
   readonly denied: (server: string, featureSet: string, method: string, channelId: string) => Why | undefined
-  /** By what the feature set is on. */
+  /** The rule by which the feature set is enabled, for the audit log. */
   readonly ruleOf: (server: string, featureSet: string) => string
-  /** Servers bring these about as often as they like. */
+  /** Writes to the audit log, with repeats summed up, because servers can cause any number of them. */
   readonly note: (note: Note) => void
 }
 
@@ -28,44 +28,47 @@ interface ChannelSignalsParts {
 interface AnsweringTurn {
   readonly conversation: string
   readonly inferenceId: string
-  /** From 1. An answer is streamed once: what somebody has seen is not said again. */
+  /** Counted from 1. Only the first attempt is streamed: text that people have seen cannot be taken back. */
   readonly attempt: number
 }
 
-/** An answer while it is worked on. */
+/** The signals of one answer. */
 interface ChannelTurn {
+  /** Streams a piece of the answer. */
   heard(delta: string, turn: TurnRecord): void
-  /** `text`: the answer; undefined where there is none. Settles when the server was told. */
+  /** Ends the signals. `text`: the answer; undefined where there is none. Settles when the server was told. */
   ended(text: string | undefined): Promise<void>
 }
 
-/** Chats show that somebody is typing for so long, or somewhat longer. */
+/** How long a chat shows the typing indicator. */
 const typingMs = 5_000
-/** Acknowledgements of one server that are under way; those beyond are left out. */
+/** Acknowledgements under way per server; more are skipped. */
 const mostAtOnce = 32
 
-/** Tells a channel that its message was taken in, that an answer is being made, and its words as they come. */
+/** Tells a channel that its message was taken in, that an answer is being made, and its text as it comes. */
 export class ChannelSignals {
   readonly #parts: ChannelSignalsParts
   readonly #stop = new AbortController()
-  /** What is under way, by server. */
+  /** Acknowledgements under way, by server. */
   readonly #telling = new Map<string, Set<Promise<void>>>()
 
   constructor(parts: ChannelSignalsParts) {
     this.#parts = parts
   }
 
-  /** After the message itself is answered: servers wait for that first. */
+  /** Acknowledges a message, after the push itself was answered: servers expect that order. */
   acknowledge(server: string, event: PushEvent): void {
     if (event.channel === undefined || this.#stop.signal.aborted) return
     const { clock } = this.#parts
     clock.setTimeout(() => this.#begin(server, event), 0, true)
   }
 
+  /** Starts the signals of an answer. */
   answering(server: string, event: PushEvent, turn: AnsweringTurn): ChannelTurn {
     return new ChannelAnswering(this.#parts, server, event, turn)
   }
 
+  /** Cancels what is under way. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('The host is being closed'))
     await Promise.all([...this.#telling.values()].flatMap(some => [...some]))
@@ -92,7 +95,7 @@ export class ChannelSignals {
     const began = clock.now()
     try {
       const answer = await live.acknowledge(channelId, messageId, { signal: this.#stop.signal })
-      // The server does not show such things: nothing was decided, and nothing sent.
+      // The server has no acknowledgements: nothing was sent.
       if (answer === undefined) return
       const ms = clock.now() - began
       if (answer.acknowledged) note({ ...about, outcome: 'success', rule: ruleOf(server, event.featureSet), ms })
@@ -104,13 +107,15 @@ export class ChannelSignals {
   }
 }
 
+/** The signals of one answer: typing until the end, and the stream. */
 class ChannelAnswering implements ChannelTurn {
   readonly #parts: ChannelSignalsParts
   readonly #server: string
   readonly #event: PushEvent
   readonly #turn: AnsweringTurn
-  /** Undefined: not begun. Null: it is not streamed, or no longer. */
+  /** Undefined: not begun. Null: not streamed, or no longer. */
   #stream: ChannelStream | null | undefined = undefined
+  /** The text streamed so far. */
   #said = ''
   #timer: Cancel | undefined = undefined
 
@@ -126,7 +131,7 @@ class ChannelAnswering implements ChannelTurn {
   heard(delta: string, turn: TurnRecord): void {
     const { channelId = '' } = this.#event.channel ?? {}
     if (this.#stream === null) return
-    // What the model has published there itself takes the place of its answer: nothing of that is posted.
+    // A message that the model published there itself replaces the answer, so the stream ends.
     if (hasPosted(turn, this.#server, channelId)) return this.#break()
     this.#stream ??= this.#begin(channelId)
     this.#stream?.push(delta)
@@ -140,22 +145,24 @@ class ChannelAnswering implements ChannelTurn {
     await stream?.end(text ?? this.#said)
   }
 
+  /** Opens the stream, where the server has one and rules allow it. */
   #begin(channelId: string): ChannelStream | null {
     const { serverOf } = this.#parts
     const { inferenceId, conversation } = this.#turn
     const stream = serverOf(this.#server)?.live?.stream(channelId, { inferenceId, conversationId: conversation })
-    // What would not be published must not be shown either.
+    // Text that may not be published must not be streamed either.
     if (stream === undefined || !this.#may('channels/publish', 'stream') || !this.#may('channels/outgoing', 'stream')) return null
     this.#note('stream')
     return stream
   }
 
+  /** Ends the stream early. */
   #break(): void {
     void this.#stream?.end(this.#said)
     this.#stream = null
   }
 
-  /** Again and again: nobody says when it is over. */
+  /** Repeats the typing indicator, which expires by itself. */
   #type(first = false): void {
     const { serverOf, clock } = this.#parts
     if (serverOf(this.#server)?.live?.typing(this.#event.channel?.channelId ?? '') !== true) return
@@ -163,6 +170,7 @@ class ChannelAnswering implements ChannelTurn {
     this.#timer = clock.setTimeout(() => this.#type(), typingMs, true)
   }
 
+  /** Whether rules allow a signal; a refusal is audited. */
   #may(method: string, kind: 'typing' | 'stream'): boolean {
     const { denied, note } = this.#parts
     const forbidden = denied(this.#server, this.#event.featureSet, method, this.#event.channel?.channelId ?? '')
@@ -181,6 +189,7 @@ class ChannelAnswering implements ChannelTurn {
   }
 }
 
+/** What audit entries of an event have in common. */
 function aboutOf(server: string, { featureSet, eventId, channel }: PushEvent) {
   return { server, featureSet, eventId, detail: clip(channel?.channelId ?? '') }
 }

@@ -1,44 +1,44 @@
-/** One server of a config file: what programs write for it in their various spellings, as one shape. */
+/** One server's entry in a config file: reads the spellings of various programs into one shape, and expands variables. */
 import type { Command } from '../../client/target.ts'
 import { nearest, quoted, type Why, why } from '../../core/suggestion.ts'
 import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { Placed } from './read.ts'
 
-/** What the file says about MCP Live for a server. Names may be patterns: `memory.*`. */
+/** The `live` member of an entry: settings for MCP Live. Names may be patterns: `memory.*`. */
 export interface LiveSection {
-  /** Feature sets that are on. */
+  /** Feature sets to enable. */
   readonly enable?: readonly string[]
-  /** Feature sets that stay off, whatever enables them. */
+  /** Feature sets to disable; takes precedence over `enable`. */
   readonly disable?: readonly string[]
-  /** What scoped sets may act on, by set: `{ whitelist, blacklist }`. */
+  /** What scoped feature sets may act on: `{ whitelist, blacklist }` by set. */
   readonly scopes?: Readonly<Record<string, ScopeLists>>
-  /** What feature sets may do beyond what they declare, for servers that declare too little: `{ "heartbeat": ["pushEvents"] }`. */
+  /** Additional uses of feature sets, for servers that declare too little: `{ "heartbeat": ["pushEvents"] }`. */
   readonly uses?: Readonly<Record<string, readonly string[]>>
-  /** Which feature set a tool belongs to, where the server does not say. */
+  /** The feature set of a tool, where the server does not name it. */
   readonly tools?: Readonly<Record<string, string>>
 }
 
-/** One server of a config file, in one shape whatever program the file was written for. */
+/** One server of a config file, in the same shape for every program's spelling. */
 export interface ServerEntry {
   readonly name: string
   readonly target: Command | string
   readonly headers?: Readonly<Record<string, string>>
-  /** Of each call, in milliseconds. */
+  /** Timeout of each call, in milliseconds. */
   readonly timeoutMs?: number
-  /** Of its start, in milliseconds. */
+  /** Timeout of the start, in milliseconds. */
   readonly startTimeoutMs?: number
   readonly disabled: boolean
-  /** Tools that may be called without a question. */
+  /** Tools that may be called without asking. */
   readonly autoApprove: readonly string[]
   readonly live: LiveSection
-  /** Events of the server that become events of the inbox, by name. */
+  /** Names of the server's events that go to the inbox. */
   readonly events?: readonly string[]
-  /** Members that are not ours. */
+  /** Members that this package does not know. */
   readonly more: Readonly<Record<string, unknown>>
 }
 
-/** A mistake, with the line where it is. */
+/** A mistake, with its line. */
 interface EntryFault {
   readonly line: number
   readonly why: Why
@@ -46,7 +46,7 @@ interface EntryFault {
 
 const liveMembers: readonly string[] = ['enable', 'disable', 'scopes', 'uses', 'tools'] satisfies (keyof LiveSection)[]
 
-/** What an entry may say, in all spellings. */
+/** The members of an entry, in all spellings. */
 export const entryMembers: ReadonlySet<string> = new Set(
   'command args env cwd envFile type transport transportType url serverUrl httpUrl headers disabled timeout startTimeout autoApprove alwaysAllow live events'.split(
     ' ',
@@ -54,8 +54,8 @@ export const entryMembers: ReadonlySet<string> = new Set(
 )
 
 /**
- * Reads one entry. The variables of a file are given by `envFile`, which may throw. Without surroundings texts stay as they are
- * written, and no file is read.
+ * Reads one entry. `around`: values of variables; without it texts stay as written and no file is read. `envFile` reads a file of
+ * variables and may throw.
  */
 export function readEntry(
   name: string,
@@ -92,14 +92,17 @@ export function readEntry(
   }
 }
 
+/** Transport names for a command. */
 const stdioNames = ['stdio']
+/** Transport names for a URL. */
 const httpNames = ['http', 'https', 'sse', 'streamable-http', 'streamablehttp', 'streamable_http', 'ws', 'wss', 'websocket']
 
+/** The command or URL of an entry. Where both are given, the transport name decides, otherwise the URL. */
 function targetOf(reader: Reader, envFile: (path: string) => Readonly<Record<string, string | undefined>>) {
   const kind = (reader.text('type') ?? reader.text('transport') ?? reader.text('transportType'))?.toLowerCase()
   const url = reader.text('httpUrl') ?? reader.text('url') ?? reader.text('serverUrl')
   const command = reader.text('command')
-  // What could not be expanded is told already; it is not missing.
+  // A variable that could not be expanded is reported already; the member is not missing.
   if (reader.faults.length > 0) return undefined
   if (kind !== undefined && !stdioNames.includes(kind) && !httpNames.includes(kind))
     return reader.refuse('type', 'config.transport', `knows no transport ${quoted(kind)}`, 'Write stdio, http, sse or websocket')
@@ -111,12 +114,13 @@ function targetOf(reader: Reader, envFile: (path: string) => Readonly<Record<str
 }
 
 function addressOf(reader: Reader, url: string): string | undefined {
-  // Whether it is one shows when its variables are filled in.
+  // Unexpanded variables cannot be checked yet.
   if (reader.keeps && url.includes('${')) return url
   if (URL.canParse(url) && /^(https?|wss?):$/.test(new URL(url).protocol)) return url
   return reader.refuse('url', 'config.url', 'has a url that is no http, https, ws or wss address', 'Write it in full: https://…')
 }
 
+/** A command with its arguments and environment; `env` takes precedence over `envFile`. */
 function commandOf(
   reader: Reader,
   command: string,
@@ -140,10 +144,11 @@ function commandOf(
   return { command, args: args ?? [], env: { ...given, ...env }, ...(cwd !== undefined && { cwd }) }
 }
 
+/** Reads the `live` member. */
 function liveOf(reader: Reader): LiveSection {
   const section = reader.within('live')
   if (section === undefined) return {}
-  // What is ours and misspelt would otherwise be left out in silence.
+  // A misspelled member would otherwise be ignored silently.
   for (const name of section.names().filter(each => !liveMembers.includes(each))) {
     const [meant] = nearest(name, liveMembers)
     const fix = meant === undefined ? `Write some of ${liveMembers.join(', ')}` : `Write ${quoted(meant)}`
@@ -191,7 +196,7 @@ function fault({ line }: { readonly line: number }, rule: string, message: strin
   return { line, why: why('CONFIG_INVALID', rule, message, fix) }
 }
 
-/** Reads members of one object, expands their variables, and gathers what is wrong with them. */
+/** Reads members of one object, expands their variables, and collects mistakes. */
 class Reader {
   readonly faults: EntryFault[]
   readonly #name: string
@@ -205,7 +210,7 @@ class Reader {
     this.faults = faults
   }
 
-  /** Variables are not filled in. */
+  /** Variables stay as they are written. */
   get keeps(): boolean {
     return this.#around === undefined
   }
@@ -247,6 +252,7 @@ class Reader {
     return Object.fromEntries([...at.members].map(([name, item]) => [name, this.#expanded(item, `${key}.${name}`) ?? '']))
   }
 
+  /** A reader for a nested object, which collects into the same faults. */
   within(key: string): Reader | undefined {
     const at = this.#at(key)
     if (at === undefined) return undefined
@@ -254,18 +260,19 @@ class Reader {
     return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no object`, 'Write { … }')
   }
 
-  /** Notes a mistake at a member, or at the entry where it is not there. */
+  /** Records a mistake at a member, or at the entry where the member is missing. */
   refuse(key: string, rule: string, what: string, fix: string): undefined {
     const at = this.#placed.members?.get(key) ?? this.#placed
     this.faults.push(fault(at, rule, `The server ${quoted(this.#name)} ${what}`, fix))
   }
 
-  /** Null stands for nothing, as other programs write it. */
+  /** The member; null counts as absent, as other programs write it. */
   #at(key: string): Placed | undefined {
     const at = this.#placed.members?.get(key)
     return at?.value === null ? undefined : at
   }
 
+  /** A text with its variables expanded. */
   #expanded(at: Placed, field: string): string | undefined {
     if (typeof at.value !== 'string' && typeof at.value !== 'number' && typeof at.value !== 'boolean') {
       this.faults.push(
@@ -287,15 +294,15 @@ class Reader {
 
 // Variables in a config file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}`, `${userHome}`.
 
-/** Where the variables of a config file get their values. */
+/** Values for the variables of a config file. */
 export interface ConfigEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The folder that the file belongs to. */
+  /** The value of `${workspaceFolder}`. */
   readonly folder: string
   readonly home: string
 }
 
-/** One text, expanded; or why it cannot be. What was expanded is not looked at again: values are no templates. */
+/** Expands the variables of a text, or says why it cannot. Values are not expanded again. */
 export function expand(text: string, around: ConfigEnvironment): { readonly text: string } | { readonly why: Why } {
   let fault: Why | undefined
   const out = text.replaceAll(/\$\{([^}]*)\}/g, (whole, inner: string) => {
@@ -307,7 +314,7 @@ export function expand(text: string, around: ConfigEnvironment): { readonly text
   return fault === undefined ? { text: out } : { why: fault }
 }
 
-/** The variables of the environment that a text would take, by name; those of the folder and the home are no secrets. */
+/** The names of environment variables in a text; the folder and the home are left out, as they are not secret. */
 export function variablesIn(text: string): readonly string[] {
   return [...text.matchAll(/\$\{([^}]*)\}/g)].flatMap(([, inner = '']) => {
     if (inner === 'workspaceFolder' || inner === 'userHome') return []
@@ -318,6 +325,7 @@ export function variablesIn(text: string): readonly string[] {
 
 const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 
+/** The value of one variable, or why it has none. */
 function variableOf(inner: string, { env, folder, home }: ConfigEnvironment): string | Why {
   if (inner === 'workspaceFolder') return folder
   if (inner === 'userHome') return home

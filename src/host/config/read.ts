@@ -1,4 +1,4 @@
-/** A config file: `mcpServers` as most programs have it, or VS Code's `servers`, as JSON or YAML. One server's mistake is its own. */
+/** Reads a config file: `mcpServers`, or `servers` as in VS Code, in JSON with comments or YAML. A mistake in one entry leaves the others usable. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
@@ -8,50 +8,50 @@ import { digest } from '../../core/digest.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { type ConfigEnvironment, readEntry, type ServerEntry } from './entry.ts'
 
-/** A mistake in a file: where it is, the rule it breaks and what to do. */
+/** A mistake in a file: its place, the rule and the fix. */
 export interface ConfigFault {
   readonly file: string
   readonly line: number
-  /** Absent: the mistake is in what all servers share. */
+  /** The server; absent where the mistake concerns the whole file. */
   readonly server?: string
   readonly why: Why
 }
 
-/** A server that can be connected to. */
+/** A server that can be connected. */
 export interface ConfiguredServer extends ServerEntry {
   readonly line: number
-  /** Another one means: connect anew. */
+  /** Changes when the server has to be reconnected. */
   readonly digest: string
 }
 
-/** A config file that was read: its servers, and what is wrong with it. */
+/** A config file that was read: its servers and its mistakes. */
 export interface HostConfig {
   readonly file: string
   readonly servers: ReadonlyMap<string, ConfiguredServer>
-  /** Servers that are in the file and cannot be used, with the first mistake of each. */
+  /** Servers that cannot be used, with their first mistake. */
   readonly refused: ReadonlyMap<string, Why>
   readonly faults: readonly ConfigFault[]
-  /** False: it cannot be read at all, so nothing is known of any server. */
+  /** False: the file cannot be read at all, so nothing is known of any server. */
   readonly readable: boolean
 }
 
 interface ReadConfigOptions {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** The value of `${userHome}`. Default: the user's home folder. */
   readonly home?: string
   /**
-   * `keep`: texts stay as the file has them, with `${VAR}` in them, and no file of variables is read. For whoever shows a file before
-   * it is used. Default `fill`.
+   * `keep`: texts keep their `${VAR}`, and no file of variables is read. Used to show a file before it takes effect. Default `fill`.
    */
   readonly variables?: 'fill' | 'keep'
-  /** Reads a file of variables that an entry names. Default: from the disk. */
+  /** Reads a file of variables. Default: from disk. */
   readonly envFile?: (path: string) => string
 }
 
 const mostServers = 256
 const mostChars = 1024 * 1024
 
-/** Reads the text of a config file: YAML by the name of the file, else JSON. */
+/** Reads the text of a config file: YAML by the file's extension, otherwise JSON. */
 export async function readConfig(text: string, file: string, options: ReadConfigOptions = {}): Promise<HostConfig> {
   if (text.length <= mostChars) return readParsed(await parseConfig(text, file), file, options)
   const said = why(
@@ -63,18 +63,19 @@ export async function readConfig(text: string, file: string, options: ReadConfig
   return { file, servers: new Map(), refused: new Map(), faults: [{ file, line: 1, why: said }], readable: false }
 }
 
-/** A file as values that know their line. */
+/** A parsed file whose values have line numbers. */
 export interface ParsedConfig {
+  /** Undefined for an empty or invalid file. */
   readonly root: Placed | undefined
   readonly faults: readonly SyntaxFault[]
 }
 
-/** Parses a file as YAML or JSON, by its name. */
+/** Parses a file as YAML or JSON, by its extension. */
 export async function parseConfig(text: string, file: string): Promise<ParsedConfig> {
   return /\.ya?ml$/i.test(file) ? (await import('./yaml.ts')).readYaml(text) : readJsonc(text)
 }
 
-/** The same for a file that is parsed already, for those who know its shape by another name. */
+/** Reads a file that is already parsed, for readers of other formats such as the gateway's. */
 export async function readParsed(
   { root, faults: syntax }: ParsedConfig,
   file: string,
@@ -113,7 +114,7 @@ export async function readParsed(
 
 type Wrong = (line: number, rule: string, message: string, fix: string, server?: string) => void
 
-/** The servers of both shapes; of a name that stands in both the first counts. */
+/** The entries of both members; for a name in both, the first counts. */
 function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
   const found = new Map<string, Placed>()
   const shapes = ['mcpServers', 'servers'].filter(shape => root.members?.has(shape))
@@ -149,10 +150,10 @@ function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
   return found
 }
 
-/** What the variables of a file are filled in from. */
+/** Where the variables of a file get their values. */
 export function surroundings(file: string, { env = process.env, home = homedir() }: ReadConfigOptions): ConfigEnvironment {
   const folder = dirname(resolve(file))
-  // An editor keeps its file in a folder of its own inside the project.
+  // Editors keep their file in a folder inside the project.
   return { env, home, folder: ['.vscode', '.cursor'].includes(basename(folder)) ? dirname(folder) : folder }
 }
 
@@ -161,16 +162,16 @@ export function faultText({ file, line, why: { message, rule, fix } }: ConfigFau
   return `${file}:${line}: ${message} (${rule}). ${fix}`
 }
 
-// JSON with comments by `jsonc-parser`, as values that know their line: mistakes in a file are told by where they are.
+// JSON with comments, parsed into values with line numbers so that mistakes can be located.
 
-/** A value of the file. */
+/** A value with its place in the file. */
 export interface Placed {
   /** Counted from 1. */
   readonly line: number
   readonly value: unknown
-  /** Of an object, by name. */
+  /** The members of an object. */
   readonly members?: ReadonlyMap<string, Placed>
-  /** Of an array. */
+  /** The items of an array. */
   readonly items?: readonly Placed[]
 }
 
@@ -180,12 +181,12 @@ export interface SyntaxFault {
   readonly message: string
 }
 
-/** Reads a text. Comments and trailing commas are allowed; a name that stands twice in an object is a mistake. */
+/** Parses a text. Comments and trailing commas are allowed; a duplicate name is a mistake. */
 export function readJsonc(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {
   const errors: ParseError[] = []
   const tree = parseTree(text, errors, { allowTrailingComma: true, disallowComments: false })
   const lineAt = lines(text)
-  // What misses its end does so on its last line, not on the empty one behind it.
+  // A missing end is reported at the last line with text.
   const end = text.trimEnd().length
   const faults = errors.map(({ error, offset }) => ({
     line: lineAt(Math.min(offset, end)),
@@ -195,6 +196,7 @@ export function readJsonc(text: string): { readonly root: Placed | undefined; re
   return { root: placed(tree, lineAt, faults), faults }
 }
 
+/** Converts a node of the parser. */
 function placed(node: Node, lineAt: (offset: number) => number, faults: SyntaxFault[]): Placed {
   const line = lineAt(node.offset)
   if (node.type === 'array') {
@@ -210,7 +212,7 @@ function placed(node: Node, lineAt: (offset: number) => number, faults: SyntaxFa
       faults.push({ line: lineAt(offset), message: `the name ${JSON.stringify(key.value)} stands twice` })
     members.set(key.value, placed(value, lineAt, faults))
   }
-  // As own members, whatever they are called.
+  // `fromEntries` creates own members, so that a name like `__proto__` is harmless.
   return { line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }
 }
 
@@ -219,7 +221,7 @@ function words(code: string): string {
   return code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase()
 }
 
-/** Finds the line of an offset. */
+/** Returns a function that finds the line of an offset, by binary search. */
 function lines(text: string): (offset: number) => number {
   const starts = [0]
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)

@@ -1,8 +1,8 @@
-/** YAML by `yaml`, in the same shape as JSON with comments: values that know their line. Loaded when the first such file is read. */
+/** Parses YAML into the same values with line numbers as JSON. Separate, so that the parser is loaded only for YAML files. */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLMap } from 'yaml'
 import type { Placed, SyntaxFault } from './read.ts'
 
-/** Reads a text. A name that stands twice is a mistake, and so is an alias: a few of them can stand for very much. */
+/** Parses a text. Duplicate names are a mistake, and so are aliases, because a few of them can expand to very much. */
 export function readYaml(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {
   const lines = new LineCounter()
   const faults: SyntaxFault[] = []
@@ -14,13 +14,14 @@ export function readYaml(text: string): { readonly root: Placed | undefined; rea
     if (contents === null) return { root: undefined, faults: faults.length > 0 ? faults : [{ line: 1, message: 'it is empty' }] }
     return { root: placed(contents, lineAt, faults), faults }
   } catch (error) {
-    // What is nested too deeply for the parser.
+    // Nesting that is too deep for the parser.
     return { root: undefined, faults: [{ line: 1, message: error instanceof Error ? firstLine(error.message) : String(error) }] }
   }
 }
 
 type LineAt = (offset: number | undefined) => number
 
+/** Converts a node of the parser. */
 function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): Placed {
   if (isMap(node)) return mapOf(node, lineAt, faults)
   if (isSeq(node)) {
@@ -34,6 +35,7 @@ function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): Placed {
   return { line, value: null }
 }
 
+/** Converts a mapping; its members have the lines of their keys. */
 function mapOf(node: YAMLMap, lineAt: LineAt, faults: SyntaxFault[]): Placed {
   const members = new Map<string, Placed>()
   const line = lineAt(node.range?.[0])

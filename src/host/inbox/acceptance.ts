@@ -1,6 +1,6 @@
 /**
- * Taking an event in: refused at once where there is too much, written in one commit, and only then answered. An event that came
- * before gets the answer that it got then.
+ * Accepts events into the inbox: checks limits and policy, stores the event in one commit, and only then answers. A repeated event gets
+ * its earlier answer. `InboxGate` bounds the writes of one server.
  */
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import { durationText } from '../../core/clock.ts'
@@ -16,39 +16,43 @@ import type { ChainPosition, InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
 import { callKey, countKey, eventDigest, previewOf, readSeen, type SeenEvent, seenKey, type Todo, todoKey } from './records.ts'
 
-/** An event on its way in. */
+/** An event that is being accepted. */
 interface Coming {
   readonly server: string
   readonly event: PushEvent
   readonly digest: string
+  /** Its reserved place in a queue, where this process runs the server's events. */
   readonly seat: Item | undefined
   readonly seq: string
   readonly lane: string
-  /** By what it is admitted: read at once, since what is connected under the name may be another before it is written. */
+  /** How it is admitted; read at once, because another program may connect under the name before it is stored. */
   readonly admitted: SetAdmission | undefined
 }
 
-/** What is known of an event that came before. */
+/** What is known of a repeated event. */
 type Known = Pick<SeenEvent, 'inferenceId' | 'digest'>
 
+/** Recent events in memory. */
 const remembered = 10_000
-/** Looks for earlier answers while a server is being refused: of one at once, and in a second. */
+/** Lookups of earlier answers while a server is refused: at once, and per second. */
 const lookups = 2
 const lookupsPerSecond = 50
+/** How long a full queue refuses without a check. */
 const fullMs = 250
 
-/** Takes events of servers in, or refuses them. */
+/** Accepts or refuses events of servers. */
 export class Acceptance {
   readonly #context: InboxContext
   readonly #rates: Buckets
-  /** Few of one server at once: whoever is written in the same commit waits for them. */
+  /** Bounds concurrent writes per server, because writes that share a commit wait for each other. */
   readonly #gate = new InboxGate({ most: 8, waiting: 1_000 })
+  /** Bounds concurrent lookups per server. */
   readonly #looking = new InboxGate({ most: lookups, waiting: 0 })
   readonly #lookups: Buckets
   readonly #groups: Groups
-  /** The newest, so that those who send twice at once cost no look at the store. */
+  /** The newest events, so that repeats in quick succession do not read the store. */
   readonly #recent = new Map<string, Known>()
-  /** Until when a server whose queue was full is refused without a look. */
+  /** Until when a server with a full queue is refused without a check. */
   readonly #full = new Map<string, number>()
 
   constructor(context: InboxContext) {
@@ -67,13 +71,13 @@ export class Acceptance {
     const refusal = this.#tooMuch(server)
     if (refusal !== undefined) return this.#unlessSeen({ server, event, admitted }, refusal)
     const [seq, lane] = [this.#context.nextSeq(), this.#laneOf(server, event)]
-    // The place in the order is that of the call, whatever takes how long from here on.
+    // The order is that of the calls, however long each takes from here.
     const seat = this.#context.opened ? this.#context.lanes.reserve(server, lane, seq) : undefined
     const coming: Coming = { server, event, digest: eventDigest(event), seat, seq, lane, admitted }
     try {
       return await this.#decide(coming, ruled)
     } catch (error) {
-      // Perhaps it was written all the same: then it has to run.
+      // The write may have succeeded despite the error, so the queue is read again.
       this.#context.failed(server, 'An event could not be written', error)
       this.#later(server)
       throw error
@@ -82,6 +86,7 @@ export class Acceptance {
     }
   }
 
+  /** Asks the policy, checks chain depth and size, then stores the event. */
   async #decide(coming: Coming, ruled: ((rule: string) => void) | undefined): Promise<PushAnswer> {
     const { server, event } = coming
     const { policy } = this.#context.options
@@ -100,6 +105,7 @@ export class Acceptance {
     const rule = verdict === undefined ? undefined : 'why' in verdict ? verdict.why.rule : verdict.rule
     const todo = this.#placed(place, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)
+    // Measured only if the text could exceed the limit: a UTF-16 unit takes at most 3 bytes.
     const { bytes } = this.#context.settings
     if (text.length * 3 > bytes && Buffer.byteLength(text) > bytes) return refused('too large', tooLarge(bytes))
     const entering = this.#gate.enter(server)
@@ -113,6 +119,7 @@ export class Acceptance {
     }
   }
 
+  /** Commits the event; on a conflict decides between a repeat, a foreign id and an expired record. */
   async #write(coming: Coming, todo: Todo, text: string, held: Why | undefined): Promise<PushAnswer> {
     const { server, event, digest, admitted } = coming
     for (let before: Entry | undefined; ; ) {
@@ -124,17 +131,17 @@ export class Acceptance {
         return { accepted: true, inferenceId: todo.inferenceId }
       }
       if (outcome.index === 2) return this.#queueFull(server)
-      // Where it is not there any more, its time was over just now: then it is new.
+      // A record that is gone has just expired, so the event is new.
       before = await this.#context.store.get(seenKey(server, event.eventId))
       const seen = before && readSeen(before.value)
       if (seen === undefined) continue
       if (seen.identity === admitted?.identity) return this.#again(server, event, seen)
-      // Another program sent that one. While it waits, its record must stay; after that the id is free for this one.
+      // Another program used this id. While its event waits the record must stay; after that the id is free.
       if (seen.state === 'waiting') return this.#conflict(server, event, seen)
     }
   }
 
-  /** `before`: the record of an event of another program, with the same id. */
+  /** The operations of the commit. `before`: the record of another program's event with the same id. */
   #steps({ server, event, digest, seq, admitted }: Coming, todo: Todo, text: string, before: Entry | undefined): readonly Op[] {
     const { eventId, featureSet } = event
     const { inferenceId, at } = todo
@@ -156,10 +163,12 @@ export class Acceptance {
       put(todoKey(server, seq), text),
       add(countKey(server), 1, { max: this.#context.settings.waiting }),
     ]
+    // Tells the process that owns this server's queue.
     if (!this.#context.owners.owns(server)) steps.push(put(callKey(server), seq))
     return steps
   }
 
+  /** The queue record of an event, by the verdict. */
   #todo({ server, event, digest, lane, admitted }: Coming, verdict: Verdict | undefined): Todo {
     const base = { event, digest, at: this.#context.clock.now(), lane, ...(admitted && { admitted }) }
     const inferenceId = `inf_${this.#context.id()}`
@@ -167,14 +176,14 @@ export class Acceptance {
     if (verdict?.do === 'ask') return { ...base, inferenceId, asks: true }
     if (verdict?.do !== 'coalesce') return { ...base, inferenceId }
     const bytes = Buffer.byteLength(JSON.stringify(event))
-    // What is said in one channel is not answered in another.
+    // Messages of different channels are never merged.
     const key = event.channel === undefined ? verdict.key : `${verdict.key} ${event.channel.channelId}`
     const group = this.#groups.join(`${server}\n${key}`, verdict.withinMs, inferenceId, bytes)
-    // Those that become one run are one lane: elsewhere they would keep waiting for each other.
+    // Events of one group share a queue, otherwise they would wait for each other.
     return { ...base, lane: `group ${key}`, inferenceId: group.inferenceId, notBefore: group.until, group: true }
   }
 
-  /** What only seems to lie too deep is not lost, but waits: a chain that is one goes on slowly, and begins anew. */
+  /** Adds the chain position. An event that only seems to be too deep is delayed, not refused. */
   #placed(place: ChainPosition, given: Todo): Todo {
     const { chains, clock } = this.#context
     const todo = place.through.length === 0 ? given : { ...given, through: place.through }
@@ -182,7 +191,7 @@ export class Acceptance {
     return { ...todo, notBefore: Math.max(todo.notBefore ?? 0, clock.now() + chains.pauseMs) }
   }
 
-  /** Into its lane, where this process runs it. */
+  /** Puts the event into its queue, where this process runs it. */
   #shelve({ server, seat, seq, lane }: Coming, version: number, todo: Todo): void {
     const { owners, opened, lanes } = this.#context
     if (!owners.owns(server)) {
@@ -194,18 +203,21 @@ export class Acceptance {
     if (!lanes.has(server, seq)) this.#context.place(server, seq, version, todo)
   }
 
+  /** Reads the queue again in the background. */
   #later(server: string): void {
     const reading = this.#context.owners.owns(server) ? this.#context.load(server) : this.#context.own(server)
     reading.catch(error => this.#context.failed(server, 'What waits could not be read', error))
   }
 
+  /** The queue of an event: by option, channel, origin or feature set. */
   #laneOf(server: string, event: PushEvent): string {
     if (this.#context.options.orderBy !== undefined) return this.#context.options.orderBy(server, event)
-    // A channel is one place, whoever writes there.
+    // One queue per channel, whoever writes there.
     if (event.channel !== undefined) return `channel ${event.channel.channelId}`
     return event.origin === undefined ? `set ${event.featureSet}` : `origin ${canonicalJson(event.origin)}`
   }
 
+  /** The refusal of a server that sends too much; undefined where it does not. */
   #tooMuch(server: string): PushAnswer | undefined {
     const now = this.#context.clock.now()
     const full = this.#full.get(server) ?? 0
@@ -223,9 +235,9 @@ export class Acceptance {
     return tooMany(1_000, 'inbox.waiting', `${waiting} of its events wait already`)
   }
 
-  /** Also one that would be refused now may have been taken before: then it is told so. */
+  /** The earlier answer of a repeated event, otherwise the refusal. */
   async #unlessSeen({ server, event, admitted }: Pick<Coming, 'server' | 'event' | 'admitted'>, refusal: PushAnswer) {
-    // In a flood nobody can be looked up; who is told to come again later gets the answer then.
+    // During a flood nothing is looked up; a retry later gets the answer.
     if (this.#looking.isBusy(server) || this.#lookups.take(server) > 0) return refusal
     void this.#looking.enter(server)
     try {
@@ -237,6 +249,7 @@ export class Acceptance {
     }
   }
 
+  /** The answer to a repeated event: the same body is accepted again, another body is a conflict. */
   #again(server: string, event: PushEvent, seen: Known): PushAnswer {
     if (seen.digest === eventDigest(event)) return { accepted: true, inferenceId: seen.inferenceId }
     return this.#conflict(server, event, seen)
@@ -246,7 +259,7 @@ export class Acceptance {
     const message = `Event ${clip(event.eventId)} of ${clip(server)} came again with another body; the first one counts`
     const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Give each occurrence an eventId of its own')
     this.#context.told(server, conflict, { ...aboutOf(event, seen), outcome: 'dropped' })
-    // A yes would say that somebody is going to read this one.
+    // Accepting it would claim that this body will be processed.
     return refused('conflict', conflict)
   }
 
@@ -259,7 +272,7 @@ export class Acceptance {
   }
 }
 
-/** The ids by which a diagnostic names its event. */
+/** The ids that a diagnostic about an event contains. */
 export function aboutOf(
   { eventId, featureSet }: PushEvent,
   { inferenceId }: Pick<SeenEvent, 'inferenceId'>,
@@ -267,12 +280,12 @@ export function aboutOf(
   return { eventId, featureSet, inferenceId }
 }
 
-/** The same id of another program is another event. */
+/** Includes the identity: the same id from another program is another event. */
 function recentKey(server: string, { eventId }: PushEvent, admitted: SetAdmission | undefined): string {
   return `${admitted?.identity ?? ''} ${seenKey(server, eventId)}`
 }
 
-/** An event as the policy is asked about it. */
+/** An event as a request to the policy. */
 export function askedOf(server: string, { featureSet, eventId, tags, origin, content }: PushEvent): Asked {
   return {
     kind: 'push',
@@ -285,7 +298,7 @@ export function askedOf(server: string, { featureSet, eventId, tags, origin, con
   }
 }
 
-/** Part of keys, so short; and given by the host's own configuration. */
+/** Server names are part of keys, so they are short; they come from the host's configuration. */
 function checkServer(server: string): void {
   if (server === '' || server.length > 100 || !server.isWellFormed())
     throw new TypeError(`${clip(server)} is no name of a server: give 1 to 100 characters`)
@@ -304,12 +317,12 @@ function tooLarge(bytes: number): Why {
   return why('EVENT_TOO_LARGE', 'inbox.bytes', `An event takes at most ${bytes} bytes`, 'Send a link to what is large')
 }
 
-// Writes of each server at once: those beyond wait their turn, and beyond that are turned away, so that no server fills the store's queue.
+// The gate: bounds concurrent writes per server; more of them wait, and beyond that are refused, so that no server fills the store's queue.
 
 interface GateOptions {
-  /** Writes of one server that are under way. */
+  /** Concurrent writes per server. */
   readonly most: number
-  /** Those that wait. */
+  /** Waiting writes per server. */
   readonly waiting: number
 }
 
@@ -318,7 +331,7 @@ interface Queue {
   readonly waiting: (() => void)[]
 }
 
-/** Bounds the writes of each server that are under way. */
+/** Bounds the concurrent writes of each server. */
 export class InboxGate {
   readonly #options: GateOptions
   readonly #queues = new Map<string, Queue>()
@@ -327,6 +340,7 @@ export class InboxGate {
     this.#options = options
   }
 
+  /** Whether the waiting list is full. */
   isFull(server: string): boolean {
     return (this.#queues.get(server)?.waiting.length ?? 0) >= this.#options.waiting
   }
@@ -336,7 +350,7 @@ export class InboxGate {
     return (this.#queues.get(server)?.under ?? 0) >= this.#options.most
   }
 
-  /** Undefined where there is nothing to wait for. Each that came in goes out. */
+  /** Undefined where there is room. Each `enter` needs a `leave`. */
   enter(server: string): Promise<void> | undefined {
     let queue = this.#queues.get(server)
     if (queue === undefined) {
@@ -356,7 +370,7 @@ export class InboxGate {
     const queue = this.#queues.get(server)
     if (queue === undefined) return
     const next = queue.waiting.shift()
-    // Whoever waited takes the place of the one that leaves.
+    // The place passes directly to the next one that waits.
     if (next !== undefined) return next()
     if (--queue.under === 0) this.#queues.delete(server)
   }

@@ -1,32 +1,33 @@
 /**
- * What waits, in lanes: one at a time within a lane, in the order of acceptance; across lanes servers take turns, so that one with
- * much to do takes no more than its share from the others.
+ * Event queues: events of one queue (lane) run one at a time, in the order of acceptance. Servers take turns, so that a busy one does not
+ * delay the others. `Groups` merges events into one run.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Attempt, Todo } from './records.ts'
 
 interface EventQueuesOptions {
   readonly clock: Clock
-  /** Runs at once. */
+  /** Concurrent runs. */
   readonly concurrency: number
-  /** Of one server. */
+  /** Concurrent runs per server. */
   readonly perServer: number
-  /** Runs what stands at the head of a lane. What is not `gone` after that stays there. */
+  /** Runs the head of a lane. Items that are not `gone` afterwards stay there. */
   readonly run: (server: string, items: readonly Item[]) => Promise<void>
 }
 
-/** Events that become one run, at most: what comes beyond opens the next window. */
+/** Events per group; the next one opens a new window. */
 const groupLimit = 100
-/** Timers take no longer times. */
+/** The longest delay that timers accept. */
 const longestMs = 2_000_000_000
 
-/** The events that wait for their run, by server. */
+/** The waiting events, by server and lane. */
 export class EventQueues {
   readonly #options: EventQueuesOptions
   readonly #turns: RoundRobin
   readonly #timers = new Set<Cancel>()
   #running = 0
   #open = false
+  /** Callbacks for when nothing runs. */
   readonly #idle = new Set<() => void>()
 
   constructor(options: EventQueuesOptions) {
@@ -34,19 +35,20 @@ export class EventQueues {
     this.#turns = new RoundRobin(options.perServer)
   }
 
+  /** Starts to run events. */
   open(): void {
     this.#open = true
     this.#pump()
   }
 
-  /** Nothing begins any more. */
+  /** Starts no further runs. */
   close(): void {
     this.#open = false
     for (const cancel of this.#timers) cancel()
     this.#timers.clear()
   }
 
-  /** Until nothing runs any more, or the time is over. */
+  /** Waits until nothing runs, or the time is over. */
   async ended(ms: number): Promise<void> {
     if (this.#running === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -56,11 +58,12 @@ export class EventQueues {
     cancel()
   }
 
+  /** Whether an event is in a lane. */
   has(server: string, seq: string): boolean {
     return this.#turns.has(server, seq)
   }
 
-  /** Takes a place in the order, for what is not yet written. */
+  /** Takes a place in the order for an event that is not stored yet. */
   reserve(server: string, lane: string, seq: string): Item {
     const item: Item = { seq, state: 'coming', notBefore: 0, version: 0, todo: undefined, light: false, attempts: [] }
     insertBySeq(this.#turns.lane(server, lane).items, item)
@@ -68,24 +71,24 @@ export class EventQueues {
     return item
   }
 
-  /** It will not come. */
+  /** Gives up a reserved place. */
   release(server: string, lane: string, item: Item): void {
     this.#remove(server, lane, [item])
   }
 
-  /** It is there. */
+  /** The event is stored and may run. */
   ready(server: string, lane: string, item: Item): void {
     item.state = 'ready'
     this.#look(server, this.#turns.lane(server, lane))
   }
 
-  /** All that waits of a server is in its lanes: they may run. */
+  /** All waiting events of a server are loaded: they may run. */
   activate(server: string): void {
     this.#turns.activate(server)
     this.#pump()
   }
 
-  /** What waits only because it was withheld may run. */
+  /** Lets events run that were withheld. */
   wake(): void {
     for (const { server, lane } of [...this.#turns.all()]) {
       for (const item of lane.items.filter(({ held }) => held === true)) {
@@ -96,7 +99,7 @@ export class EventQueues {
     }
   }
 
-  /** Forgets what another process runs now; gives what that was. */
+  /** Forgets the events of a server that another process runs now, and returns them. */
   drop(server: string): readonly Item[] {
     return this.#turns.drop(server)
   }
@@ -104,14 +107,14 @@ export class EventQueues {
   #remove(server: string, name: string, gone: readonly Item[]): void {
     const lane = this.#turns.find(server, name)
     if (lane === undefined) return
-    // Nearly always the head alone, of a lane that may be long.
+    // Nearly always only the head, and a lane may be long.
     if (gone.length === 1 && lane.items[0] === gone[0]) lane.items.shift()
     else if (gone.length > 0) lane.items = lane.items.filter(item => !gone.includes(item))
     for (const { seq } of gone) this.#turns.forget(server, seq)
     this.#look(server, lane)
   }
 
-  /** Whether its head can run, now or later. */
+  /** Queues a lane, now or later, if its head can run. */
   #look(server: string, lane: InboxQueue): void {
     const [head] = lane.items
     if (head === undefined) return this.#turns.end(server, lane)
@@ -122,6 +125,7 @@ export class EventQueues {
     this.#pump()
   }
 
+  /** Looks at a lane again when its head is due. */
   #later(server: string, lane: InboxQueue, wait: number): void {
     if (!this.#open) return
     lane.timer?.()
@@ -140,6 +144,7 @@ export class EventQueues {
     }
   }
 
+  /** Starts runs while there is capacity. */
   #pump(): void {
     while (this.#open && this.#running < this.#options.concurrency) {
       const next = this.#turns.next()
@@ -151,7 +156,7 @@ export class EventQueues {
   async #go(server: string, lane: InboxQueue): Promise<void> {
     const items = batchOf(lane)
     if (items.length === 0) return
-    // One that came before it may have taken its place meanwhile, and may have to wait.
+    // An earlier event may have been inserted meanwhile, with a later due time.
     if ((items[0] as Item).notBefore > this.#options.clock.now()) return this.#look(server, lane)
     lane.busy = true
     this.#running++
@@ -173,7 +178,7 @@ export class EventQueues {
   }
 }
 
-/** The head, and those that become one run with it. */
+/** The head, with the other events of its group. */
 function batchOf({ items }: InboxQueue): readonly Item[] {
   const [head] = items
   if (head?.state !== 'ready') return []
@@ -182,21 +187,23 @@ function batchOf({ items }: InboxQueue): readonly Item[] {
   return items.filter(({ state, todo }) => state === 'ready' && todo?.inferenceId === inferenceId).slice(0, groupLimit)
 }
 
-// Whose turn it is: servers one after the other, the lanes of each one after the other.
+// Turn order: round robin over servers, and over the lanes of each.
 
 /** An event in a lane. */
 export interface Item {
+  /** Its place in the order. */
   seq: string
-  /** `coming`: not yet written; `gone`: done, or no longer ours. */
+  /** `coming`: not stored yet; `gone`: done, or no longer ours. */
   state: 'coming' | 'ready' | 'gone'
+  /** When it may run, in milliseconds since the epoch. */
   notBefore: number
-  /** It waits because it was withheld, not because of its time. */
+  /** It was withheld, so `wake` may release it early. */
   held?: boolean
-  /** Of its record. */
+  /** The version of its record in the store. */
   version: number
-  /** What there is to do. */
+  /** The stored work. */
   todo: Todo | undefined
-  /** Its contents are on the store only. */
+  /** Its content is only in the store, to save memory. */
   light: boolean
   attempts: readonly Attempt[]
 }
@@ -214,17 +221,17 @@ interface Server {
   readonly lanes: Map<string, InboxQueue>
   /** Lanes that could run. */
   readonly queue: InboxQueue[]
-  /** Every place that is taken. */
+  /** The sequence numbers of all its events. */
   readonly seqs: Set<string>
   running: number
 }
 
-/** Takes from each server in turn, so that none keeps the others waiting. */
+/** Picks the next lane, round robin over servers. */
 class RoundRobin {
   readonly #perServer: number
-  /** In the order in which they had their turn: whoever had it goes to the end. */
+  /** In turn order: a server that had its turn moves to the end. */
   readonly #servers = new Map<string, Server>()
-  /** Servers whose lanes may run: all that waits of them is known. */
+  /** Servers that are completely loaded and may run. */
   readonly #active = new Set<string>()
 
   constructor(perServer: number) {
@@ -267,7 +274,7 @@ class RoundRobin {
     this.#server(server).queue.push(lane)
   }
 
-  /** A lane without anything in it is forgotten. */
+  /** Removes an empty lane. */
   end(server: string, lane: InboxQueue): void {
     const known = this.#servers.get(server)
     if (known === undefined || lane.busy || lane.items.length > 0) return
@@ -280,7 +287,7 @@ class RoundRobin {
     this.#active.add(server)
   }
 
-  /** Forgets a server; gives what was in its lanes. */
+  /** Forgets a server and returns its events. */
   drop(server: string): readonly Item[] {
     this.#active.delete(server)
     const dropped: Item[] = []
@@ -293,6 +300,7 @@ class RoundRobin {
     return dropped
   }
 
+  /** The next lane that may run. */
   next(): { readonly server: string; readonly lane: InboxQueue } | undefined {
     for (const [server, known] of this.#servers) {
       if (known.running >= this.#perServer || !this.#active.has(server)) continue
@@ -328,26 +336,27 @@ class RoundRobin {
   }
 }
 
-/** Most come last. */
+/** Inserts in order; starts at the end, where most events belong. */
 function insertBySeq(items: Item[], item: Item): void {
   let at = items.length
   while (at > 0 && (items[at - 1] as Item).seq > item.seq) at--
   items.splice(at, 0, item)
 }
 
-// Events that become one run: the first opens a window and gives it its inference, those within it join.
+// Groups: the first event opens a window and gives it an inference id; events within the window join it.
 
-/** A window that events may still join. */
+/** An open window. */
 interface Group {
   readonly inferenceId: string
   readonly until: number
 }
 
-/** They become one turn, which is one value of the store. */
+/** Bytes per group, because the turn becomes one value in the store. */
 const groupBytes = 2 * 1024 * 1024
+/** Open windows. */
 const remembered = 10_000
 
-/** The windows that are open. */
+/** The open windows. */
 export class Groups {
   readonly #clock: Clock
   readonly #open = new Map<string, Group & { count: number; bytes: number }>()
@@ -356,6 +365,7 @@ export class Groups {
     this.#clock = clock
   }
 
+  /** Joins the open window of a key, or opens one. */
   join(key: string, withinMs: number, inferenceId: string, bytes: number): Group {
     const now = this.#clock.now()
     const open = this.#open.get(key)
@@ -370,9 +380,10 @@ export class Groups {
     return group
   }
 
+  /** Removes closed windows. */
   #tidy(now: number): void {
     for (const [key, { until }] of this.#open) if (until <= now) this.#open.delete(key)
-    // Nothing is lost with one that is still open: its next event begins another.
+    // Dropping an open window loses no event: the next one opens another.
     if (this.#open.size >= remembered) this.#open.clear()
   }
 }

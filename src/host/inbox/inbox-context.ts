@@ -1,4 +1,7 @@
-/** What the parts of an inbox share: the store, the lanes, who owns what, and the settings with their defaults. */
+/**
+ * What the parts of an inbox share: store, queues and settings (`InboxContext`), the depth of event chains (`Chains`), and which process
+ * runs a server's events (`Owners`).
+ */
 import { randomUUID } from 'node:crypto'
 import { type Clock, type Duration, durationText, realClock, toMilliseconds } from '../../core/clock.ts'
 import { Runners } from '../../core/journal/runners.ts'
@@ -21,6 +24,7 @@ import {
   tryKey,
 } from './records.ts'
 
+/** Settings with their defaults; see `InboxOptions`. */
 interface InboxSettings {
   readonly waiting: number
   readonly bytes: number
@@ -32,7 +36,7 @@ interface InboxSettings {
   readonly keepMs: number
 }
 
-/** Events that are held in memory while they wait; those beyond are read again when it is their turn. */
+/** Events kept in memory; the content of others is read when they run. */
 const held = 5_000
 
 /** What the parts of an inbox share. */
@@ -49,9 +53,11 @@ export class InboxContext {
   readonly random: () => number
   opened = false
   readonly #owning = new Map<string, Promise<boolean>>()
-  /** Servers that are not in the config, and of which this was told. */
+  /** Servers that are not configured and were reported as such. */
   readonly #absent = new Set<string>()
+  /** Events in memory with content. */
   #held = 0
+  /** The last sequence number. */
   #last = 0
 
   constructor(options: InboxOptions, run: (server: string, items: readonly Item[]) => Promise<void>) {
@@ -69,13 +75,13 @@ export class InboxContext {
     this.lanes = new EventQueues({ clock, concurrency, perServer, run })
   }
 
-  /** Grows with time, and always: also where the clock is set back. */
+  /** A sequence number that always grows, even if the clock goes back. */
   nextSeq(): string {
     this.#last = Math.max(this.#last + 1, this.clock.now() * 1024)
     return seqText(this.#last, this.runners.id)
   }
 
-  /** Puts what is written into its lane, if this process runs it. `seat` is its place where one was kept. */
+  /** Puts a stored event into its lane. `seat`: its reserved place, if any. */
   place(server: string, seq: string, version: number, todo: Todo, attempts: readonly Attempt[] = [], seat?: Item): void {
     const item = seat ?? this.lanes.reserve(server, todo.lane, seq)
     item.version = version
@@ -87,14 +93,14 @@ export class InboxContext {
     this.lanes.ready(server, todo.lane, item)
   }
 
-  /** Its event is on the store. */
+  /** Drops the content from memory. */
   #lighten(item: Item, todo: Todo): void {
     this.#held--
     item.todo = { ...todo, event: { ...todo.event, content: [] } }
     item.light = true
   }
 
-  /** What there is to do of an item; undefined where it is done already, or was taken away. */
+  /** The work of an item; undefined where it is already done or was taken over. */
   async body(server: string, item: Item): Promise<Todo | undefined> {
     if (!item.light) return item.todo
     const entry = await this.store.get(todoKey(server, item.seq))
@@ -102,12 +108,13 @@ export class InboxContext {
     return readTodo(entry.value)
   }
 
+  /** Marks an item as finished. */
   gone(item: Item): void {
     if (item.state === 'ready' && !item.light) this.#held--
     item.state = 'gone'
   }
 
-  /** Makes a server ours, if nobody else has it, and reads what waits. */
+  /** Takes ownership of a server, if nobody else has it, and loads its events. */
   own(server: string): Promise<boolean> {
     let owning = this.#owning.get(server)
     if (owning === undefined) {
@@ -118,17 +125,17 @@ export class InboxContext {
   }
 
   async #own(server: string): Promise<boolean> {
-    // Another process may have it in its config: it is left to that one.
+    // Another process may have this server in its config.
     if (!this.opened || !this.isConfigured(server)) return false
     if (this.owners.owns(server)) return true
     if (!(await this.owners.take(server))) return false
-    // Nothing runs before all is read: what came first has the first turn.
+    // Nothing runs before everything is loaded, because the order matters.
     await this.load(server)
     if (this.owners.owns(server)) this.lanes.activate(server)
     return true
   }
 
-  /** Reads what waits of a server that is ours. What is here already stays as it is. */
+  /** Loads the waiting events of an owned server; those in memory stay as they are. */
   async load(server: string): Promise<void> {
     const tries = new Map<string, readonly Attempt[]>()
     for await (const { key, value } of this.#pages(tryKey(server, ''))) tries.set(seqOf(key), readAttempts(value))
@@ -149,18 +156,18 @@ export class InboxContext {
     }
   }
 
-  /** Another process has it now. */
+  /** Another process owns the server now. */
   lost(server: string): void {
     this.owners.lost(server)
     this.forget(server)
   }
 
-  /** What waits is on the store; here it is not needed any more. */
+  /** Removes a server's events from memory; the store keeps them. */
   forget(server: string): void {
     for (const item of this.lanes.drop(server)) this.gone(item)
   }
 
-  /** Whether its events may run now. Where it is not in the config they are neither run nor lost: they wait until it is. */
+  /** Whether a server is configured. Events of others wait until it is. */
   isConfigured(server: string): boolean {
     const configured = this.options.isConfigured?.(server) ?? true
     if (configured) this.#absent.delete(server)
@@ -171,10 +178,12 @@ export class InboxContext {
     return configured
   }
 
+  /** Reports a diagnostic. */
   told(server: string, what: Why, note: InboxNote): void {
     this.options.onDiagnostic?.(server, what, note)
   }
 
+  /** Reports a failure of the store. */
   failed(server: string, what: string, error: unknown): void {
     const fix = 'Look at the store; what was accepted is kept and tried again'
     this.told(server, why('INBOX_STORE', 'inbox', `${what}: ${clip(messageOf(error))}`, fix), { outcome: 'dropped' })
@@ -186,7 +195,7 @@ function absent(server: string): Why {
   return why('SERVER_ABSENT', 'inbox.server', message, 'Put it into the config again; then they run')
 }
 
-/** Whoever was at it has ended in the midst of it: else it would not be read anew. */
+/** A running attempt that is read from the store was cut off by the end of its process. */
 function interrupted(attempt: Attempt): Attempt {
   return attempt.outcome === 'running' ? { ...attempt, outcome: 'interrupted' } : attempt
 }
@@ -205,31 +214,31 @@ function settingsOf(options: InboxOptions): InboxSettings {
   }
 }
 
-// Chains: an event becomes a turn, the turn reaches a server by a call or a hook, the server pushes the next event, and so on. How
-// deep an event lies in one is known where its server says which inference it came of. Where it does not, it can only be suspected:
-// the event came while a turn was at that server, or right after.
+// Chains: an event starts a turn, the turn calls a server, the server pushes another event, and so on. The depth is known where the server
+// names the inference that caused an event. Otherwise it is only suspected, from events that arrive while a turn is at the server or
+// shortly after.
 
-/** How long chains of events may become. */
+/** Limits for chains of events. */
 export interface ChainOptions {
-  /** Events in a row, each brought about by the turn of the one before. Default 8. */
+  /** Events in a row, each caused by the turn of the previous one. Default 8. */
   readonly depth?: number
-  /** How long after a call or a hook an event of that server may have come of it. Default 1 s. */
+  /** How long after a call or a hook an event of that server may be caused by it. Default 1 s. */
   readonly window?: Duration
-  /** How long an event waits that seems to lie deeper. Default 10 s. */
+  /** How long an event waits that seems to be deeper. Default 10 s. */
   readonly pause?: Duration
 }
 
-/** Where an event stands in the chain that led to it. */
+/** The position of an event in its chain. */
 export interface ChainPosition {
-  /** 1: nothing of ours brought it about, as far as is known. */
+  /** 1: not caused by a turn of the host, as far as is known. */
   readonly depth: number
-  /** Servers whose events began the turns that it came of, or may have come of. */
+  /** Servers whose events started the turns that caused it, or may have. */
   readonly through: readonly string[]
-  /** Its server said so. */
+  /** The server named the cause. */
   readonly told: boolean
 }
 
-/** A turn that an event began: how deep it lies, and the servers whose events led to it. */
+/** A turn that an event started: its depth, and the servers whose events led to it. */
 interface ChainedTurn {
   readonly depth: number
   readonly servers: readonly string[]
@@ -237,23 +246,23 @@ interface ChainedTurn {
 
 const usersTurn: ChainedTurn = { depth: 0, servers: [] }
 
-/** A turn that is, or was just now, at a server. */
+/** A turn that is at a server, or was recently. */
 interface Visit {
   readonly turn: ChainedTurn
   ended: number | undefined
 }
 
 const remembered = 10_000
-/** Visits of one server that are told apart, at most: beyond that the oldest are forgotten. */
+/** Visits per server; older ones are forgotten. */
 const visitsKept = 100
 
-/** Knows which event led to which, so that servers cannot wake each other without end. */
+/** Tracks which event caused which, so that servers cannot wake each other without end. */
 export class Chains {
   readonly depth: number
   readonly pauseMs: number
   readonly #windowMs: number
   readonly #clock: Clock
-  /** The turns that events began, by inference, the oldest first. */
+  /** Turns started by events, by inference, oldest first. */
   readonly #turns = new Map<string, ChainedTurn>()
   readonly #visits = new Map<string, Visit[]>()
 
@@ -266,7 +275,7 @@ export class Chains {
     this.#clock = clock
   }
 
-  /** An event becomes a turn. */
+  /** An event starts a turn. */
   began(inferenceId: string, depth: number, servers: readonly string[] = []): void {
     this.#turns.delete(inferenceId)
     this.#turns.set(inferenceId, { depth, servers })
@@ -274,7 +283,7 @@ export class Chains {
     if (oldest !== undefined) this.#turns.delete(oldest)
   }
 
-  /** A turn is at a server; what is returned says that it has left it. */
+  /** A turn is at a server; the returned function ends the visit. */
   visits(server: string, inferenceId: string): () => void {
     const visit: Visit = { turn: this.#turns.get(inferenceId) ?? usersTurn, ended: undefined }
     const visits = this.#fresh(server)
@@ -285,19 +294,19 @@ export class Chains {
     }
   }
 
-  /** Where an event stands that comes now. */
+  /** The position of an event that arrives now. */
   placeOf(server: string, { origin, extra }: PushEvent): ChainPosition {
     const named = origin?.['inferenceId'] ?? extra?.['inferenceId']
     const known = typeof named === 'string' ? this.#turns.get(named) : undefined
     const visits = this.#visits.has(server) ? this.#fresh(server).map(({ turn }) => turn) : []
-    // What a server says makes it no less likely that the others were the cause: who is suspected stays so.
+    // A named cause does not rule out the others, so suspected servers stay included.
     const led = (known === undefined ? visits : [known, ...visits]).flatMap(({ servers }) => servers)
     const through = [...new Set(led)].filter(other => other !== server).sort()
     if (known !== undefined) return { depth: known.depth + 1, told: true, through }
     return { depth: Math.max(-1, ...visits.map(({ depth }) => depth)) + 1 || 1, told: false, through }
   }
 
-  /** Why one that lies too deep does not run, or not now. */
+  /** Why an event that is too deep is refused or delayed. */
   tooDeep(server: string, { eventId }: PushEvent, { depth, told }: ChainPosition): Why {
     const what = `Event ${quoted(eventId)} of ${clip(server)}`
     const rule = `inbox.chain.depth ${this.depth}`
@@ -310,6 +319,7 @@ export class Chains {
     return why('CHAIN_TOO_DEEP', rule, message, fix)
   }
 
+  /** The visits of a server that are recent enough. */
   #fresh(server: string): Visit[] {
     const since = this.#clock.now() - this.#windowMs
     const fresh = (this.#visits.get(server) ?? []).filter(({ ended }) => ended === undefined || ended >= since)
@@ -318,14 +328,14 @@ export class Chains {
   }
 }
 
-// Who runs the events of a server: one process at a time. Another takes over once that one has let go or is silent for longer than
-// its lease; whatever the silent one still writes fails, since every write of a run checks who the owner is.
+// Ownership: one process runs the events of a server. Another takes over when it lets go or its lease expires. Every write of a run checks
+// the owner, so late writes of the previous owner fail.
 
-/** Which process works on the events of a server. */
+/** Which process runs the events of a server. */
 class Owners {
   readonly #store: Store
   readonly #runners: Runners
-  /** Servers that are ours, by the version of the record that says so. */
+  /** Owned servers, with the version of the owner record. */
   readonly #owned = new Map<string, number>()
 
   constructor(store: Store, runners: Runners) {
@@ -341,13 +351,13 @@ class Owners {
     return [...this.#owned.keys()]
   }
 
-  /** Holds only as long as it is ours. Undefined where it is not. */
+  /** An operation that fails when the server is no longer ours; undefined where it is not ours. */
   fence(server: string): Op | undefined {
     const version = this.#owned.get(server)
     return version === undefined ? undefined : check(inboxOwnerKey(server), version)
   }
 
-  /** Whether it is ours now. */
+  /** Takes ownership; false where another live process has it. */
   async take(server: string): Promise<boolean> {
     if (this.#owned.has(server)) return true
     const key = inboxOwnerKey(server)
@@ -360,12 +370,12 @@ class Owners {
     return true
   }
 
-  /** Another has it. */
+  /** Another process has it. */
   lost(server: string): void {
     this.#owned.delete(server)
   }
 
-  /** Others need not wait for the lease to end. */
+  /** Gives up all servers, so that others need not wait for the lease. */
   async letGo(): Promise<void> {
     for (const [server, version] of this.#owned) await this.#store.commit([remove(inboxOwnerKey(server), version)])
     this.#owned.clear()

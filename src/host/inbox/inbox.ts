@@ -1,6 +1,6 @@
 /**
- * The inbox of a host: events that servers push are written down before they are answered, then run one after the other within their
- * lane, across restarts and processes, each until its turn is committed.
+ * The inbox of a host: stores pushed events before they are acknowledged, then runs them in order within each queue, across restarts and
+ * processes, until the turn of each is committed. This file joins `acceptance.ts`, `event-queues.ts` and `runs.ts`.
  */
 import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
@@ -28,14 +28,14 @@ import {
 } from './records.ts'
 import { Runs } from './runs.ts'
 
-/** Makes the inbox of a host: events are kept on the store before they are acknowledged. */
+/** Creates the inbox of a host. */
 export function createInbox(options: InboxOptions): Inbox {
   return new HostInbox(options)
 }
 
-/** How often a look is taken at what other processes do, at most. */
+/** How often the work of other processes is checked, at most. */
 const lookMs = 1_000
-/** How long what runs has to end. */
+/** How long runs may take to end when the inbox closes. */
 const graceMs = 5_000
 
 class HostInbox implements Inbox {
@@ -43,7 +43,7 @@ class HostInbox implements Inbox {
   readonly #acceptance: Acceptance
   #runs: Runs | undefined
   #timer: Cancel | undefined
-  /** The last calls of other processes that were answered, by server. */
+  /** By server, the last notice of another process that was handled. */
   readonly #calls = new Map<string, number>()
 
   constructor(options: InboxOptions) {
@@ -66,6 +66,7 @@ class HostInbox implements Inbox {
     this.#plan()
   }
 
+  /** Stops runs, then gives up ownership so that other processes continue at once. */
   async close(): Promise<void> {
     if (!this.#context.opened) return
     this.#timer?.()
@@ -74,7 +75,7 @@ class HostInbox implements Inbox {
     await this.#context.lanes.ended(graceMs)
     this.#context.opened = false
     for (const server of this.#context.owners.servers) this.#context.forget(server)
-    // Where the store is gone, others find out by the lease.
+    // Where the store is unreachable, others notice by the lease.
     await this.#context.owners.letGo().catch(error => this.#context.failed('', 'Servers could not be handed over', error))
     this.#context.runners.release()
     this.#context.runners.close()
@@ -88,6 +89,7 @@ class HostInbox implements Inbox {
     return this.#context.chains.visits(server, inferenceId)
   }
 
+  /** Pages through the records of a server; the state filter is applied after reading. */
   async list({ server, state, after, limit = 100 }: ListOptions): Promise<readonly InboxRecord[]> {
     const start = seenKey(server, '')
     const found: InboxRecord[] = []
@@ -110,6 +112,7 @@ class HostInbox implements Inbox {
     return entry === undefined ? undefined : this.#record(server, readSeen(entry.value))
   }
 
+  /** Dead events keep their whole content, for a replay. */
   async dead(server: string): Promise<readonly InboxRecord[]> {
     const found = await this.#context.store.scan(`${prefix}dead/${part(server)}/`)
     return found.map(({ value }) => {
@@ -119,6 +122,7 @@ class HostInbox implements Inbox {
     })
   }
 
+  /** Puts a dead event back into its queue, in one commit. */
   async replay(server: string, eventId: string): Promise<boolean> {
     const { store } = this.#context
     const known = await store.get(seenKey(server, eventId))
@@ -142,6 +146,7 @@ class HostInbox implements Inbox {
     return true
   }
 
+  /** A stored record with what only the queue knows. */
   async #record(server: string, seen: SeenEvent): Promise<InboxRecord> {
     const { eventId, featureSet, inferenceId, state, at, preview = '', attempts = [], why } = seen
     const base = { server, eventId, featureSet, inferenceId, state, at, preview, attempts, ...(why && { why }) }
@@ -157,7 +162,7 @@ class HostInbox implements Inbox {
     return { ...base, attempts: tried, event, ...(notBefore !== undefined && { notBefore }) }
   }
 
-  /** Servers of which something waits. Each is found by one look, however much that is. */
+  /** Servers with waiting events. One read per server, however many events it has. */
   async #waiting(): Promise<readonly string[]> {
     const start = `${prefix}todo/`
     const servers: string[] = []
@@ -170,6 +175,7 @@ class HostInbox implements Inbox {
     }
   }
 
+  /** Schedules the next check of other processes. */
   #plan(): void {
     const look = (): void => {
       this.#lookAround()
@@ -181,7 +187,7 @@ class HostInbox implements Inbox {
     this.#timer = this.#context.clock.setTimeout(look, Math.min(lookMs, this.#context.runners.leaseMs / 3), true)
   }
 
-  /** What others accepted for servers of ours is read; servers of processes that ended become ours. */
+  /** Loads events that others accepted for our servers, and takes over servers of processes that ended. */
   async #lookAround(): Promise<void> {
     for (const { key, version } of await this.#context.store.scan(`${prefix}call/`)) {
       const server = serverOfKey(key)

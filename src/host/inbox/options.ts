@@ -1,4 +1,4 @@
-/** How an inbox is set up, and what it gives to whoever runs its events. */
+/** The public types of the inbox: its options, its entries and its interface. */
 import type { Clock, Duration } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
@@ -7,55 +7,57 @@ import type { Op, Store } from '../../stores/store.ts'
 import type { ChainOptions } from './inbox-context.ts'
 import type { Attempt, InboxState } from './records.ts'
 
-/** How an inbox works. */
+/** Options of an inbox. */
 export interface InboxOptions {
   readonly store: Store
-  /** Asked about every event, when it comes and again when it is run. Without it all are taken. */
+  /** Asked about every event, on arrival and again before it runs. Without it all are accepted. */
   readonly policy?: Pick<Policy, 'decide' | 'approve' | 'enter' | 'explain'> & Partial<Pick<Policy, 'admission' | 'refusal'>>
-  /** Whether a server is in the config, and not switched off; one that is merely down is. Events of others wait. Default: all are. */
+  /** Whether a server is configured and enabled, even if it is down. Events of others wait. Default: all are. */
   readonly isConfigured?: (server: string) => boolean
-  /** What keeps its order: events with the same text are done one after the other. Default: the origin, else the feature set. */
+  /** Events with the same key run one after the other. Default: by channel, origin or feature set. */
   readonly orderBy?: (server: string, event: PushEvent) => string
-  /** Runs at once. Default 4. */
+  /** Concurrent runs. Default 4. */
   readonly concurrency?: number
-  /** Of one server. Default half of that. */
+  /** Concurrent runs per server. Default: half of `concurrency`. */
   readonly perServer?: number
-  /** Events of one server that wait, at most. Default 10,000. */
+  /** Waiting events per server. Default 10,000. */
   readonly waiting?: number
-  /** Events of one server each second, and at once. Default 500 and 1,000. */
+  /** Events per server: each second, and at once. Default 500 and 1,000. */
   readonly rate?: { readonly perSecond: number; readonly burst: number }
-  /** How long a chain of events may get in which each comes of the turn of the one before. */
+  /** Limits for chains of events in which each is caused by the turn of the previous one. */
   readonly chain?: ChainOptions
-  /** JSON text of one event. Default 1 MiB. */
+  /** The largest event as JSON, in bytes. Default 1 MiB. */
   readonly bytes?: number
-  /** Failures after which an event is given up. Default 5. */
+  /** Failures after which an event is dead. Default 5. */
   readonly attempts?: number
-  /** Ends of the process amid a run after which an event is given up. Default 20. */
+  /** Process ends during a run after which an event is dead. Default 20. */
   readonly interruptions?: number
-  /** Wait after the first failure, doubled with each; and the longest. Default 1 s and 5 minutes. */
+  /** The delay after the first failure, doubled each time, and the longest. Default 1 s and 5 minutes. */
   readonly backoff?: { readonly first: Duration; readonly longest: Duration }
-  /** How long a run may take. Default 10 minutes. */
+  /** The longest run. Default 10 minutes. */
   readonly runTime?: Duration
-  /** How long an event is known after it was done. Default 7 days. */
+  /** How long a finished event is remembered. Default 7 days. */
   readonly keep?: Duration
-  /** How long another process is waited for that does not move. Default 6 s. */
+  /** How long a silent process counts as alive. Default 6 s. */
   readonly lease?: Duration
-  /** Why events of a set cannot run now: asked before each run. With a time they wait for it, without one they are refused. */
+  /** Why events of a feature set cannot run now; asked before each run. With a time they wait, without one they are refused. */
   readonly withheld?: (server: string, featureSet: string) => Promise<Withheld | undefined>
-  /** Told what is nobody's answer: an event that waits or may not run any more, an id with two bodies, a store that failed. */
+  /** Called for events that wait or may no longer run, ids with two bodies, and failures of the store. */
   readonly onDiagnostic?: (server: string, what: Why, note: InboxNote) => void
   readonly clock?: Clock
+  /** Generates ids. Default: random. */
   readonly id?: () => string
   /** From 0 to below 1. */
   readonly random?: () => number
 }
 
-/** Why something does not run now, and after which time it may be otherwise. */
+/** Why an event does not run now, and when it may. */
 export interface Withheld extends Why {
+  /** Absent: waiting does not help. */
   readonly retryAfterMs?: number
 }
 
-/** Thrown by a run that has to wait: no failure, so it is never given up for it. Without a time to wait it is refused. */
+/** Thrown by a run that has to wait. It is not counted as a failure. Without a time to wait the event is refused. */
 export class RunLater extends Error {
   override readonly name = 'RunLater'
   readonly why: Withheld
@@ -66,7 +68,7 @@ export class RunLater extends Error {
   }
 }
 
-/** What became of what a diagnostic is about, and which event that is, where it is about one. */
+/** The result and the event of a diagnostic. */
 export interface InboxNote {
   readonly outcome: 'held' | 'refused' | 'failure' | 'dropped'
   readonly eventId?: string
@@ -74,42 +76,43 @@ export interface InboxNote {
   readonly inferenceId?: string
 }
 
-/** One run: as a rule of one event, after coalescing of several. */
+/** One run: usually of one event, after coalescing of several. */
 export interface InboxEntry {
   readonly server: string
-  /** The first, in the order of acceptance. */
+  /** The first event, in the order of acceptance. */
   readonly event: PushEvent
+  /** All events of the run. */
   readonly events: readonly PushEvent[]
-  /** Other servers whose events began turns that these came of, or may have come of. */
+  /** Other servers whose events caused these, or may have. */
   readonly through: readonly string[]
   readonly inferenceId: string
-  /** From 1. */
+  /** Counted from 1. */
   readonly attempt: number
-  /** Those before, and this one. */
+  /** Earlier attempts and this one. */
   readonly attempts: readonly Attempt[]
-  /** The steps that note this attempt: written before the run, unless `open` was told that it writes them with its first ones. */
+  /** Operations that record this attempt: written before the run, unless the run writes them itself (`writesBegin`). */
   readonly begin: readonly Op[]
-  /** The steps that mark it done: written in the commit of the turn, so that there is one turn, whatever happens in between. */
+  /** Operations that mark the events as done. Write them in the commit of the turn, so that exactly one turn results. */
   readonly done: readonly Op[]
-  /** Commits the steps together with `done`. False where it is not ours any more: then nothing was written. */
+  /** Commits the operations together with `done`. False where the events are no longer ours: then nothing was written. */
   commit(ops: readonly Op[]): Promise<boolean>
 }
 
-/** How one event is taken in. */
+/** How an event is accepted. */
 export interface AcceptOptions {
-  /** The name of the server's event, where the config subscribes to it; absent: MCP Live pushed it, for a feature set. */
+  /** The event name that the config subscribes to; absent for an event that MCP Live pushed. */
   readonly subscription?: string
-  /** Told of the rule that lets a new one in. */
+  /** Called with the rule that admits a new event. */
   readonly ruled?: (rule: string) => void
 }
 
-/** How an inbox begins its work. */
+/** How an inbox starts. */
 export interface InboxOpenOptions {
-  /** The run writes `begin` itself, before it does anything else: with whatever it has to write then, so that both share a commit. */
+  /** The run writes `begin` itself, before anything else, so that both share a commit. */
   readonly writesBegin?: boolean
 }
 
-/** Does what an event asks for. */
+/** Processes an entry. */
 export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
 
 /** What is known of an event. */
@@ -119,26 +122,26 @@ export interface InboxRecord {
   readonly featureSet: string
   readonly inferenceId: string
   readonly state: InboxState
-  /** When it was accepted. */
+  /** When it was accepted, in milliseconds since the epoch. */
   readonly at: number
-  /** The beginning of its text, for lists; empty where it was not kept. */
+  /** The start of its text, for lists; empty where it was not kept. */
   readonly preview: string
   readonly attempts: readonly Attempt[]
-  /** Of one that was refused or given up, and of one that waits because of it. */
+  /** Why it was refused, is dead, or waits. */
   readonly why?: Why
-  /** While it waits, and of one that was given up. */
+  /** The event itself, while it waits or is dead. */
   readonly event?: PushEvent
-  /** It waits for this moment. */
+  /** When it may run, in milliseconds since the epoch. */
   readonly notBefore?: number
 }
 
-/** Which entries are listed. */
+/** Which events are listed. */
 export interface ListOptions {
-  /** Whose events. */
+  /** The server of the events. */
   readonly server: string
-  /** Only those: `waiting`, `done`, `refused` or `dead`. Default all. */
+  /** Only events in this state. Default: all. */
   readonly state?: InboxState
-  /** The id of the last one of the page before. */
+  /** The id of the last event of the previous page. */
   readonly after?: string
   /** Default 100, at most 1,000. */
   readonly limit?: number
@@ -146,20 +149,22 @@ export interface ListOptions {
 
 /** The events of servers, from their arrival to the end of their run. */
 export interface Inbox {
-  /** Durable, deduplicated, and with its inference named before it resolves. */
+  /** Resolves when the event is stored, deduplicated and has an inference id. */
   accept(server: string, event: PushEvent, options?: AcceptOptions): Promise<PushAnswer>
-  /** Runs what waits and what comes, at least once each; once only where the turn is committed with `done`. */
+  /** Runs waiting and new events at least once each; exactly once where the turn is committed with `done`. */
   open(run: InboxRun, options?: InboxOpenOptions): Promise<void>
-  /** A turn is at a server, by a call or a hook; what is returned says that it has left it. Events of the server may come of it. */
+  /** A turn is at a server, by a call or a hook; the returned function ends the visit. Events of the server may be caused by it. */
   visits(server: string, inferenceId: string): () => void
-  /** Nothing begins any more; what runs is told to end, and waited for a while. */
+  /** Starts no further runs; aborts running ones and waits for them for a while. */
   close(): Promise<void>
+  /** Lists events, one page at a time. */
   list(options: ListOptions): Promise<readonly InboxRecord[]>
+  /** One event. */
   get(server: string, eventId: string): Promise<InboxRecord | undefined>
-  /** Those that were given up. */
+  /** Dead events: given up after too many attempts. */
   dead(server: string): Promise<readonly InboxRecord[]>
-  /** Looks again at what waits because it was withheld: that may have changed. */
+  /** Lets withheld events run again, because a budget or rule may have changed. */
   reconsider(): void
-  /** Tries one again that was given up. False where there is none. */
+  /** Tries a dead event again. False where there is none. */
   replay(server: string, eventId: string): Promise<boolean>
 }

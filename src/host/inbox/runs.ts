@@ -1,4 +1,4 @@
-/** Running what stands at the head of a lane: begun on the store, handed to whoever runs it, and ended there. */
+/** Runs the head of a queue: checks permission and budget, records the attempt, hands it to the host's run function, and ends it. */
 import { unlessAborted } from '../../core/deadlines.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -21,23 +21,25 @@ import {
   tryKey,
 } from './records.ts'
 
+/** A queued item with its work. */
 interface Work {
   readonly item: Item
   readonly todo: Todo
 }
 
-/** What is at work: one event, or those that became one run. */
+/** The events of one run. */
 interface Batch {
   readonly server: string
   readonly works: readonly [Work, ...Work[]]
+  /** Fails a commit if this process no longer owns the server. */
   readonly fence: Op
 }
 
-/** A store that fails is left alone for a moment, and so is a server that is not in the config. */
+/** The pause after a store failure, or while a server is not configured. */
 const restMs = 1_000
 const errorLength = 500
 
-/** Runs what events ask for, and tries again where that fails. */
+/** Runs events, and retries failed ones. */
 export class Runs {
   readonly #context: InboxContext
   readonly #run: InboxRun
@@ -50,11 +52,12 @@ export class Runs {
     this.#writesBegin = writesBegin
   }
 
-  /** Tells what runs to end. */
+  /** Aborts running events. */
   end(): void {
     this.#ending.abort(new Error('The inbox is being closed'))
   }
 
+  /** Runs a batch: dead after too many interruptions, otherwise permission, approval, budget, then the attempt. */
   async run(server: string, items: readonly Item[]): Promise<void> {
     if (!this.#context.isConfigured(server)) return this.#rest(items)
     try {
@@ -74,10 +77,12 @@ export class Runs {
     }
   }
 
+  /** Delays the items. */
   #rest(items: readonly Item[]): void {
     for (const item of items) item.notBefore = this.#context.clock.now() + restMs
   }
 
+  /** The batch, without items that are done or no longer ours. */
   async #batch(server: string, items: readonly Item[]): Promise<Batch | undefined> {
     const works: Work[] = []
     for (const item of items) {
@@ -91,7 +96,7 @@ export class Runs {
     return first === undefined || fence === undefined ? undefined : { server, works: [first, ...rest], fence }
   }
 
-  /** What was forbidden for good since it was accepted does not run, nor what was gathered with others that may. */
+  /** Refuses events that have been forbidden since they were accepted; the others of the batch go on. */
   async #permitted(batch: Batch): Promise<Batch | undefined> {
     const works: Work[] = []
     for (const work of batch.works) {
@@ -106,12 +111,12 @@ export class Runs {
     return first === undefined ? undefined : { ...batch, works: [first, ...rest] }
   }
 
-  /** What is merely too much for now has had its yes. */
+  /** Why an event may not run any more. A rate limit does not count: the event was admitted. */
   async #forbidden(server: string, { event, admitted = {} }: Todo): Promise<Why | undefined> {
     const { policy } = this.#context.options
     const { featureSet } = event
     const push = askedOf(server, event)
-    // What the config subscribes to is of no feature set.
+    // Subscribed events belong to no feature set.
     const forbidden = (admitted.subscription === undefined ? [push, { kind: 'set', server, featureSet } as const] : [push])
       .map(asked => policy?.explain(asked).verdict)
       .find(said => said?.do === 'deny' && said.why.code === 'POLICY_DENIED' && said.retryAfterMs === undefined)
@@ -119,12 +124,12 @@ export class Runs {
     return policy?.refusal?.(server, featureSet, ['pushEvents', 'channels.incoming'], admitted)
   }
 
-  /** While a question stands, consent may be withdrawn or rules may change: a yes to the event is no yes to what was taken away. */
+  /** Asks for approval, then checks permission again, because rules may change while the question is open. */
   async #asked(batch: Batch): Promise<Batch | undefined> {
     return (await this.#approved(batch)) ? this.#permitted(batch) : undefined
   }
 
-  /** Asks who has to be asked. A no is the end of it. */
+  /** Asks for approval. A refusal ends the events. */
   async #approved(batch: Batch): Promise<boolean> {
     const { policy } = this.#context.options
     const asked = askedOf(batch.server, batch.works[0].todo.event)
@@ -136,7 +141,7 @@ export class Runs {
     return false
   }
 
-  /** What may not run for a while is not even begun. */
+  /** Runs the batch, or holds it where a budget is exhausted. */
   async #unlessWithheld(batch: Batch): Promise<void> {
     const { featureSet } = batch.works[0].todo.event
     const said = await this.#context.options.withheld?.(batch.server, featureSet)
@@ -144,7 +149,7 @@ export class Runs {
     else await this.#hold(batch, said, batch.works[0].item.attempts)
   }
 
-  /** It keeps its place in its lane, and is no failure. */
+  /** Holds the events in their place. This is no failure. */
   async #hold(batch: Batch, said: Withheld, attempts: readonly Attempt[]): Promise<void> {
     const { retryAfterMs, ...because } = said
     if (retryAfterMs === undefined) return this.#refuse(batch, because, attempts)
@@ -162,15 +167,17 @@ export class Runs {
     this.#tell(batch, because, 'held')
   }
 
-  /** The end of it, without a run. */
+  /** Ends the events without a run. */
   async #refuse(batch: Batch, because: Why, attempts = batch.works[0].item.attempts): Promise<void> {
     if (await this.#commit(batch, this.#ended(batch, 'refused', attempts, because))) this.#tell(batch, because, 'refused')
   }
 
+  /** Reports a diagnostic for each event. */
   #tell({ server, works }: Batch, what: Why, outcome: InboxNote['outcome']): void {
     for (const { todo } of works) this.#context.told(server, what, { ...aboutOf(todo.event, todo), outcome })
   }
 
+  /** Records the attempt and runs it. */
   async #attempt(batch: Batch): Promise<void> {
     const { clock, runners, options } = this.#context
     const [{ item, todo }] = batch.works
@@ -197,6 +204,7 @@ export class Runs {
     }
   }
 
+  /** Calls the run function with a time limit. */
   async #hand(batch: Batch, entry: InboxEntry): Promise<void> {
     const { clock, settings } = this.#context
     const over = new AbortController()
@@ -213,6 +221,7 @@ export class Runs {
     }
   }
 
+  /** What the run function gets. */
   #entry(batch: Batch, attempts: readonly Attempt[], begin: readonly Op[]): InboxEntry {
     const { server, works } = batch
     const done = (): readonly Op[] => this.#ended(batch, 'done', attempts)
@@ -225,6 +234,7 @@ export class Runs {
       attempt: attempts.length,
       attempts,
       begin,
+      // A getter, because `done` depends on the attempts at the time of the commit.
       get done() {
         return done()
       },
@@ -232,7 +242,7 @@ export class Runs {
     }
   }
 
-  /** Whoever ran it may have committed the steps by themselves; where they did not, there was nothing else to write. */
+  /** Marks the events as done, unless the run has committed that already. */
   async #settle(batch: Batch, entry: InboxEntry): Promise<void> {
     const { item } = batch.works[0]
     const there = await this.#context.store.get(todoKey(batch.server, item.seq))
@@ -240,7 +250,7 @@ export class Runs {
     else await this.#commit(batch, entry.done)
   }
 
-  /** Steps that end a batch. False where it was not ours any more, or ended already. */
+  /** Commits the end of a batch. False where it is no longer ours or already ended. */
   async #commit(batch: Batch, ops: readonly Op[]): Promise<boolean> {
     const outcome = await this.#context.store.commit(ops)
     if (outcome.ok) for (const { item } of batch.works) this.#context.gone(item)
@@ -248,14 +258,14 @@ export class Runs {
     return outcome.ok
   }
 
-  /** Steps within a batch. */
+  /** Commits an intermediate state. */
   async #holds(batch: Batch, ops: readonly Op[]): Promise<boolean> {
     const outcome = await this.#context.store.commit(ops)
     if (!outcome.ok) await this.#look(batch)
     return outcome.ok
   }
 
-  /** Something was not as it was thought to be: is it still ours, and is it still there? */
+  /** After a failed commit: finds out whether the server is still ours and the events still exist. */
   async #look({ server, works, fence }: Batch): Promise<void> {
     const { store } = this.#context
     const owner = fence.op === 'check' ? await store.get(fence.key) : undefined
@@ -266,6 +276,7 @@ export class Runs {
     }
   }
 
+  /** Operations that end the events in a state. */
   #ended({ server, works, fence }: Batch, state: InboxState, attempts: readonly Attempt[], because?: Why): readonly Op[] {
     const { keepMs } = this.#context.settings
     const ended = state === 'done' ? attempts.map(finished) : attempts
@@ -281,10 +292,11 @@ export class Runs {
     ]
   }
 
+  /** Records a failure: hold, retry with backoff, or dead. */
   async #failed(batch: Batch, error: unknown): Promise<void> {
     const { clock, settings, random } = this.#context
     const [{ item }] = batch.works
-    // A run that was cut off because we end has not failed: whoever comes next begins it anew.
+    // A run that was cut off by closing has not failed: the next process starts it again.
     const outcome = this.#ending.signal.aborted ? 'interrupted' : 'failed'
     const last = item.attempts.at(-1) as Attempt
     if (error instanceof RunLater) {
@@ -303,7 +315,7 @@ export class Runs {
     }
   }
 
-  /** Gives it up, so that what waits behind it goes on. */
+  /** Gives up the events as dead, so that those behind them can run. */
   async #bury(batch: Batch, error: string, attempts: readonly Attempt[]): Promise<void> {
     const { server, works } = batch
     const { keepMs } = this.#context.settings
@@ -325,7 +337,7 @@ function seenOf({ item: { seq }, todo }: Work, state: InboxState): SeenEvent {
   return { eventId, featureSet, inferenceId, digest, seq, at, state, preview: previewOf(todo.event), ...by }
 }
 
-/** Of those that became one run: all that had a part in any of them. */
+/** All servers that contributed to any event of the batch. */
 function throughOf({ works }: Batch): readonly string[] {
   return [...new Set(works.flatMap(({ todo }) => todo.through ?? []))].sort()
 }
@@ -334,6 +346,7 @@ function notApproved(rule: string): Why {
   return why('NOT_APPROVED', rule, 'Nobody agreed to this event', 'Agree when asked, or allow it in the policy')
 }
 
+/** Marks the last attempt as done. */
 function finished(attempt: Attempt, at: number, all: readonly Attempt[]): Attempt {
   return at === all.length - 1 ? { ...attempt, outcome: 'done' } : attempt
 }

@@ -1,7 +1,7 @@
 /**
- * The waterfall before an inference (MCP Live 0.2 §10): all servers are asked at once, and what they inject is put in the order of
- * the servers, then of the feature sets, so that the same answers always make the same prompt. Each injection is measured, and what
- * is too large or not allowed is left out and says why.
+ * Hooks around an inference (MCP Live 0.2 §10). Before it, all servers are asked in parallel, and injections are ordered by server and
+ * feature set, so that the same answers give the same prompt. After it, blocking hooks may change the answer in turn. Limits and refusals
+ * are reported per injection.
  */
 
 import { problem } from '../../core/problem.ts'
@@ -13,33 +13,34 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { blocksTokens } from '../models/model.ts'
 import { type HookParts, type HookReport, type HookServer, missingHooks, runHook } from './hooks.ts'
 
-/** Something that a server put into a prompt. */
+/** Content that a server injected into a prompt. */
 export interface InjectedContext {
   readonly server: string
   readonly featureSet: string
   readonly namespace: string
   readonly position: Position
   readonly content: readonly LiveBlock[]
-  /** Estimated. */
+  /** An estimate. */
   readonly tokens: number
 }
 
 interface BeforeHooksResult {
-  /** In the order in which they stand in the prompt, within each position. */
+  /** In prompt order within each position. */
   readonly injected: readonly InjectedContext[]
   readonly reports: readonly HookReport[]
-  /** A hook that must not fail has failed: there is to be no inference. */
+  /** Why there must be no inference: a hook with `fail: closed` failed. */
   readonly stopped: Why | undefined
 }
 
-/** Picture and sound count by their bytes, and have more room than text. */
+/** Images and audio count by size divided by this. */
 const mediaFactor = 64
-/** Of one server, and blocks in them: each stands between marks of its own, however short it is. */
+/** Injections per server. */
 const mostInjections = 100
+/** Blocks per server; each gets its own marks, however short it is. */
 const mostBlocks = 200
 const longestNamespace = 256
 
-/** Runs the before-hooks of all servers at once, and gathers what they inject. */
+/** Runs the before-hooks of all servers in parallel, and collects what they inject. */
 export async function beforeHooks(
   parts: HookParts,
   servers: readonly HookServer[],
@@ -83,7 +84,7 @@ interface Offered {
   readonly injection: Injection
 }
 
-/** Stable: what one feature set gave stays in its own order. */
+/** Orders by server, then feature set; the sort is stable within a set. */
 function inOrder(servers: readonly HookServer[], offered: readonly Offered[]): readonly Offered[] {
   const rank = new Map(servers.map(({ name }, at) => [name, at]))
   return [...offered].sort((a, b) => {
@@ -100,7 +101,7 @@ function entry(server: string, featureSet: string, { namespace, position, conten
   return { server, featureSet, namespace, position, content, tokens: blocksTokens(content) }
 }
 
-/** Asking a user here would hold the whole turn: what needs a question is left out. */
+/** Asks the policy. Injections that need a question are left out, because asking would block the turn. */
 async function allowed(
   parts: HookParts,
   server: string,
@@ -120,13 +121,14 @@ async function allowed(
   }
 }
 
+/** Audits and reports a dropped injection. */
 function dropped(parts: HookParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
   const { inferenceId, conversationId: conversation } = params
   parts.audit.note({ server, featureSet, inferenceId, conversation, kind: 'inject', outcome: 'dropped', why: said })
   return { server, featureSet, hook: 'before', outcome: 'dropped', ms: 0, why: said }
 }
 
-/** How much is taken, and from whom. */
+/** Counts the size of injections against the limits. */
 class InjectionQuota {
   readonly #parts: HookParts
   readonly #servers = new Map<string, { length: number; blocks: number }>()
@@ -136,7 +138,7 @@ class InjectionQuota {
     this.#parts = parts
   }
 
-  /** Counts what it does not refuse. */
+  /** Why an injection exceeds a limit; counts it where it does not. */
   refuses(server: string, { namespace, content }: Injection): Why | undefined {
     const { injectionLength, serverInjections, allInjections } = this.#parts.limits
     if (namespace.length > longestNamespace) return unnamed(server)
@@ -183,20 +185,20 @@ function unnamed(server: string): Why {
   )
 }
 
+/** The size of content in characters. */
 function lengthOf(content: readonly LiveBlock[]): number {
   return content.reduce((sum, block) => {
     if (block.type === 'text') return sum + block.text.length
     const { type: _, ...said } = block
-    // Whatever else a block says is in the prompt as well.
+    // All other members of a block are in the prompt as well.
     const words = Object.entries(said).map(([name, value]) => (name === 'data' ? value.length / mediaFactor : value.length))
     return sum + Math.ceil(words.reduce((all, one) => all + one, 0))
   }, 0)
 }
 
-// The chain after an inference: hooks that may change the answer run one after the other, each on what the one before made of it;
-// then those that only want to know are told what was said in the end.
+// After-hooks: blocking ones run one after the other, each on the text of the previous one; then the others are notified of the final text.
 
-/** What one hook made of an answer. */
+/** A change of an answer by one hook. */
 export interface AnswerChange {
   readonly server: string
   readonly featureSet: string
@@ -208,11 +210,11 @@ interface AfterHooksResult {
   readonly text: string
   readonly changes: readonly AnswerChange[]
   readonly reports: readonly HookReport[]
-  /** The answer must not be shown. */
+  /** Why the answer must not be shown. */
   readonly stopped: Why | undefined
 }
 
-/** Whether the answer can still change, or be withheld, so that nobody may see it yet. */
+/** Whether a hook can still change or withhold the answer, so that it must not be streamed. */
 export function holdsAnswers({ settings }: HookParts, servers: readonly HookServer[]): boolean {
   if ([...settings.values()].some(({ after }) => after?.fail === 'closed')) return true
   return servers.some(({ live }) => live?.hooks.after === 'blocking')
@@ -250,13 +252,14 @@ export async function afterHooks(
   return { text, changes, reports, stopped: undefined }
 }
 
+/** Rejects a changed answer that is too long. */
 function fitting(after: After | undefined, most: number): After | undefined {
   const length = after?.modifiedResponse?.length ?? 0
   if (length <= most) return after
   throw problem('PAYLOAD_TOO_LARGE', `it made ${length} characters of the answer, the most are limits.changedLength ${most}`)
 }
 
-/** Nobody waits for them. */
+/** Notifies without waiting. */
 function tell(parts: HookParts, servers: readonly HookServer[], params: AfterInference): void {
   const never = new AbortController().signal
   for (const { name, live } of servers) {

@@ -1,6 +1,6 @@
 /**
- * One tool call of a turn, from the model's wish to what it is told: policy, scope, state of its feature set, the client's own
- * pipeline (confirmation, cost, retries under a key), a transaction where the tool can be taken back, and a deadline.
+ * One tool call of a turn: policy, scope and state of its feature set, confirmation, cost and retries of the client, a transaction where
+ * the tool supports it, and a deadline. `resumeCall` settles calls that a stop of the host interrupted.
  */
 import type { CallToolOptions } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
@@ -22,10 +22,10 @@ import type { LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './po
 import { type CallingTurn, isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
 import { CallRolledBack, callInTransaction, isUndoable, type MadeCall, transactionIdOf } from './undo.ts'
 
-/** The rule of what the tool itself refused or failed at. */
+/** The rule name for failures that the tool itself reports. */
 const toolRule = 'tool'
 
-/** What a tool call needs of its turn and its host. */
+/** What a tool call needs from its turn and its host. */
 export interface CallParts extends CallingTurn {
   readonly store: Store
   readonly clock: Clock
@@ -35,22 +35,27 @@ export interface CallParts extends CallingTurn {
   readonly audit: LoopAudit
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
+  /** Serialises calls on the same state. */
   readonly lines: KeyedQueue
+  /** Questions that the user declined during a call. */
   readonly refusals: DeclinedQuestions
+  /** Finds the feature set whose state a call is about. */
   readonly stateSets: StateSets
+  /** State reports of servers during calls. */
   readonly stateUpdates: StateUpdates
   readonly inferenceId: string
+  /** Called when the turn is at a server. */
   readonly onVisit: OnVisit | undefined
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
 
 interface Called {
   readonly outcome: CallOutcome
-  /** To be written with it. */
+  /** Operations to commit with the outcome. */
   readonly ops: readonly Op[]
 }
 
-/** Never throws but for the signal: what goes wrong is what the model is told. */
+/** Makes a call. Throws only when the signal aborts; every other failure becomes an outcome for the model. */
 export async function makeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
   const began = parts.clock.now()
   const ended = (outcome: Omit<CallOutcome, 'n' | 'ms'>): Called =>
@@ -73,6 +78,7 @@ export async function makeCall(parts: CallParts, call: PlannedCall, signal: Abor
   }
 }
 
+/** A call to a server's tool. */
 async function onServer(
   parts: CallParts,
   call: PlannedCall,
@@ -88,7 +94,7 @@ async function onServer(
   const given = await askPermission(parts.policy, asked)
   const said = given.why ?? (given.asked ? await toolChangedSince(server, asked) : undefined)
   if (said !== undefined) return failed('refused', said)
-  // The set may have gone off while the question was open.
+  // The feature set may have been disabled while the question was open.
   if (given.asked && isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const leaves = [parts.policy.enter?.(asked), parts.onVisit?.(name, parts.inferenceId)]
   const options = optionsFor(parts, server, call, signal)
@@ -105,7 +111,7 @@ async function onServer(
   )
   const declined = refused()
   for (const leave of leaves) leave?.()
-  // Whatever came of it, what the server has reported meanwhile is a part of it.
+  // State reports during the call belong to it, whatever its outcome.
   const updates = (await reported?.()) ?? []
   return {
     ...outcome,
@@ -114,6 +120,7 @@ async function onServer(
   }
 }
 
+/** The client options of a call: idempotency key, timeout, progress, feature set and scope. */
 function optionsFor(parts: CallParts, server: LoopServer, call: PlannedCall, signal: AbortSignal): CallToolOptions {
   const scoped = server.live?.featureSets.get(call.featureSet ?? '')?.scoped === true
   const scope = scoped ? parts.policy.scopesOf?.(server.name, call.tool, call.arguments)?.[0] : undefined
@@ -127,7 +134,7 @@ function optionsFor(parts: CallParts, server: LoopServer, call: PlannedCall, sig
   }
 }
 
-/** Calls on one state follow each other: the next rests on what this one leaves. */
+/** Calls on one state run one after the other, because each builds on the state that the previous one left. */
 function onState(
   parts: CallParts,
   server: LoopServer,
@@ -146,9 +153,9 @@ function onState(
       ...options.live,
       ...(set.declared && { featureSet: set.name }),
       ...(carried !== undefined && { state: carried, ...(head !== undefined && { parent: head }) }),
-      // Where the server keeps the state of a set that nobody knows, only the server knows where that is.
+      // For an undeclared set only the server knows where its state is.
       ...(checkpoint !== undefined && set.declared && { checkpoint }),
-      // What is taken back when nobody knows its end has left nothing.
+      // A call in a transaction is rolled back when its end is unknown, so a late result leaves no state.
       ...(!isUndoable(entry.definition) && { onLate }),
     }
     const made = await send({ ...options, live })
@@ -167,6 +174,7 @@ async function plainly(client: Client, call: PlannedCall, options: CallToolOptio
   return { result: await client.callTool(call.tool, call.arguments, options) }
 }
 
+/** A result as an outcome. */
 function told({ result, compensation }: MadeCall): Omit<CallOutcome, 'n' | 'ms'> {
   const content = resultBlocks(result.content, result.structured)
   const spent = result.cost?.units
@@ -178,7 +186,7 @@ function told({ result, compensation }: MadeCall): Omit<CallOutcome, 'n' | 'ms'>
   return { ...common, status: unknown ? 'unknown' : 'failed', ...(said && { why: said }) }
 }
 
-/** Where the line broke or time was up, nobody knows whether it was done. */
+/** An error as an outcome. After a lost connection or a timeout it is unknown whether the call was executed. */
 function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOutcome, 'n' | 'ms'> {
   const back = error instanceof CallRolledBack
   const cause = back
@@ -199,13 +207,14 @@ function isAborted(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
-/** `words`: whose they are. What a server said of a failure is its own, as a result is. */
+/** An outcome without success. `words`: marks the text as the host's or as the server's. */
 function failed(status: 'failed' | 'refused' | 'unknown', said: Why, words = hostText): Omit<CallOutcome, 'n' | 'ms'> {
   const lead = status === 'unknown' ? 'Nobody knows whether this was done.' : status === 'refused' ? 'This was not done.' : ''
   const content = [...(lead === '' ? [] : [hostText(lead)]), words(`${said.message}. ${said.fix}`)]
   return { status, content, why: said }
 }
 
+/** Shortens the content and adds the audit entry. */
 function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Called {
   const short = shortenResult(outcome.content, parts.conversation, call.key, parts.limits)
   const { status, ms } = outcome
@@ -225,7 +234,7 @@ function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Call
   return { outcome: { ...outcome, content: short.content, ...(reference && { reference }) }, ops: [...short.ops, ...note] }
 }
 
-/** What a tool says of its failure is a part of its result, and results are in no note. */
+/** The reason for the audit log. What a tool says of its failure is part of its result, and results are not audited. */
 function ofNote(said: Why, { tool }: PlannedCall): Why {
   if (said.rule !== toolRule) return said
   return why(said.code, said.rule, `The tool ${clip(tool)} failed`, 'Look at the turn: it holds what the tool said')
@@ -254,7 +263,7 @@ function down(server: string): Why {
   return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
 }
 
-/** States that calls have left whose results came after they were given up: what was done was done, whoever waited for it. */
+/** What recording a late state needs. */
 interface LateParts {
   readonly state: LoopState
   readonly stateSets: StateSets
@@ -263,7 +272,7 @@ interface LateParts {
   readonly conversation: string
 }
 
-/** Takes such a report down where the call would have left it: later calls rest on it, unless one was sent since. */
+/** Records the state of a result that arrived after its call was abandoned, unless a later call was sent since. */
 function lateState(
   { state, stateSets, audit, inferenceId, conversation }: LateParts,
   server: LoopServer,
@@ -282,24 +291,25 @@ function lateState(
   }
 }
 
-/** Settles a call that a stop of the host has interrupted. It is made again only where that cannot do it twice. */
+/** Settles an interrupted call. It is repeated only where that cannot execute it twice. */
 export async function resumeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
   const entry = call.server === undefined ? undefined : parts.toolbox.of(call.server, call.tool)
   const client = parts.servers.find(({ name }) => name === call.server)?.client
   if (call.server === undefined || call.readOnly) return makeCall(parts, call, signal)
   if (entry === undefined || client === undefined) return { outcome: unknown(call), ops: [] }
   if (isUndoable(entry.definition)) {
-    // Asked first: a transaction of that name can be begun only once.
+    // Asked first, because a transaction id can be used only once.
     const report = await client.transactionStatus(transactionIdOf(call), { signal }).catch(() => undefined)
     if (report?.status === 'committed') return { outcome: lostResult(call), ops: [] }
     return { outcome: report?.status === 'rolled_back' ? takenBack(call) : unknown(call), ops: [] }
   }
   if (entry.definition.annotations?.idempotentHint === true) return makeCall(parts, call, signal)
-  // A server that can tell how a call under a key stands also does it only once.
+  // A server that knows the status of a key also executes it only once.
   const known = await client.callStatus(call.key, { signal }).catch(() => undefined)
   return known === undefined ? { outcome: unknown(call), ops: [] } : makeCall(parts, call, signal)
 }
 
+/** The outcome where nobody can tell. */
 function unknown({ n, tool, server = '' }: PlannedCall): CallOutcome {
   const said = why(
     'OUTCOME_UNKNOWN',
@@ -316,6 +326,7 @@ function unknown({ n, tool, server = '' }: PlannedCall): CallOutcome {
   }
 }
 
+/** The call was executed, but its result is lost. */
 function lostResult({ n, tool }: PlannedCall): CallOutcome {
   return {
     n,
@@ -325,6 +336,7 @@ function lostResult({ n, tool }: PlannedCall): CallOutcome {
   }
 }
 
+/** The server rolled the call back. */
 function takenBack({ n, tool }: PlannedCall): CallOutcome {
   const said = why(
     'TAKEN_BACK',

@@ -1,6 +1,6 @@
 /**
- * A conversation on a store: one log to which records are only ever added. Each append names the position it must get, so that of two
- * processes that believe to hold the same conversation one finds out before it has said anything.
+ * A conversation in the store: an append-only log of records, and the turns that they describe. Each append names its position, so that
+ * of two processes with the same conversation one fails before it has written anything.
  */
 import { hash } from 'node:crypto'
 import { problem } from '../../core/problem.ts'
@@ -15,7 +15,7 @@ import type { HookReport } from './hooks.ts'
 import type { StateUpdate } from './loop.ts'
 import type { PromptSnapshot } from './prompt.ts'
 
-/** What is listed of a conversation. */
+/** A conversation in lists. */
 export interface ConversationFacts {
   readonly id: string
   /** Milliseconds since the epoch. */
@@ -30,10 +30,12 @@ export class ConversationLog {
   readonly id: string
   readonly #store: Store
   readonly #log: string
-  /** By their number, which is never given twice. */
+  /** By sequence number, which is never reused. */
   readonly turns: TurnRecord[] = []
   readonly #inferences = new Map<string, TurnRecord>()
+  /** Turns that were not undone. */
   #chain: TurnRecord[] = []
+  /** The next position in the log. */
   #next = 1
   #writing: Promise<unknown> = Promise.resolve()
 
@@ -43,7 +45,7 @@ export class ConversationLog {
     this.#log = `conversation/${conversationKey(id)}`
   }
 
-  /** Reads all that was written. */
+  /** Reads the whole log. */
   static async open(store: Store, id: string): Promise<ConversationLog> {
     if (id === '' || id.length > 200) throw new TypeError('A conversation has a name of 1 to 200 characters')
     const log = new ConversationLog(store, id)
@@ -62,9 +64,9 @@ export class ConversationLog {
     return this.#chain
   }
 
-  /** At most so many of those before a turn, the latest ones. */
+  /** The latest turns before a turn, at most `most`. */
   before(turn: TurnRecord, most: number): readonly TurnRecord[] {
-    // Turns are looked for at the end, where those lie that run.
+    // Searched from the end, where running turns are.
     const at = this.#chain.lastIndexOf(turn)
     const end = at < 0 ? this.#chain.length : at
     return this.#chain.slice(Math.max(0, end - most), end)
@@ -75,7 +77,7 @@ export class ConversationLog {
     return this.#inferences.get(inferenceId)
   }
 
-  /** Writes records and whatever is to be written with them; all or nothing. What it makes of them is asked when its turn has come. */
+  /** Writes records and further operations in one commit. `make` runs when earlier appends are done, so it sees their effect. */
   append(make: () => readonly LogRecord[], more: readonly Op[] = []): Promise<readonly LogRecord[]> {
     const written = this.#writing.then(async () => {
       const records = make()
@@ -100,7 +102,7 @@ export class ConversationLog {
     })
   }
 
-  /** The list of conversations is kept with the turns that it counts. */
+  /** Updates the list of conversations in the same commit. */
   #listing(records: readonly LogRecord[]): readonly Op[] {
     const turn = records.find(record => record.type === 'turn')
     if (turn === undefined) return []
@@ -108,6 +110,7 @@ export class ConversationLog {
     return [put(`${listPrefix}${conversationKey(this.id)}`, JSON.stringify(facts))]
   }
 
+  /** Applies a record to memory. */
   #learn(record: LogRecord): void {
     if (record.type === 'turn') {
       const turn = newTurn(record)
@@ -138,48 +141,49 @@ export async function listConversations(store: Store): Promise<readonly Conversa
   }
 }
 
-/** Leaves room for what stands beside it. */
+/** The longest readable key; leaves room for the rest of it. */
 const most = 600
 
-/** Short names stay readable; of long ones and those that are no text there is a digest, which no short name can look like. */
+/** A conversation's name as a key: readable if short, otherwise a digest that no short name can equal. */
 export function conversationKey(id: string): string {
   const encoded = encodeURIComponent(id.toWellFormed())
   if (encoded.length > most || !id.isWellFormed()) return `~${hash('sha256', JSON.stringify(id), 'base64url')}`
   return encoded.startsWith('~') ? `%7E${encoded.slice(1)}` : encoded
 }
 
-// What is written of a conversation, one record after the other. A turn is what its records say, whichever process reads them.
+// Records. A turn is fully described by its records, whichever process reads them.
 
-/** Who began a turn. */
+/** Who started a turn. */
 export type TurnSource = BegunBy
 
-/** How a call can be taken back: by another call, as the server said when it was made. */
+/** The call that takes another call back, as the server named it. */
 export interface Compensation {
   readonly tool: string
   readonly parameters?: Readonly<Record<string, unknown>>
 }
 
-/** A call as it is planned: written before it is made, so that after a crash it is known that it may have been. */
+/** A planned call; stored before it is made, so that a crash does not hide it. */
 export interface PlannedCall {
-  /** The model's own name for it. */
+  /** The model's id for it. */
   readonly id: string
-  /** Which one of its turn, from 0. */
+  /** Its number within the turn, from 0. */
   readonly n: number
-  /** As the model sees the tool. */
+  /** The tool's name as the model sees it. */
   readonly name: string
-  /** Undefined: a tool of the host, or none. */
+  /** Undefined: a tool of the host, or an unknown one. */
   readonly server?: string
   readonly tool: string
   readonly featureSet?: string
   readonly arguments: Readonly<Record<string, unknown>>
-  /** Under which it is done once, where the server knows keys. */
+  /** The idempotency key. */
   readonly key: string
+  /** The tool declares that it changes nothing. */
   readonly readOnly: boolean
 }
 
 type CallStatus = 'done' | 'failed' | 'refused' | 'unknown'
 
-/** What came of a call. */
+/** The outcome of a call. */
 export interface CallOutcome {
   readonly n: number
   readonly status: CallStatus
@@ -188,23 +192,24 @@ export interface CallOutcome {
   /** The rule, grant or approval that allowed it. */
   readonly rule?: string
   readonly ms: number
-  /** Units, as the server tells them. */
+  /** The cost in the server's units. */
   readonly units?: number
+  /** How to take it back, where the server said so. */
   readonly compensation?: Compensation
-  /** What the server asked before it did anything, and got a no. */
+  /** The question that the user declined, so that nothing was done. */
   readonly declined?: string
-  /** The server has taken it back already. */
+  /** The server has rolled it back. */
   readonly rolledBack?: boolean
-  /** The state of its set: the checkpoint before it and the one it left. */
+  /** The state of its feature set: the checkpoints before and after. */
   readonly state?: {
     readonly before?: string
     readonly after: string
-    /** Whose it is, where the call does not say so. */
+    /** The feature set, where it differs from that of the call. */
     readonly featureSet?: string
   }
-  /** States that the server reported by itself while it ran. */
+  /** States that the server reported by itself during the call. */
   readonly updates?: readonly StateUpdate[]
-  /** Where the whole result is kept, if it was too long. */
+  /** The id of the full result, where it was shortened. */
   readonly reference?: string
 }
 
@@ -217,12 +222,12 @@ export type LogRecord =
       readonly seq: number
       readonly index: number
       readonly inferenceId: string
-      /** Names its calls to servers. */
+      /** The prefix of its calls' idempotency keys. */
       readonly key: string
       readonly from: TurnSource
-      /** What the user said; null when nobody did. */
+      /** The user's text; null where an event started the turn. */
       readonly text: string | null
-      /** The last one is what is answered. */
+      /** The last message is the one to answer. */
       readonly messages: readonly ModelMessage[]
       readonly at: number
     }
@@ -261,9 +266,11 @@ interface RecordedStep {
   readonly calls: readonly PlannedCall[]
 }
 
-/** A turn, as its records tell it. */
+/** A turn, built from its records. */
 export interface TurnRecord {
+  /** Its number in the log; never reused. */
   readonly seq: number
+  /** Its number among the turns that count. */
   readonly index: number
   readonly inferenceId: string
   readonly key: string
@@ -273,7 +280,7 @@ export interface TurnRecord {
   readonly at: number
   readonly steps: RecordedStep[]
   readonly calls: PlannedCall[]
-  /** By the number of the call. */
+  /** By number of the call. */
   readonly outcomes: Map<number, CallOutcome>
   readonly hooks: HookReport[]
   readonly undoSteps: UndoStep[]
@@ -283,8 +290,9 @@ export interface TurnRecord {
   model: string | undefined
   finishReason: string | undefined
   usage: ModelUsage
+  /** How often the model was asked. */
   inferences: number
-  /** Undefined: it runs, waits, or was interrupted. */
+  /** Undefined: running, waiting or interrupted. */
   end: TurnEnd | undefined
   why: Why | undefined
   undone: boolean
@@ -312,7 +320,7 @@ function newTurn(record: LogRecord & { type: 'turn' }): TurnRecord {
   }
 }
 
-/** What a record says of its turn. */
+/** Applies a record to its turn. */
 function applyRecord(turn: TurnRecord, record: LogRecord): void {
   switch (record.type) {
     case 'prompt':
@@ -350,31 +358,31 @@ function addUsage(turn: TurnRecord, { inputTokens, outputTokens }: ModelUsage): 
   turn.usage = { inputTokens: turn.usage.inputTokens + inputTokens, outputTokens: turn.usage.outputTokens + outputTokens }
 }
 
-/** One step of an undo: what was to be undone, and what came of it. */
+/** One step of an undo and its outcome. */
 export interface UndoStep {
-  /** The turn it belongs to. */
+  /** The turn that it belongs to. */
   readonly seq: number
-  /** The call, or undefined where it is about a whole state. */
+  /** The call; undefined where it concerns a whole state. */
   readonly call?: number
   readonly server?: string
   readonly tool?: string
   readonly featureSet?: string
-  /** `nothing`: there was nothing to undo. `stays`: it could not be undone, and `why` says why. */
+  /** `nothing`: there was nothing to undo. `stays`: it could not be undone; see `why`. */
   readonly outcome: 'undone' | 'nothing' | 'stays'
-  /** By what: the server's own transaction, a call that takes it back, or its state set back. */
+  /** How: the server's transaction, a compensation, or a state rollback. */
   readonly by?: 'transaction' | 'compensation' | 'rollback'
-  /** Why there was nothing to undo: what the user, or a rule, said no to. */
+  /** Why there was nothing to undo: what the user or a rule declined. */
   readonly declined?: string
   readonly why?: Why
 }
 
-/** What an undo came to. */
+/** The result of an undo. */
 export interface UndoReport {
-  /** Whether all effects that the host knows of are gone. */
+  /** Whether all known effects are gone. */
   readonly complete: boolean
-  /** The turns that are no longer part of the conversation, the latest first. */
+  /** The turns that were removed from the conversation, latest first. */
   readonly turns: readonly number[]
-  /** In the order in which they were done: the last effect first. */
+  /** In the order of execution: the last effect first. */
   readonly steps: readonly UndoStep[]
 }
 

@@ -1,4 +1,4 @@
-/** What a host answers when a server asks: for each server the handlers that its connection is opened with. */
+/** The host's answers to requests of servers (sampling, elicitation, roots, inference), one set of handlers per connection. */
 
 import { type Why, why } from '../../../core/suggestion.ts'
 import type { LiveHandlers } from '../../../features/live/client-api.ts'
@@ -16,19 +16,19 @@ import { askPermission, hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts, LoopRequest } from '../ports.ts'
 import { assistantBlocks, modelNamed, type OnSampleReview, requestSystem, samplingFor } from './sampling.ts'
 
-/** Who answers what servers ask: sampling, questions to the user, roots, inference. */
+/** Options for the answers to servers. */
 export interface AnswersOptions {
-  /** Shows the user what a server wants to sample, where the policy says `ask`. */
+  /** Shows a sampling request to the user, where the policy says `ask`. */
   readonly onSampleReview?: OnSampleReview
-  /** Asks the user; without it servers are told that nobody can be asked. */
+  /** Asks the user; without it elicitation is not declared. */
   readonly onElicit?: OnServerQuestion
-  /** Folders that servers may know of, as `file:` addresses. Which servers do, the policy decides. */
+  /** Roots, as `file:` URIs. The policy decides which servers see them. */
   readonly roots?: readonly Root[]
-  /** Which model answers inference requests: the id of a model by `server/set`, `server`, or `set`. */
+  /** The model for inference requests: a model id by `server/set`, `server` or `set`. */
   readonly routes?: Readonly<Record<string, string>>
 }
 
-/** Options of a connection. */
+/** The connect options that answer a server's requests. */
 interface ServerAnswers {
   readonly onSample: OnSample
   readonly sampleTools: true
@@ -38,13 +38,15 @@ interface ServerAnswers {
   readonly live: Pick<LiveHandlers, 'onInfer' | 'modelInfo'>
 }
 
-/** What a host answers when its servers ask. */
+/** The answers to all servers. */
 export interface Answers {
+  /** The handlers for one connection. */
   answersFor(server: string): ServerAnswers
+  /** Replaces the roots and notifies the servers. */
   setRoots(roots: readonly Root[]): void
 }
 
-/** Makes the request handlers of each connection. */
+/** Creates the handlers of each connection. */
 export function createAnswers(parts: LoopParts, options: AnswersOptions): Answers {
   const roots = rootsBook(parts, options.roots ?? [])
   const routes = new Map(Object.entries(options.routes ?? {}))
@@ -62,11 +64,11 @@ export function createAnswers(parts: LoopParts, options: AnswersOptions): Answer
   }
 }
 
-/** The folders that servers may know of: told only to those that the policy, or the user, lets know; changes are announced to all. */
+/** The roots: shown only where the policy or the user allows it; changes are announced to all servers. */
 interface RootsBook {
-  /** For one server; nothing where it may not know. */
+  /** The roots for one server; empty where it may not see them. */
   rootsFor(server: string): () => Promise<readonly Root[]>
-  /** Replaces them, and tells every server that is up. */
+  /** Replaces them and notifies connected servers. */
   set(roots: readonly Root[]): void
 }
 
@@ -75,9 +77,9 @@ function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
   return {
     rootsFor: server => async () => {
       const told = outcomeNoter(parts, { server, kind: 'roots', began: parts.clock.now() })
-      // Others may be set while somebody is asked: the answer is about these.
+      // They may be replaced while the user is asked; the answer is about these.
       const asked = roots
-      // That there are none is no secret.
+      // An empty list needs no permission.
       if (asked.length === 0) {
         told('success', undefined, 'roots: none are set')
         return []
@@ -93,14 +95,15 @@ function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
   }
 }
 
-// Questions of servers to the user. They go to a person or nowhere: nothing here ever answers one.
+// Elicitation: questions of servers go to the user; the host never answers one itself.
 
-/** A question, and who asks. Of a page, where it leads: the part of an address that cannot be dressed up. */
+/** A question and the server that asks. `domain`: where a page leads, the part of a URL that cannot be disguised. */
 export type ServerQuestion = Question & { readonly server: string; readonly domain?: string }
 
-/** Asks the user a question of a server. */
+/** Asks the user a server's question. */
 export type OnServerQuestion = (question: ServerQuestion, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
 
+/** The elicitation handler of one server: policy first, then the user. */
 function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {
   return async (question, { signal }) => {
     const told = outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })
@@ -122,7 +125,7 @@ function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion)
   }
 }
 
-/** A page that the client shows to nobody is noted all the same. */
+/** Audits pages that the client refuses to show. */
 function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
   return ({ message }) => {
     outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })('refused', unfit(server))
@@ -148,18 +151,19 @@ function unfit(server: string) {
   }
 }
 
-/** A form that asks for a yes alone is accepted with a no in it, too. */
+/** Whether an answer is a yes. A form with a single boolean can be accepted with `false` in it. */
 function isYes({ action, content = {} }: ElicitResult): boolean {
   const values = Object.values(content)
   return action === 'accept' && !(values.length === 1 && values[0] === false)
 }
 
-// Inference that a server asks for by MCP Live (0.2 §11): no human is needed; policy, budget and routes decide. No hooks run for it,
-// so that no hook can cause another.
+// Inference for servers (MCP Live 0.2 §11): policy, budget and routes decide, without a person. No hooks run, so that hooks cannot trigger
+// each other.
 
-/** Which model answers whom: by `server/set`, `server`, or `set`. */
+/** Model ids by `server/set`, `server` or `set`. */
 type Routes = ReadonlyMap<string, string>
 
+/** The inference handler of one server. */
 function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHandlers['onInfer'] {
   return async (request, { signal, chunk }) => {
     const { featureSet, conversationId, stream } = request
@@ -179,7 +183,7 @@ function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHan
       told('success', undefined, rule)
       return { content: made.text, model: made.model, finishReason: finishOf(made.finishReason), usage: made.usage }
     } catch (error) {
-      // Nobody waits for it any more, but it may have cost something.
+      // The server cancelled, but the inference may have cost something.
       if (signal.aborted) told('failure', cancelled(server))
       signal.throwIfAborted()
       throw hostRefusalError(told, error)
@@ -189,6 +193,7 @@ function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHan
   }
 }
 
+/** The server's messages as a model request; its text is marked as quotation. */
 function modelRequest({ messages, preferences }: InferenceRequest, most: number, server: string): ModelRequest {
   const system = messages.filter(({ role }) => role === 'system').flatMap(({ content }) => content)
   const rest = messages
@@ -211,7 +216,7 @@ function cancelled(server: string): Why {
   return why('CANCELLED', 'inference', `${clip(server)} no longer wants the inference`, 'Nothing needs to be done')
 }
 
-/** Models that want tools have nobody to call them here. */
+/** Without tools there is nobody to call, so `tool_use` ends the turn. */
 function finishOf(reason: ModelFinish): FinishReason {
   return reason === 'tool_use' ? 'end_turn' : reason
 }

@@ -1,6 +1,6 @@
 /**
- * Sampling that a server asks for: policy says whether it is answered at once, looked at by the user (who may change the question
- * and the answer), or refused; the server's budget pays.
+ * Sampling for servers: the policy allows it, refuses it, or lets the user review the request and the answer, both of which the user may
+ * edit. The server's budget pays.
  */
 import { type Why, why } from '../../../core/suggestion.ts'
 import type { LiveBlock } from '../../../features/live/content/messages.ts'
@@ -15,7 +15,7 @@ import { type Generation, generate } from '../generate.ts'
 import { hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts, LoopRequest, LoopVerdict } from '../ports.ts'
 
-/** What the user is shown, before a model is asked and before the server gets its answer. */
+/** What the user reviews: the request before it goes to the model, and the answer before it goes to the server. */
 export type SampleReview =
   | { readonly stage: 'prompt'; readonly server: string; readonly model: string; readonly params: SamplingParams }
   | {
@@ -26,7 +26,7 @@ export type SampleReview =
       readonly result: SamplingResult
     }
 
-/** `yes: false` refuses; what is given back replaces what was shown. */
+/** The user's decision. `params` or `result` replace what was shown. */
 export interface SampleReviewed {
   readonly yes: boolean
   readonly why?: Why
@@ -34,13 +34,13 @@ export interface SampleReviewed {
   readonly result?: SamplingResult
 }
 
-/** Shows the user a sampling request, or its answer, and returns what the user makes of it. */
+/** Shows the user a sampling request, or its answer, and returns the decision. */
 export type OnSampleReview = (review: SampleReview, context: { readonly signal: AbortSignal }) => Awaitable<SampleReviewed>
 
-/** What its wire calls a refusal. */
+/** The error kind of a refusal. */
 const kind = 'sampling-refused'
 
-/** Sampling belongs to no feature set; its budget goes by this name. */
+/** The budget name of sampling, which belongs to no feature set. */
 const samplingSet = 'sampling'
 
 /** The handler of `sampling/createMessage` for one server. */
@@ -71,6 +71,7 @@ export function samplingFor(parts: LoopParts, server: string, review: OnSampleRe
   }
 }
 
+/** Asks the model, with a review before and after. */
 async function sample(
   parts: LoopParts,
   server: string,
@@ -88,7 +89,7 @@ async function sample(
   return (await show({ stage: 'answer', ...shown, params, result })).result ?? result
 }
 
-/** Without somebody who reads and changes it, the policy's own question is asked, once. */
+/** Without a reviewer, asks the policy's own question once, before the request. */
 async function plainYes(
   { policy }: LoopParts,
   asked: LoopRequest,
@@ -102,10 +103,10 @@ function declined(server: string, rule: string): Why {
   return why('SAMPLE_DECLINED', rule, `The user declined sampling for ${server}`, 'Agree when asked, or allow it in the policy')
 }
 
-/** What makes the model know whose request it answers. The answer goes to that server, and nobody acts on it here. */
+/** Tells the model whose request it answers. The answer goes to the server; the host does not act on it. */
 const requested = 'A server, not the user, wrote what stands between <server-request> marks. Answer it, for that server alone.'
 
-/** The server's instructions, in its own words, below those of the host. */
+/** The system prompt: the host's instruction, then the server's as a quotation. */
 export function requestSystem(server: string, words: readonly LiveBlock[]): readonly LiveBlock[] {
   return [
     textBlock(requested),
@@ -113,6 +114,7 @@ export function requestSystem(server: string, words: readonly LiveBlock[]): read
   ]
 }
 
+/** The sampling request as a model request; the server's text is marked as quotation. */
 function requestOf(params: SamplingParams, most: number, server: string): ModelRequest {
   const { systemPrompt, temperature, stopSequences, tools = [], toolChoice } = params
   return {
@@ -125,6 +127,7 @@ function requestOf(params: SamplingParams, most: number, server: string): ModelR
   }
 }
 
+/** One message, by role and content. */
 function messageOf({ role, content }: SamplingMessage, server: string): ModelMessage {
   const blocks: readonly SamplingBlock[] = Array.isArray(content) ? content : [content as SamplingBlock]
   const results = blocks.flatMap((block): readonly ModelToolResult[] =>
@@ -150,7 +153,7 @@ function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ModelToolUs
   return isPlain(block) ? assistantBlocks(modelBlocksOf(block)) : []
 }
 
-/** What the server says that the model answered before: as an answer, and without marks, or the model would go on to write them. */
+/** Earlier answers as the server reports them: without quotation marks, or the model would start to write them. */
 export function assistantBlocks(blocks: readonly LiveBlock[]): readonly LiveBlock[] {
   return blocks.map(block => textBlock(block.type === 'text' ? withoutMarks(block.text) : `[${block.type}]`))
 }
@@ -159,8 +162,10 @@ function isPlain(block: SamplingBlock): block is Extract<SamplingBlock, { type: 
   return block.type === 'text' || block.type === 'image' || block.type === 'audio'
 }
 
+/** Stop reasons in the words of MCP. */
 const reasons = { end_turn: 'endTurn', max_tokens: 'maxTokens', stop_sequence: 'stopSequence', tool_use: 'toolUse' } as const
 
+/** The generation as a sampling result. */
 function resultOf({ text: words, uses, model, finishReason }: Generation): SamplingResult {
   const said = { type: 'text' as const, text: words }
   const calls = uses.map(({ id, name, arguments: input }) => ({ type: 'tool_use' as const, id, name, input }))
@@ -170,7 +175,7 @@ function resultOf({ text: words, uses, model, finishReason }: Generation): Sampl
 
 type Models = readonly [Model, ...Model[]]
 
-/** Hints are parts of names, the first that fits wins; priorities weigh what is known of each model. */
+/** Picks a model: the first hint that is part of a model's name, otherwise the best score by priorities. */
 function chooseModel(models: Models, preferences: SamplingParams['modelPreferences'] = {}): Model {
   for (const { name } of preferences.hints ?? []) {
     const wanted = typeof name === 'string' ? name.toLowerCase() : ''
@@ -187,7 +192,7 @@ function chooseModel(models: Models, preferences: SamplingParams['modelPreferenc
   return models.reduce((best, model) => (score(model) > score(best) ? model : best), models[0])
 }
 
-/** By name; the first model where there is no such one. */
+/** A model by id; the first one where the id is unknown. */
 export function modelNamed(models: Models, id: string | undefined): Model {
   return models.find(({ info }) => info.id === id) ?? models[0]
 }
