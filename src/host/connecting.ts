@@ -172,12 +172,14 @@ export async function push(
   return answer
 }
 
+/** The refusal of an event for a server that is no longer configured. */
 function unknownServer(server: string): PushAnswer {
   const message = `The server ${clip(server)} is not in the config any more`
   const data = why('SERVER_ABSENT', 'inbox.server', message, 'Send the event again when the host is connected')
   return { accepted: false, reason: message, data }
 }
 
+/** Why an ambient message does not start a turn. */
 function unaddressed({ channel }: PushEvent): Why {
   const message = `The message of ${clip(channel?.channelId ?? '')} is tagged chat:ambient: it is meant for nobody, and does not wake the model`
   return why('CHANNEL_AMBIENT', 'ambient', message, "Set the host's option ambient to 'wake' where it should")
@@ -215,6 +217,7 @@ function confirmationQuestion(asked: Asked, message: string, risk: string): stri
   return `${question} Its server says of the call: "${clip(message, 4_000).replaceAll('"', "'")}", and calls it ${risk}.`
 }
 
+/** Why a confirmation was refused. */
 function declinedBy(server: string, tool: string): Why {
   const message = `The user declined the call of ${clip(tool)} of ${clip(server)}`
   return why('APPROVAL_REFUSED', 'confirmation', message, 'Ask the user before you call it again')

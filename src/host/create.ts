@@ -264,6 +264,7 @@ const kinds: KindsOf<HostOptions> = {
   newId: 'function',
 }
 
+/** Throws for unknown options and for a model that is none. */
 function checkHostOptions(options: HostOptions): void {
   checkOptions('createHost', options, kinds)
   const { model = [] } = options

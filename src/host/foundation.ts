@@ -226,6 +226,7 @@ export class HostFoundation {
     return this.servers.apply(wanted, config?.refused)
   }
 
+  /** Audits a held tool and passes it on. */
   #held(held: HeldTool): void {
     void this.audit.note({ server: held.server, kind: 'pin', outcome: 'held', why: held.why, detail: held.tool.name })
     this.#port?.held(held)

@@ -1,6 +1,6 @@
 /**
- * When somebody is asked about feature sets: about those that no rule speaks of, and about what an enabled one wants to do without
- * declaring it. Questions of one server come one after the other, and the same one comes once.
+ * Connects the policy to a host: questions about feature sets (`reviewing`), and the rules that a config file contains (`HostRules`).
+ * Questions about one server are asked one at a time, and none is asked twice.
  */
 import type { SetUse } from '../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
@@ -12,18 +12,18 @@ import type { KnownServer } from './servers/entry.ts'
 
 /** Asks the user about feature sets. */
 export interface Reviewing {
-  /** Asks about feature sets that no rule speaks of, once for what they declare. */
+  /** Asks about feature sets that no rule covers, once per declaration. */
   review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): void
-  /** Asks whether an enabled set may do what it does not declare, once for what it declares. */
+  /** Asks whether an enabled set may do what it does not declare, once per declaration. */
   widen(server: string, featureSet: string, use: SetUse): void
 }
 
-/** Questions of one server about undeclared uses that are open at once; what comes beyond is refused without one. */
+/** Open questions per server about undeclared uses; more are refused without asking. */
 const mostOpen = 10
-/** Of all servers; who goes beyond that is asked about again. */
+/** Remembered questions of all servers. */
 const mostRemembered = 10_000
 
-/** Makes the reviewer of a host. Questions about one server are asked one after the other. */
+/** Creates the reviewer of a host. */
 export function reviewing(foundation: Pick<HostFoundation, 'servers' | 'audit' | 'impaired'>, policy: Policy): Reviewing {
   const asked = new Map<string, string>()
   const widened = new Set<string>()
@@ -36,13 +36,13 @@ export function reviewing(foundation: Pick<HostFoundation, 'servers' | 'audit' |
     if (next !== undefined) await policy.review(server, next)
   }
   return {
-    // Whoever said no is not asked again while nothing else is declared.
+    // A refused question is not repeated until the declaration changes.
     review: (server, declared) => {
       const now = JSON.stringify([...declared].map(([name, facts]) => [name, words(facts)]))
       if (asked.get(server) === now) return
       asked.set(server, now)
       const queued = waiting.has(server)
-      // One review at a time, and then of what is declared by then.
+      // One review at a time; it uses the latest declaration.
       waiting.set(server, declared)
       if (!queued) inLine(server, () => reviewNext(server))
     },
@@ -71,12 +71,13 @@ export function reviewing(foundation: Pick<HostFoundation, 'servers' | 'audit' |
   }
 }
 
+/** What makes a declaration another one. */
 function words(facts: FeatureSetFacts | undefined): readonly unknown[] {
   const { description, uses, scoped, rollback, hostState } = facts ?? {}
   return [description, uses, scoped, rollback, hostState]
 }
 
-/** One job of a server after the other. */
+/** Runs the jobs of each server one after the other. */
 function lines(failed: (error: unknown) => void): (server: string, job: () => Promise<void>) => void {
   const last = new Map<string, Promise<void>>()
   return (server, job) => {
@@ -91,9 +92,9 @@ function lines(failed: (error: unknown) => void): (server: string, job: () => Pr
   }
 }
 
-// What a config file says of servers, as rules of the policy; beside those that the program gives.
+// Rules of the config file, beside those of the program.
 
-/** The rules that hold: those of the program, and what the config says of its servers. Either may change while the host runs. */
+/** The effective rules: those of the program and those of the config. Both can change at run time. */
 export class HostRules {
   #given: PolicyRules
   #servers: ReadonlyMap<string, KnownServer> = new Map()
@@ -104,19 +105,21 @@ export class HostRules {
     this.#apply = apply
   }
 
+  /** The config has changed. */
   async configured(servers: ReadonlyMap<string, KnownServer>): Promise<void> {
     this.#servers = servers
     await this.#apply(configuredRules(this.#given, servers))
   }
 
+  /** The program has changed its rules. */
   async update(given: PolicyRules): Promise<void> {
     await this.#apply(configuredRules(given, this.#servers))
-    // Rules that cannot be used are refused by now.
+    // Kept only after `apply` has accepted them.
     this.#given = given
   }
 }
 
-/** Lists of both count: who is careful in one place need not be told in the other. */
+/** Merges the config into the rules; lists of both are joined. */
 function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownServer>): PolicyRules {
   const sections = new Map<string, ServerRules>(Object.entries(given.servers ?? {}))
   const rules: Rule[] = [...(given.rules ?? [])]
@@ -129,6 +132,7 @@ function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownS
   return { ...given, rules, servers: Object.fromEntries(sections) }
 }
 
+/** Joins two sections of a server. */
 function joined(a: ServerRules, b: ServerRules): ServerRules {
   const [enable, disable] = [both(a.enable, b.enable), both(a.disable, b.disable)]
   const sets = [...new Set([...Object.keys(a.scopes ?? {}), ...Object.keys(b.scopes ?? {})])]
@@ -142,16 +146,19 @@ function joined(a: ServerRules, b: ServerRules): ServerRules {
   }
 }
 
+/** Joins additional uses by feature set. */
 function merged(a: NonNullable<ServerRules['uses']>, b: NonNullable<ServerRules['uses']>): NonNullable<ServerRules['uses']> {
   const sets = [...new Set([...Object.keys(a), ...Object.keys(b)])]
   return Object.fromEntries(sets.map(set => [set, both(a[set], b[set]) ?? []]))
 }
 
+/** Joins scope lists. */
 function lists(a: ScopeLists, b: ScopeLists): ScopeLists {
   const [whitelist, blacklist] = [both(a.whitelist, b.whitelist), both(a.blacklist, b.blacklist)]
   return { ...(whitelist && { whitelist }), ...(blacklist && { blacklist }) }
 }
 
+/** Joins two lists without duplicates; undefined where both are. */
 function both(a: readonly string[] | undefined, b: readonly string[] | undefined): readonly string[] | undefined {
   return a === undefined && b === undefined ? undefined : [...new Set([...(a ?? []), ...(b ?? [])])]
 }

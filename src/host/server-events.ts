@@ -1,7 +1,7 @@
 /**
- * Events of servers (`server.event`) that the config subscribes to: each becomes an event of the inbox, as one that is pushed by MCP Live
- * does. What was taken in is remembered by its cursor, so nothing is lost while the server or the host is away. Events and cursor are of
- * the program that is connected: another one that gets its name begins anew.
+ * Subscriptions of the config to events of servers (`server.event`): each event goes to the inbox like a pushed one. The cursor is stored,
+ * so that nothing is lost while server or host are down. Cursors belong to the connected program: another one under the same name starts
+ * anew.
  */
 import type { Client } from '../client/client.ts'
 import { type Clock, pauseFor } from '../core/clock.ts'
@@ -16,17 +16,18 @@ import type { HostServer } from './servers/server.ts'
 interface ServerEventsParts {
   readonly store: Store
   readonly clock: Clock
-  /** The names of events that are subscribed to, by server. */
+  /** The subscribed event names of a server. */
   readonly names: (server: string) => readonly string[]
-  /** A digest of what is connected; undefined where nothing is known but the name. */
+  /** Identifies the connected program; undefined where only the name is known. */
   readonly identityOf: (server: string) => string | undefined
-  /** Whether the server of this name is reached by this client now. */
+  /** Whether this client is still the current connection of the server. */
   readonly isConnected: (server: string, client: Client) => boolean
-  /** `subscription`: the name of the server's event. */
+  /** Passes an event to the inbox. `subscription`: the event's name. */
   readonly accept: (server: string, event: PushEvent, subscription: string) => Promise<PushAnswer>
   readonly note: (note: Note) => void
 }
 
+/** One subscription. */
 interface Following {
   readonly client: Client
   readonly names: string
@@ -34,16 +35,16 @@ interface Following {
   readonly done: Promise<void>
 }
 
-/** What was last taken in of a server, and from which program. */
+/** The stored cursor, and the program that it belongs to. */
 interface Taken {
   readonly cursor: string
   readonly identity: string | undefined
 }
 
-/** After something went wrong while events were taken in. */
+/** The pause after a failure. */
 const restMs = 5_000
 
-/** Follows the events that the config subscribes to, and hands each to the inbox. */
+/** Follows the events that the config subscribes to, and passes each to the inbox. */
 export class ServerEvents {
   readonly #parts: ServerEventsParts
   readonly #following = new Map<string, Following>()
@@ -53,7 +54,7 @@ export class ServerEvents {
     this.#parts = parts
   }
 
-  /** A server came up, went down, or other events of it are wanted. */
+  /** A server connected, disconnected, or its subscriptions changed. */
   changed({ name, client }: HostServer): void {
     const names = this.#parts.names(name)
     const before = this.#following.get(name)
@@ -73,6 +74,7 @@ export class ServerEvents {
     await Promise.allSettled(all.map(({ done }) => done))
   }
 
+  /** Reads events until the connection ends; retries failures after a pause. */
   async #follow(server: string, client: Client, names: readonly string[], signal: AbortSignal): Promise<void> {
     const { clock, note, isConnected } = this.#parts
     const about = { server, kind: 'events', detail: clip(names.join(', '), 200) } as const
@@ -93,8 +95,8 @@ export class ServerEvents {
   }
 
   /**
-   * The cursor moves when the inbox has the event, or has refused it for good. False: the connection that it came by is over. Then it
-   * is not taken, for by now another program may have the name; the one that sent it still has it.
+   * Moves the cursor when the inbox has accepted or finally refused the event. False: the connection has ended, so the event is left to the
+   * server, because another program may have the name now.
    */
   async #take(server: string, client: Client, event: ServerEvent, signal: AbortSignal): Promise<boolean> {
     const { clock, store, accept, identityOf, isConnected } = this.#parts
@@ -111,7 +113,7 @@ export class ServerEvents {
     }
   }
 
-  /** A cursor of another program says nothing to this one. */
+  /** The stored cursor; ignored where it belongs to another program. */
   async #cursor(server: string): Promise<string | undefined> {
     const entry = await this.#parts.store.get(cursorKey(server))
     const taken: Taken | undefined = entry && JSON.parse(entry.value)
@@ -119,11 +121,12 @@ export class ServerEvents {
   }
 }
 
+/** The store key of a server's cursor. */
 function cursorKey(server: string): string {
   return `event-cursor/${encodeURIComponent(server)}`
 }
 
-/** As MCP Live has it. Rules and budgets know it as the feature set `events/NAME`. */
+/** The event in the form of a push. Rules and budgets see the feature set `events/NAME`. */
 function pushOf({ id, event, payload, at, hint, compensates, truncated }: ServerEvent): PushEvent {
   const said = {
     event,
@@ -141,6 +144,7 @@ function pushOf({ id, event, payload, at, hint, compensates, truncated }: Server
   }
 }
 
+/** Why events cannot be read. */
 function unheard(server: string, error: unknown): Why {
   const message = `The events of ${clip(server)} cannot be heard: ${clip(messageOf(error), 300)}`
   return why('EVENTS_UNHEARD', `config.${server}.events`, message, 'Correct "events" in the entry of the server, or remove it')

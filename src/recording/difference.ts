@@ -70,6 +70,7 @@ export function fillValues(frame: unknown, values: TranscriptValues): unknown {
   return frame
 }
 
+/** A placeholder that captures a value. */
 const name = /^\$\w+$/
 const types = new Set(['<string>', '<number>', '<boolean>', '<object>', '<any>'])
 
@@ -94,10 +95,12 @@ export function matchFrame(written: unknown, actual: unknown, values: Transcript
   return matches ? taken : undefined
 }
 
+/** Whether a value has the type that a placeholder names. */
 function isOfType(type: string, value: unknown): boolean {
   return type === '<any>' || (type === '<object>' ? isRecord(value) : `<${typeof value}>` === type)
 }
 
+/** Captures a value, or compares it with the one captured before. */
 function takes(placeholder: string, actual: unknown, taken: Map<string, unknown>): boolean {
   if (taken.has(placeholder)) return JSON.stringify(taken.get(placeholder)) === JSON.stringify(actual)
   taken.set(placeholder, actual)
@@ -114,6 +117,7 @@ interface Rules {
   readonly inside?: (text: string) => unknown
 }
 
+/** Walks two values in parallel and reports leaves that differ. */
 function walk(before: unknown, after: unknown, path: Path, rules: Rules): void {
   const settled = rules.same?.(path, before, after)
   if (settled === true || (settled === undefined && before === after)) return
@@ -138,11 +142,13 @@ function memberOf(value: Readonly<Record<string, unknown>>, key: string): unknow
   return Object.hasOwn(value, key) ? value[key] : undefined
 }
 
+/** The structure inside a text, if any. */
 function insideOf(value: unknown, { inside }: Rules): object | undefined {
   const found = typeof value === 'string' ? inside?.(value) : undefined
   return typeof found === 'object' && found !== null ? found : undefined
 }
 
+/** Collects differences, up to the limit. */
 function noteIn(differences: LeafDifference[]): Leaf {
   return (path, before, after) => {
     if (differences.length < mostDifferences) differences.push({ path: pathText(path), before, after })
@@ -170,6 +176,7 @@ const volatile = new Set([
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const time = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$/
 
+/** Whether a difference is expected: ids, times and other volatile values. */
 function mayDiffer(path: Path, before: unknown, after: unknown): boolean {
   const last = path.at(-1)
   if (path.length === 1 && last === 'id') return true

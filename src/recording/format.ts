@@ -83,6 +83,7 @@ export type HostLine =
 /** One line of a recording after the first. `full`: the file hit its bound, and what followed is not in it. */
 export type RecordingLine = ConnectionLine | HostLine | (Timed & { readonly kind: 'full' })
 
+// Shapes that check each kind of line when a file is read.
 const timed = { at: number }
 const placed = { ...timed, connection: integer }
 const from = oneOf('client', 'server')
@@ -256,6 +257,7 @@ type Part = { readonly name: string } | 'one' | 'many'
 
 const part = /\[(\d+|\*)\]|\["((?:[^"\\]|\\.)*)"\]|\.?([^.[\]"]+)/y
 
+/** Parses a path pattern. */
 function partsOf(text: string): readonly Part[] {
   const parts: Part[] = []
   let at = 0
@@ -275,6 +277,7 @@ function partsOf(text: string): readonly Part[] {
   return parts
 }
 
+/** A part of a pattern: wildcard or name. */
 function partOf(word: string): Part {
   return word === '**' ? 'many' : word === '*' ? 'one' : { name: word }
 }
@@ -287,6 +290,7 @@ function unquoted(inner: string): string {
   }
 }
 
+/** Matches parts against a path, with backtracking at `**`. */
 function meets(parts: readonly Part[], from: number, path: Path, at: number): boolean {
   const wanted = parts[from]
   if (wanted === undefined) return at === path.length

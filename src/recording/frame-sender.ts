@@ -18,6 +18,7 @@ import { failureFrame, type Id, isId, isRecord, type Params } from '../jsonrpc/m
 import { metaOf, type Revision, revisions, versionKey } from '../revisions/index.ts'
 import { jsonValue, messagesOf } from './format.ts'
 
+/** The message of a frame that decides how it is sent. */
 interface SentMessage {
   readonly method: string
   readonly id: Id | undefined
@@ -42,6 +43,7 @@ export class FrameSender {
   readonly #connection: Connection
   /** What the handshake settled; undefined before it, and on wires without one. */
   #settled: Revision | undefined = undefined
+  /** The id of an open `initialize` request. */
   #opening: Id | undefined = undefined
   #sink: Sink | undefined = undefined
   #stopped = false
@@ -50,6 +52,7 @@ export class FrameSender {
     this.#connection = connection
   }
 
+  /** Starts the connection and watches for the answer to `initialize`. */
   async start(sink: Sink): Promise<void> {
     this.#sink = sink
     await this.#connection.start({
@@ -93,6 +96,7 @@ export class FrameSender {
     return true
   }
 
+  /** What HTTP needs beside the frame: headers, session and resumption. */
   #outgoing(first: SentMessage | undefined, headers: Readonly<Record<string, string>> | undefined): Outgoing {
     const revision = first === undefined ? this.#settled : this.#revisionOf(first)
     const own = revision?.http.headers(first?.method, first?.params, names.get(first?.method ?? ''))
@@ -106,11 +110,13 @@ export class FrameSender {
     }
   }
 
+  /** The revision that a message names, otherwise the negotiated one. */
   #revisionOf({ params }: SentMessage): Revision | undefined {
     const named = metaOf(params)?.[versionKey]
     return typeof named === 'string' ? (byWire.get(named) ?? this.#settled) : this.#settled
   }
 
+  /** Takes the negotiated revision from the answer to `initialize`. */
   #settle(text: string): void {
     const answer = jsonValue(text)
     if (!isRecord(answer) || answer['id'] !== this.#opening || answer['method'] !== undefined) return
@@ -120,6 +126,7 @@ export class FrameSender {
     if (typeof version === 'string') this.#settled = byWire.get(version)
   }
 
+  /** Opens the stream for messages of the server, where the revision has one. */
   #listen(): void {
     const { listen } = this.#connection
     if (this.#settled?.http.session !== true || listen === undefined || this.#stopped) return
@@ -151,11 +158,13 @@ export class UnansweredRequests {
   readonly #open = new Set<string | number>()
   #waiting: (() => void)[] = []
 
+  /** Counts the requests of a sent frame. */
   asked(text: string): void {
     for (const part of messagesOf(jsonValue(text)))
       if (typeof part['method'] === 'string' && isId(part['id']) && this.#open.size < most) this.#open.add(part['id'])
   }
 
+  /** Discounts the requests that a frame answers. */
   answered(text: string): void {
     for (const part of messagesOf(jsonValue(text)))
       if (part['method'] === undefined && isId(part['id'])) this.#open.delete(part['id'])
@@ -167,6 +176,7 @@ export class UnansweredRequests {
     return this.#open.size === 0 ? Promise.resolve() : new Promise(resolve => this.#waiting.push(resolve))
   }
 
+  /** Nothing more can be answered: resolves all waits. */
   end(): void {
     this.#open.clear()
     this.#wake()

@@ -48,6 +48,7 @@ export async function openHttpProxy(target: URL, options: HttpProxyOptions): Pro
   }
 }
 
+/** Passes one exchange to the server. */
 function pass(target: URL, options: HttpProxyOptions, recorder: HttpRecorder, req: IncomingMessage, res: ServerResponse): void {
   const exchange = recorder.begin(req.method ?? 'GET', req.url ?? '/', plainHeaders(req.headers))
   const up = (target.protocol === 'https:' ? requestHttps : requestHttp)({
@@ -72,6 +73,7 @@ function pass(target: URL, options: HttpProxyOptions, recorder: HttpRecorder, re
   req.pipe(up)
 }
 
+/** Passes the answer back to the client. */
 function passBack(answer: IncomingMessage, res: ServerResponse, exchange: ExchangeRecorder): void {
   const { statusCode = 502 } = answer
   exchange.answered(statusCode, plainHeaders(answer.headers))
@@ -84,6 +86,7 @@ function passBack(answer: IncomingMessage, res: ServerResponse, exchange: Exchan
   answer.pipe(res)
 }
 
+/** Request headers for the server; repeated ones become lists. */
 function forwarded({ rawHeaders }: IncomingMessage): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {}
   const flat = passedHeaders(rawHeaders)
@@ -95,6 +98,7 @@ function forwarded({ rawHeaders }: IncomingMessage): Record<string, string | str
   return headers
 }
 
+/** Headers without those that concern a single hop. */
 function passedHeaders(raw: readonly string[]): string[] {
   const flat: string[] = []
   for (let at = 0; at < raw.length; at += 2)
@@ -187,10 +191,12 @@ class ExchangeRecorder {
     this.#asked = asked
   }
 
+  /** A chunk of the request. */
   sent(chunk: Buffer): void {
     this.#keep(chunk)
   }
 
+  /** The request is complete: its body is recorded as a frame. */
   sentAll(): void {
     const text = this.#taken()
     this.#connection ??= this.#recorder.connection(isOpening(text))
@@ -198,6 +204,7 @@ class ExchangeRecorder {
     else this.#connection.frame('client', text, { exchange: this.#number, http: this.#asked })
   }
 
+  /** The answer has begun. */
   answered(status: number, headers: Headers): void {
     // An answer may come before all was asked.
     this.#connection ??= this.#recorder.connection(false)
@@ -209,6 +216,7 @@ class ExchangeRecorder {
     this.#sse = new SseParser({ eventBytes: mostBytes }, (data, type) => this.#event(data, type))
   }
 
+  /** A chunk of the answer. */
   received(chunk: Buffer): void {
     if (this.#sse === undefined) return this.#keep(chunk)
     try {
@@ -219,6 +227,7 @@ class ExchangeRecorder {
     }
   }
 
+  /** The answer is complete. */
   receivedAll(): void {
     if (this.#sse !== undefined || this.#facts === undefined) return
     const text = this.#taken()
@@ -226,10 +235,12 @@ class ExchangeRecorder {
     else this.#connection?.http('server', this.#number, this.#facts)
   }
 
+  /** The server could not be reached. */
   failed(): void {
     this.#connection?.http('server', this.#number, { status: 502 })
   }
 
+  /** An event of a stream: a frame, or the address for posts. */
   #event(data: string, type: string): void {
     if (type === 'endpoint') this.#connection = this.#recorder.pair(data, this.#asked.path ?? '/')
     else if ((type === '' || type === 'message') && data !== '')
@@ -249,6 +260,7 @@ class ExchangeRecorder {
   }
 }
 
+/** Headers worth recording. */
 function told(headers: Headers): Headers {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => telling.test(name)))
 }

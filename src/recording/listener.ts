@@ -63,6 +63,7 @@ export async function listenForClients(
   }
 }
 
+/** Serves one client on standard input and output. */
 function listenOnStdio(
   { input, output }: { input?: NodeReadable; output?: NodeWritable },
   accept: (connection: Connection) => void,
@@ -111,6 +112,7 @@ class HttpSessions implements Door {
     this.#accept = accept
   }
 
+  /** A posted frame: a new session, a known one, or the shared one. */
   deliver(text: string, caller: Caller, reply: Lane): void {
     const value = parsedFrame(text)
     const id = caller.header?.('mcp-session-id')
@@ -119,12 +121,14 @@ class HttpSessions implements Door {
     session.take(text, value, reply)
   }
 
+  /** A stream for unsolicited messages. */
   listen(caller: Caller, lane: Lane): void {
     const session = this.#sessions.get(caller.header?.('mcp-session-id') ?? '')
     if (session === undefined) return refuse(lane, 405, 'A stream is opened within a session. Send initialize to begin one')
     session.hear(lane)
   }
 
+  /** The client ends its session. */
   leave(caller: Caller, reply: Lane): void {
     const id = caller.header?.('mcp-session-id') ?? ''
     const session = this.#sessions.get(id)
@@ -143,6 +147,7 @@ class HttpSessions implements Door {
     await Promise.all(all.map(session => session.close()))
   }
 
+  /** Starts a session; at the limit the oldest ends. */
   #begin(): HttpSession | undefined {
     const [oldest] = this.#sessions
     if (this.#sessions.size >= mostSessions && oldest !== undefined) {
@@ -157,6 +162,7 @@ class HttpSessions implements Door {
     return session
   }
 
+  /** The connection shared by all requests without a session. */
   #shared(): HttpSession {
     const open = this.#sessionless
     if (open !== undefined && !open.ended) return open
@@ -280,6 +286,7 @@ class HttpSession implements Connection {
     this.#sink?.closed()
   }
 
+  /** Sends a response on the stream of its request, under the client's id. */
   #answer(text: string, value: unknown, parts: readonly unknown[]): void {
     const names = new Map<Id, Id>()
     let exchange: Exchange | undefined
@@ -298,6 +305,7 @@ class HttpSession implements Connection {
     exchange.lane.send(names.size === 0 ? text : renamed(value, names), { final, ...this.#hints() })
   }
 
+  /** Sends a frame that is no JSON, as a fault, to the exchange of the id. */
   #spoilt(text: string, id: Id | undefined): void {
     const exchange = id === undefined ? undefined : this.#exchanges.get(id)
     if (exchange === undefined || id === undefined) return
@@ -326,6 +334,7 @@ class HttpSession implements Connection {
     return undefined
   }
 
+  /** The most recent open exchange. */
   #newest(): Lane | undefined {
     return this.#open([...this.#exchanges.values()].at(-1)?.lane)
   }
@@ -334,6 +343,7 @@ class HttpSession implements Connection {
     return lane === undefined || lane.closed || lane.answerOnly === true ? undefined : lane
   }
 
+  /** The client closed the stream of an exchange. */
   #left(exchange: Exchange): void {
     for (const id of exchange.open.keys()) {
       this.#exchanges.delete(id)
@@ -362,6 +372,7 @@ function tokenOf({ params }: { params?: unknown }): unknown {
   return isRecord(params) && isRecord(params['_meta']) ? params['_meta']['progressToken'] : undefined
 }
 
+/** The frame with other ids. */
 function renamed(value: unknown, names: ReadonlyMap<Id, Id>): string {
   const one = (part: unknown): unknown =>
     isRecord(part) && isId(part['id']) ? { ...part, id: names.get(part['id']) ?? part['id'] } : part

@@ -37,6 +37,7 @@ function mockServer(recorded: readonly RecordedConnection[], options: PlayingOpt
   }
 }
 
+/** Plays one recorded connection to a client. */
 function serve(
   connection: Connection,
   recorded: readonly RecordedConnection[],
@@ -191,6 +192,7 @@ function faultPicker(faults: FaultsOption = [], seed = 1): FaultPicker {
   return method => rules.filter(({ method: wanted, probability = 1 }) => strikes(wanted, method) && random() < probability)
 }
 
+/** Whether a rule applies to a method. */
 function strikes(wanted: string | undefined, method: string): boolean {
   if (wanted === undefined || wanted === method) return true
   return wanted.endsWith('*') && method.startsWith(wanted.slice(0, -1))
@@ -261,6 +263,7 @@ function errorText(id: Id, code = -32603): string {
   return failureFrame(id, { code, message: 'An error was asked for by a fault' })
 }
 
+/** The method and id that a frame is about. */
 function aboutIn(text: string, methodOf: (id: Id) => string | undefined): { method: string; id: Id | undefined } {
   const value = jsonValue(text)
   if (!isRecord(value)) return { method: '', id: undefined }

@@ -65,6 +65,7 @@ export async function startProxy({ open, url }: ProxiedServer, options: ProxyOpt
   }
 }
 
+/** Pipes frames between each client and its own connection to the server. */
 async function startPiping(
   client: ClientListenerOptions,
   join: (near: Connection) => Pipe,
@@ -150,6 +151,7 @@ class Pipe {
     }
   }
 
+  /** Closes both sides. */
   async #close(): Promise<void> {
     this.#unanswered.end()
     await this.#near.close().catch(() => {})

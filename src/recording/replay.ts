@@ -87,6 +87,7 @@ class Replay {
     }
   }
 
+  /** Sends a recorded frame with the ids and values of this run. */
   #send(sender: FrameSender, { text, value, headers }: RecordedFrame, parts: readonly RecordedMessage[]): void {
     for (const { id, method } of parts) if (typeof method === 'string' && isId(id)) this.#methods.set(id, method)
     const answers = parts.filter(({ method }) => method === undefined)
@@ -113,6 +114,7 @@ class Replay {
     return members.every(([name, item]) => item === value[name]) ? value : Object.fromEntries(members)
   }
 
+  /** Waits for a recorded message; notifications are checked at the end. */
   async #expect(message: RecordedMessage, line: number): Promise<void> {
     const { method, id } = message
     if (typeof method !== 'string') {
@@ -133,6 +135,7 @@ class Replay {
     this.#hold(`notification ${message['method']}`, line, message, same ?? (await this.#received.take(named)))
   }
 
+  /** Records the differences of a message, or that it did not arrive. */
   #hold(what: string, line: number, before: RecordedMessage, after: RecordedMessage | undefined): void {
     const place = { conversation: this.#conversation, line, what }
     if (after === undefined) {

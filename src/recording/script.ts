@@ -112,6 +112,7 @@ export class Script {
     this.#held.clear()
   }
 
+  /** Maps ids and tokens of the recording to those of this request. */
   #bind(taped: RecordedMessage, { id, params }: ClientMessage): void {
     if (id !== undefined) this.#now.set(taped['id'], id)
     const [then, now] = [tokenOf(taped['params']), tokenOf(params)]
@@ -135,6 +136,7 @@ export class Script {
     return this.#slots.flatMap((slot, at) => (wanted(slot) ? [at] : []))
   }
 
+  /** The next client message that has not been sent yet. */
   #nextUnsaid(at: number): number {
     const next = this.#slots.findIndex(
       ({ from, used, key }, index) => index > at && from === 'client' && key !== undefined && !used,
@@ -156,12 +158,14 @@ export class Script {
     }
   }
 
+  /** Whether the recording contains the client's answer to a question. */
   #wasAnswered(at: number, id: Id): boolean {
     return this.#slots.some(
       ({ from, message }, index) => index > at && from === 'client' && message['method'] === undefined && message['id'] === id,
     )
   }
 
+  /** Runs now, or at the recorded pace. */
   #later(ms: number, fn: () => void): void {
     const say = (): void => {
       if (!this.#stopped) fn()
@@ -255,6 +259,7 @@ function asksFor(taped: RecordedMessage, { method, params }: ClientMessage): boo
   return taped['method'] === method && covers(plain(taped['params']), plain(params))
 }
 
+/** Whether a recorded value matches; redacted parts match anything. */
 function covers(taped: unknown, given: unknown): boolean {
   if (taped === redacted) return true
   if (Array.isArray(taped))

@@ -48,6 +48,7 @@ export function parseTranscript(text: string): Transcript {
   return draft
 }
 
+/** Joins continued lines. */
 function wholeLines(text: string): { line: number; text: string }[] {
   const lines: { line: number; text: string }[] = []
   for (const [at, raw] of text.split('\n').entries()) {

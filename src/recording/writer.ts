@@ -126,6 +126,7 @@ export class RecordingWriter {
     return headers === undefined ? http : { ...http, headers: this.#redaction.headers(headers) }
   }
 
+  /** Writes a line, or marks the file as full. */
   #put(line: RecordingLine): void {
     this.begin()
     if (this.#over || this.#file === undefined) return
@@ -193,6 +194,7 @@ function redactedFrame(text: string, patterns: readonly PathPattern[]): string {
   return found.any ? JSON.stringify(put) : text
 }
 
+/** Replaces matching members; `found` tells whether there were any. */
 function without(value: unknown, path: Path, patterns: readonly PathPattern[], found: { any: boolean }): unknown {
   if (path.length > 0 && patterns.some(matches => matches(path))) {
     found.any = true

@@ -145,10 +145,12 @@ export function hasPosted({ calls, outcomes }: TurnRecord, server: string, chann
   })
 }
 
+/** The key prefix of a server's answers. */
 function prefixOf(server: string): string {
   return `${prefix}${encodeURIComponent(server)}/`
 }
 
+/** Why the server refused an answer. */
 function refusedPublish(channelId: string, error: McpError): Why {
   const undeclared = error.kind === 'feature-set-disabled'
   return why(
@@ -159,6 +161,7 @@ function refusedPublish(channelId: string, error: McpError): Why {
   )
 }
 
+/** Why an answer is too old. */
 function tooOld(channelId: string): Why {
   const message = `The answer was not published in ${clip(channelId)}: its server was not there for a day`
   return why('PUBLISH_TOO_LATE', 'channels.publish', message, 'Bring the server up, and answer anew')

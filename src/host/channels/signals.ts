@@ -194,6 +194,7 @@ function aboutOf(server: string, { featureSet, eventId, channel }: PushEvent) {
   return { server, featureSet, eventId, detail: clip(channel?.channelId ?? '') }
 }
 
+/** Why an acknowledgement was not shown. */
 function unshown(channelId: string, reason: string): Why {
   const message = `The server did not show in ${clip(channelId)} that a message was taken in: ${clip(reason, 300)}`
   return why('ACKNOWLEDGE_REFUSED', 'channels.acknowledge', message, 'Nothing needs to be done: the message was taken in')

@@ -166,6 +166,7 @@ function liveOf(reader: Reader): LiveSection {
   }
 }
 
+/** Reads additional uses and checks their names. */
 function usesOf(section: Reader): Readonly<Record<string, readonly string[]>> | undefined {
   const sets = section.within('uses')
   if (sets === undefined) return undefined
@@ -180,6 +181,7 @@ function usesOf(section: Reader): Readonly<Record<string, readonly string[]>> | 
   )
 }
 
+/** Reads scope lists by feature set. */
 function scopesOf(section: Reader): Readonly<Record<string, ScopeLists>> | undefined {
   const sets = section.within('scopes')
   if (sets === undefined) return undefined
@@ -192,6 +194,7 @@ function scopesOf(section: Reader): Readonly<Record<string, ScopeLists>> | undef
   )
 }
 
+/** A mistake at a line. */
 function fault({ line }: { readonly line: number }, rule: string, message: string, fix: string): EntryFault {
   return { line, why: why('CONFIG_INVALID', rule, message, fix) }
 }

@@ -48,6 +48,7 @@ function mapOf(node: YAMLMap, lineAt: LineAt, faults: SyntaxFault[]): Placed {
   return { line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }
 }
 
+/** The first line of a parser's message. */
 function firstLine(text: string): string {
   return (text.split('\n')[0] ?? '').replace(/:$/, '')
 }

@@ -168,6 +168,7 @@ export function readAttempts(text: string): readonly Attempt[] {
   throw unreadable()
 }
 
+/** The error for records of another program. */
 function unreadable(): Error {
   return new Error('The inbox cannot be read: was it written by another program?')
 }

@@ -330,6 +330,7 @@ export class Runs {
   }
 }
 
+/** The event's record in a state. */
 function seenOf({ item: { seq }, todo }: Work, state: InboxState): SeenEvent {
   const { eventId, featureSet } = todo.event
   const { inferenceId, digest, at } = todo
@@ -342,6 +343,7 @@ function throughOf({ works }: Batch): readonly string[] {
   return [...new Set(works.flatMap(({ todo }) => todo.through ?? []))].sort()
 }
 
+/** The reason where nobody approved an event. */
 function notApproved(rule: string): Why {
   return why('NOT_APPROVED', rule, 'Nobody agreed to this event', 'Agree when asked, or allow it in the policy')
 }

@@ -97,6 +97,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
+/** An injection as it goes into the prompt. */
 function entry(server: string, featureSet: string, { namespace, position, content }: Injection): InjectedContext {
   return { server, featureSet, namespace, position, content, tokens: blocksTokens(content) }
 }
@@ -167,6 +168,7 @@ class InjectionQuota {
   }
 }
 
+/** The refusal of too many injections. */
 function tooMany(server: string, count: number): Why {
   return why(
     'TOO_MANY_INJECTIONS',
@@ -176,6 +178,7 @@ function tooMany(server: string, count: number): Why {
   )
 }
 
+/** The refusal of a long namespace. */
 function unnamed(server: string): Why {
   return why(
     'NAMESPACE_INVALID',
@@ -268,6 +271,7 @@ function tell(parts: HookParts, servers: readonly HookServer[], params: AfterInf
   }
 }
 
+/** Why an answer is withheld. */
 function withheld(server: string, cause: Why | undefined): Why {
   const said = cause?.message ?? `afterInference of ${server} failed`
   return why(

@@ -170,6 +170,7 @@ function onState(
   })
 }
 
+/** A call without a transaction. */
 async function plainly(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
   return { result: await client.callTool(call.tool, call.arguments, options) }
 }
@@ -240,6 +241,7 @@ function ofNote(said: Why, { tool }: PlannedCall): Why {
   return why(said.code, said.rule, `The tool ${clip(tool)} failed`, 'Look at the turn: it holds what the tool said')
 }
 
+/** The reason for an unknown tool, with similar names. */
 function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
   const near = toolbox.tools.map(tool => tool.name).filter(other => other.endsWith(name) || name.endsWith(other))
   return why(
@@ -250,6 +252,7 @@ function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
   )
 }
 
+/** The reason for a disabled feature set. */
 function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Why {
   return why(
     'FEATURE_DISABLED',
@@ -259,6 +262,7 @@ function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Wh
   )
 }
 
+/** The reason for a server that is down. */
 function down(server: string): Why {
   return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
 }

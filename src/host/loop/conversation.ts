@@ -1,4 +1,4 @@
-/** A conversation: turns one at a time, each written before it is begun, so that all of it is there again after a restart. */
+/** A conversation: runs its turns one at a time, stores each before it begins, and resumes or undoes them, also after a restart. */
 import { type Problem, problem } from '../../core/problem.ts'
 import type { Why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
@@ -37,30 +37,31 @@ import {
 import { isPartlyUndone, undoTurn } from './undo.ts'
 import { type Attachment, completeCommand, readUserInput, type UserInputOptions } from './user-input.ts'
 
-/** An event of a server that is to become a turn. */
+/** The events that become a turn. */
 interface PushedTurn {
   readonly server: string
   readonly event: PushEvent
-  /** All that were gathered, the first one included; default that one alone. */
+  /** All events of the turn, including the first. Default: only that one. */
   readonly events?: readonly PushEvent[]
-  /** Other servers whose events led to it. */
+  /** Other servers whose events caused it. */
   readonly through?: readonly string[]
   readonly inferenceId: string
-  /** Written before anything is done for it. */
+  /** Written before anything else is done. */
   readonly begin?: readonly Op[]
-  /** Written with the answer, so that the event is done once and the turn with it. */
+  /** Written with the answer, so that event and turn are done together. */
   readonly done: readonly Op[]
-  /** What is to be written with the answer, once it is known. */
+  /** Further operations that depend on the answer. */
   readonly answered?: AnswerOps
-  /** Told of each word that may be shown as it comes. */
+  /** Called with each piece of text that may be shown. */
   readonly heard?: OnAnswerText
 }
 
-/** How long a turn that was stopped may take to come to rest. */
+/** How long a stopped turn may take to end. */
 const graceMs = 5_000
 
+/** How a turn is started. */
 interface Start {
-  /** It was begun before. */
+  /** It was started before and is resumed. */
   readonly again: boolean
   readonly done: readonly Op[]
   readonly answered?: AnswerOps | undefined
@@ -69,10 +70,12 @@ interface Start {
   readonly attach?: readonly Attachment[]
 }
 
+/** A turn that runs or waits. */
 interface Running {
   readonly stop: AbortController
   readonly buffer: PartBuffer
   readonly done: Promise<TurnAnswer>
+  /** False while it waits for earlier turns. */
   begun: boolean
 }
 
@@ -81,8 +84,11 @@ export class HostConversation {
   readonly id: string
   readonly #parts: LoopParts
   readonly #closing: AbortSignal
+  /** Opened on first use. */
   #log: Promise<ConversationLog> | undefined = undefined
+  /** Settles when all turns so far have ended. */
   #tail: Promise<unknown> = Promise.resolve()
+  /** By sequence number. */
   readonly #running = new Map<number, Running>()
 
   constructor(id: string, parts: LoopParts, closing: AbortSignal) {
@@ -91,13 +97,13 @@ export class HostConversation {
     this.#closing = closing
   }
 
-  /** Whether something runs or waits. */
+  /** Whether a turn runs or waits. */
   get busy(): boolean {
     return this.#running.size > 0
   }
 
   /**
-   * Says something. Resolves when it is written; the answer comes as parts of the turn, and as `turn.done`.
+   * Sends a message. Resolves when it is stored; the answer arrives as parts of the turn, and as `turn.done`.
    * @example const turn = await host.conversation('c1').send('How is the project?')
    */
   async send(input: string | readonly LiveBlock[], options: UserInputOptions = {}): Promise<Turn> {
@@ -109,13 +115,13 @@ export class HostConversation {
     return this.#start(record, { again: false, done: [], signal: options.signal, attach: options.attach ?? [] })
   }
 
-  /** A turn for an event; the same one again when it was cut off before. Resolves when its answer is written. */
+  /** Runs a turn for events, or resumes the one that was cut off. Resolves when its answer is stored. */
   async deliver(pushed: PushedTurn, signal: AbortSignal): Promise<Turn> {
     const { server, event, events = [event], through = [], inferenceId, begin = [], done, answered, heard } = pushed
     const log = await this.#open()
     const before = log.of(inferenceId)
     if (before?.end !== undefined) {
-      // It was answered, or stopped, and only the event does not know yet.
+      // The turn has ended, but the event was not marked as done.
       if (done.length > 0) await log.append(() => [], done)
       return this.#handle(before)
     }
@@ -131,15 +137,15 @@ export class HostConversation {
     return turn
   }
 
-  /** All turns that count, the oldest first; with `undone` also those that were taken back. */
+  /** All turns that count, oldest first; with `undone` also those that were undone. */
   async turns({ undone = false }: { readonly undone?: boolean } = {}): Promise<readonly Turn[]> {
     const log = await this.#open()
     return (undone ? log.turns : log.chain).map(record => this.#handle(record))
   }
 
   /**
-   * Goes on with the turns that a stop of the host has cut off, one after the other; gives the last of them. Turns of events are the
-   * inbox's: it tries them again where they still may run.
+   * Resumes turns that a stop of the host cut off, one after the other, and returns the last of them. Turns of events are left to the
+   * inbox, which retries them if they may still run.
    */
   async resume(options: { readonly signal?: AbortSignal } = {}): Promise<Turn | undefined> {
     const log = await this.#open()
@@ -150,7 +156,7 @@ export class HostConversation {
     return begun.at(-1)
   }
 
-  /** What could be typed next where a line begins with a slash. */
+  /** Completions for a line that starts with a slash. */
   complete(line: string): Promise<readonly string[]> {
     return completeCommand(this.#parts.servers(), line)
   }
@@ -160,6 +166,7 @@ export class HostConversation {
     await this.#tail
   }
 
+  /** The log; reading is retried at the next call where it fails. */
   #open(): Promise<ConversationLog> {
     this.#log ??= ConversationLog.open(this.#parts.store, this.id).catch(error => {
       this.#log = undefined
@@ -168,6 +175,7 @@ export class HostConversation {
     return this.#log
   }
 
+  /** Throws where too many turns wait. */
   #checkQueue(): void {
     const { queue } = this.#parts.limits
     if (this.#running.size < queue) return
@@ -177,6 +185,7 @@ export class HostConversation {
     })
   }
 
+  /** Stores a new turn. */
   async #accept(
     facts: Pick<LogRecord & { type: 'turn' }, 'inferenceId' | 'from' | 'text' | 'messages'>,
     ops: readonly Op[] = [],
@@ -188,7 +197,7 @@ export class HostConversation {
       return [{ type: 'turn', ...place, ...facts, key: newId(), at: clock.now() }]
     }
     const [record] = await log.append(make, ops).catch(error => {
-      // Somebody else wrote: whoever tries again reads that first.
+      // Another process has written: the next attempt reads the log again.
       if (!this.busy) this.#log = undefined
       throw error
     })
@@ -198,6 +207,7 @@ export class HostConversation {
     return turn
   }
 
+  /** Queues a turn behind the others. */
   #start(record: TurnRecord, how: Start): Turn {
     const stop = new AbortController()
     const buffer = new PartBuffer()
@@ -218,6 +228,7 @@ export class HostConversation {
     return turn
   }
 
+  /** Runs a turn to its end, and stores why it ended early. */
   async #run(
     record: TurnRecord,
     how: Pick<Start, 'again' | 'done' | 'answered' | 'heard'>,
@@ -248,7 +259,7 @@ export class HostConversation {
     }
   }
 
-  /** An event is tried again by its inbox, and a host that stops goes on later: for both the turn stays open. */
+  /** How a failed turn ends. Turns of events, and turns of a host that closes, stay open to be resumed. */
   #fate(record: TurnRecord, error: unknown): ['failed' | 'cancelled' | 'interrupted', Problem] {
     const cause = error instanceof DeadlineExceeded ? turnTooLong(this.#parts.limits.turnMs) : classify(error)
     if (cause.code === cancelledCode) return ['cancelled', cause]
@@ -256,6 +267,7 @@ export class HostConversation {
     return isAbort(error) ? ['cancelled', turnCancelled('The caller gave up')] : ['failed', cause]
   }
 
+  /** The audit entry of a turn that ended early. */
   #answerOfEnded({ inferenceId, from }: TurnRecord, status: 'failed' | 'cancelled', said: Why): readonly Op[] {
     return this.#parts.audit.ops({
       server: from.kind === 'event' ? from.server : '',
@@ -269,10 +281,11 @@ export class HostConversation {
     })
   }
 
+  /** The public object for a turn. */
   #handle(record: TurnRecord): Turn {
     const running = this.#running.get(record.seq)
     const done = running?.done ?? answerOfEnded(record)
-    // Whoever does not ask for the answer need not hear that there is none.
+    // A caller that never awaits `done` must not cause an unhandled rejection.
     done.catch(() => undefined)
     return new Turn(record, {
       conversation: this.id,
@@ -285,6 +298,7 @@ export class HostConversation {
     })
   }
 
+  /** The current state of a turn. */
   #status(record: TurnRecord): TurnStatus {
     if (record.undone) return 'undone'
     if (record.end !== undefined) return record.end
@@ -293,7 +307,7 @@ export class HostConversation {
     return running.begun ? 'running' : 'waiting'
   }
 
-  /** In line with the turns: nothing is said while something is taken back. */
+  /** Undoes a turn and all later ones, in line with the turns, so that nothing runs meanwhile. */
   #undo(record: TurnRecord): Promise<UndoReport> {
     if (!record.undone)
       for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(turnCancelled('It is being undone'))
@@ -302,6 +316,7 @@ export class HostConversation {
     return undone
   }
 
+  /** A second undo only repeats the steps that failed the first time. */
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
     const { clock, policy, state, audit, limits } = this.#parts
@@ -323,7 +338,7 @@ export class HostConversation {
   }
 }
 
-/** A budget that can never pay for it: nothing is gained by trying again. */
+/** Whether a budget can never pay for the turn, so that retrying is useless. */
 function neverEnough(cause: Problem): boolean {
   const refused = budgetRefusal(cause)
   return refused !== undefined && refused.retryAfterMs === undefined

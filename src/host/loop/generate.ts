@@ -1,4 +1,4 @@
-/** One answer of the model, with a reservation of what it may cost and a few more tries where waiting can help. */
+/** One answer of the model: reserves its budget, streams it, settles the cost, and retries transient failures. */
 import { type Clock, pauseFor } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
 import {
@@ -13,29 +13,32 @@ import {
 import { deniedProblem, isWhy } from './permission.ts'
 import type { LoopBudgets, LoopPayer } from './ports.ts'
 
-/** A whole answer of a model. */
+/** A complete answer of a model. */
 export interface Generation {
   readonly text: string
   readonly uses: readonly ModelToolUse[]
   readonly finishReason: ModelFinish
   readonly usage: ModelUsage
   readonly model: string
-  /** What it cost is written. Whoever writes what was said waits for both at once. */
+  /** Settles when the cost is stored; await it together with storing the answer. */
   readonly settled: Promise<unknown>
 }
 
+/** What `generate` needs. */
 interface GenerateParts {
   readonly clock: Clock
   readonly budgets: LoopBudgets
   readonly retries: number
-  /** Whose budget it is. */
+  /** Whose budget pays. */
   readonly payer: LoopPayer
 }
 
+/** The pause before the first retry, doubled each time. */
 const firstPauseMs = 500
+/** A longer wait is not worth it; the error is thrown. */
 const longestPauseMs = 60_000
 
-/** Asks a model within the budget of the payer. Retries transient failures as long as no text was shown. */
+/** Asks a model within the payer's budget. Retries transient failures as long as no text was shown. */
 export async function generate(
   parts: GenerateParts,
   model: Model,
@@ -53,7 +56,7 @@ export async function generate(
       return await once(parts, model, request, signal, hear)
     } catch (error) {
       signal.throwIfAborted()
-      // What somebody has seen cannot be said again.
+      // Text that was shown cannot be taken back.
       if (said || attempt >= parts.retries || !(error instanceof Problem) || !error.retryable) throw error
       const wait = error.retryAfter ?? firstPauseMs * 2 ** attempt
       if (wait > longestPauseMs) throw error
@@ -62,6 +65,7 @@ export async function generate(
   }
 }
 
+/** One attempt: reserve, stream, settle. */
 async function once(
   { budgets, payer }: GenerateParts,
   model: Model,
@@ -82,7 +86,7 @@ async function once(
   const uses: ModelToolUse[] = []
   let end: { readonly finishReason: ModelFinish; readonly model?: string } | undefined
   const settle = (): Promise<unknown> => {
-    // What broke off has cost what was said until then.
+    // An answer that broke off costs what was generated until then.
     const { inputTokens, outputTokens } = usage ?? {
       inputTokens: text === '' ? 0 : asked,
       outputTokens: estimateTokens(text),
@@ -111,11 +115,12 @@ async function once(
   return { text, uses, finishReason: end.finishReason, usage, model: end.model ?? model.info.id, settled }
 }
 
+/** The stream ended without an `end` part. */
 function brokeOff({ info }: Model): Problem {
   return problem('MODEL_BROKE_OFF', `${info.id} ended without an end`, { category: 'transient', suggestion: 'Try again' })
 }
 
-/** In the currency of the model's price; nothing where it has none. */
+/** The price of tokens; nothing where the model has no price. */
 export function moneyFor({ price }: Pick<Model, 'price'>, input: number, output: number): { readonly money?: number } {
   return price === undefined ? {} : { money: (input * price.input + output * price.output) / 1_000_000 }
 }

@@ -1,4 +1,4 @@
-/** One hook of one server: called within its time, spared when it keeps failing, and what came of it told to the audit. */
+/** Runs a single hook of a server: time limit, circuit breaker, failure mode and audit entry. */
 
 import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
@@ -7,37 +7,41 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
 import type { LoopAudit, LoopPolicy, OnVisit } from './ports.ts'
 
-/** What hooks need of the loop. */
+/** What hooks need from the loop. */
 export interface HookParts {
   readonly clock: Clock
   readonly limits: LoopLimits
+  /** Hook rules by server. */
   readonly settings: HookSettings
+  /** Skips hooks that keep failing. */
   readonly breaker: Breaker
   readonly policy: LoopPolicy
   readonly audit: LoopAudit
   readonly onVisit: OnVisit | undefined
 }
 
-/** As much of a server as its hooks need. */
+/** The part of a server that hooks need. */
 export interface HookServer {
   readonly name: string
   readonly live: LiveConnection | undefined
 }
 
-/** What came of one hook. */
+/** The outcome of one hook. */
 export interface HookReport {
   readonly server: string
   readonly featureSet?: string
   readonly hook: 'before' | 'after'
+  /** `refused`: skipped by the circuit breaker. `dropped`: answered without effect. */
   readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'dropped'
   readonly ms: number
   readonly why?: Why
 }
 
+/** The result of `runHook`. */
 interface Hooked<T> {
   readonly value: T | undefined
   readonly report: HookReport
-  /** The turn must not go on without it. */
+  /** The turn must not continue: the hook failed and its rule is `fail: closed`. */
   readonly closed: boolean
 }
 
@@ -46,7 +50,7 @@ interface HookTurn {
   readonly conversationId: string
 }
 
-/** Runs one hook within its time limit, and notes its outcome in the audit log. */
+/** Runs one hook within its time limit, and audits the outcome. */
 export async function runHook<T extends { readonly featureSet: string }>(
   parts: HookParts,
   server: string,
@@ -73,7 +77,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
   try {
     const value = await withDeadline(clock, ms, signal, work)
     breaker.succeeded(server, hook)
-    // Answered, but for no set that counts: whoever has to look at it has not.
+    // An answer for a disabled feature set counts as none, so a required hook has failed.
     if (value === undefined && closed) return { value, report: told('dropped', withoutEffect(server, hook)), closed }
     return { value, report: told('success', undefined, value?.featureSet), closed: false }
   } catch (error) {
@@ -87,7 +91,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
   }
 }
 
-/** Servers that must not fail and were not asked: down, without the hook, or with its feature set off. */
+/** Reports required hooks of servers that were not asked: down, without the hook, or with a disabled feature set. */
 export function missingHooks(
   parts: HookParts,
   turn: HookTurn,
@@ -100,12 +104,14 @@ export function missingHooks(
   })
 }
 
+/** Audits a report and returns it. */
 function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
   const { hook, ...about } = report
   parts.audit.note({ ...about, inferenceId, conversation: conversationId, kind: `hook.${hook}` })
   return report
 }
 
+/** Why a required hook is missing. */
 function unasked(server: string, hook: 'before' | 'after'): Why {
   const kind = hook === 'after' ? 'afterInference that may change answers' : 'beforeInference'
   return why(
@@ -116,6 +122,7 @@ function unasked(server: string, hook: 'before' | 'after'): Why {
   )
 }
 
+/** Why a required hook had no effect. */
 function withoutEffect(server: string, hook: 'before' | 'after'): Why {
   return why(
     'HOOK_WITHOUT_EFFECT',
@@ -130,6 +137,7 @@ function stopped(server: string, hook: 'before' | 'after'): Why {
   return why('TURN_STOPPED', `hooks.${hook}`, message, 'Nothing needs to be done')
 }
 
+/** Why a hook failed. */
 function failure(server: string, hook: 'before' | 'after', error: unknown, ms: number): Why {
   const name = `${hook}Inference`
   if (error instanceof DeadlineExceeded)
@@ -150,22 +158,24 @@ function failure(server: string, hook: 'before' | 'after', error: unknown, ms: n
 
 /** How one hook of a server is treated. */
 export interface HookRule {
-  /** What a failing hook means: `open` goes on without it, `closed` ends the turn with an error. Default `open`. */
+  /** When the hook fails: `open` continues without it, `closed` ends the turn with an error. Default `open`. */
   readonly fail?: 'open' | 'closed'
-  /** How long it may take. Default 5 s before an inference, 10 s after one. */
+  /** The time limit. Default 5 s before an inference, 10 s after. */
   readonly timeout?: Duration
 }
 
 /** How the hooks of a server are treated. */
 export interface ServerHooks {
-  /** Of `context/beforeInference`. */
+  /** The rule for `context/beforeInference`. */
   readonly before?: HookRule
-  /** Of `context/afterInference`. */
+  /** The rule for `context/afterInference`. */
   readonly after?: HookRule
 }
 
+/** By server. */
 type HookSettings = ReadonlyMap<string, ServerHooks>
 
+/** The rule of a hook, with defaults. */
 function ruleFor(
   settings: HookSettings,
   limits: LoopLimits,
@@ -180,8 +190,9 @@ function ruleFor(
   }
 }
 
+/** The circuit breaker of all hooks. */
 interface Breaker {
-  /** Undefined: go on. */
+  /** Why the hook is skipped; undefined where it may run. */
   refuses(server: string, hook: Hook): Why | undefined
   succeeded(server: string, hook: Hook): void
   failed(server: string, hook: Hook): void
@@ -189,12 +200,15 @@ interface Breaker {
 
 type Hook = 'before' | 'after'
 
+/** Failures in a row, and until when the hook is skipped. */
 interface Standing {
   failures: number
   until: number
 }
 
+/** Failures in a row that open the breaker. */
 const standardFailures = 3
+/** How long it stays open. */
 const standardRestMs = 30_000
 
 /** A circuit breaker: a hook that failed several times in a row is skipped for a while. */
@@ -206,7 +220,7 @@ export function createBreaker(clock: Clock, failures = standardFailures, restMs 
       if (standing === undefined || standing.failures < failures) return undefined
       const left = standing.until - clock.now()
       if (left > 0) return resting(server, hook, standing.failures, left)
-      // One trial: whoever comes meanwhile is still sent away.
+      // Lets one trial through; others are still skipped.
       standing.until = clock.now() + restMs
       return undefined
     },
@@ -220,6 +234,7 @@ export function createBreaker(clock: Clock, failures = standardFailures, restMs 
   }
 }
 
+/** Why a hook is skipped. */
 function resting(server: string, hook: Hook, failures: number, left: number): Why {
   return why(
     'HOOKS_RESTING',

@@ -1,4 +1,4 @@
-/** The host's own tools: reading on in long results, and reading what servers offer as resources. */
+/** The host's own tools (read results, list and read resources, publish to channels), and the storage of results that are too long for a prompt. */
 import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
@@ -13,6 +13,7 @@ import type { LoopLimits } from './limits.ts'
 import { requirePermission } from './permission.ts'
 import type { LoopPolicy, LoopServer } from './ports.ts'
 
+/** What a host tool can use. */
 interface HostToolContext {
   readonly store: Store
   readonly conversation: string
@@ -20,21 +21,24 @@ interface HostToolContext {
   readonly limits: LoopLimits
   readonly policy: LoopPolicy
   readonly servers: readonly LoopServer[]
-  /** Told of the rule that allows what the policy was asked about. */
+  /** Called with the rule that allows the request. */
   readonly permitted: (rule: string | undefined) => void
   readonly signal: AbortSignal
 }
 
+/** A tool of the host itself. */
 interface HostTool {
   readonly tool: ModelTool
-  /** Whether there is something that it could be used for. Default: always. */
+  /** Whether the tool is offered. Default: always. */
   shown?(servers: readonly LoopServer[]): boolean
+  /** Runs it; throws a Problem where it fails. */
   run(args: Readonly<Record<string, unknown>>, context: HostToolContext): Promise<readonly LiveBlock[]>
 }
 
-/** Entries that one list of resources shows. */
+/** Entries in a list of resources. */
 const listed = 200
 
+/** Reads the rest of a shortened result. */
 const readResultTool: HostTool = {
   tool: {
     name: 'read_result',
@@ -60,6 +64,7 @@ const readResultTool: HostTool = {
   },
 }
 
+/** Lists resources of all servers, each within its fair share of the list. */
 const listResourcesTool: HostTool = {
   tool: {
     name: 'list_resources',
@@ -75,6 +80,7 @@ const listResourcesTool: HostTool = {
   },
 }
 
+/** The resources of one server as lines; a failure becomes a line too. */
 async function resourceLines({ name, client }: LoopServer, signal: AbortSignal): Promise<readonly string[]> {
   if (client?.capabilities['resources'] === undefined) return []
   const lines: string[] = []
@@ -91,6 +97,7 @@ async function resourceLines({ name, client }: LoopServer, signal: AbortSignal):
   return lines
 }
 
+/** Reads a resource, with the policy's permission. */
 const readResourceTool: HostTool = {
   tool: {
     name: 'read_resource',
@@ -116,7 +123,7 @@ const readResourceTool: HostTool = {
   },
 }
 
-/** Reads a resource of a server by the name of the server. Throws a Problem where the server is down or not known. */
+/** Reads a resource of a server. Throws a Problem where the server is down or unknown. */
 export async function readServerResource(
   servers: readonly LoopServer[],
   name: string,
@@ -132,23 +139,26 @@ export async function readServerResource(
   return contents
 }
 
+/** A required text argument. */
 function textArgument(args: Readonly<Record<string, unknown>>, name: string): string {
   const value = args[name]
   if (typeof value === 'string' && value !== '') return value
   throw problem('INVALID_INPUT', `${name} must be a text`, { suggestion: `Give ${name}` })
 }
 
+/** A count, or its default. */
 function countArgument(args: Readonly<Record<string, unknown>>, name: string, standard: number): number {
   const value = args[name] ?? standard
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
   throw problem('INVALID_INPUT', `${name} must be a whole number of at least 0`)
 }
 
-/** The tool by which a model writes in a channel. */
+/** The name of the tool that publishes to a channel. */
 export const publishToolName = 'publish_to_channel'
-/** Channels that an error names. */
+/** Channels that an error lists. */
 const named = 20
 
+/** Publishes to a channel; shown only where some server has channels. */
 const publishHostTool: HostTool = {
   tool: {
     name: publishToolName,
@@ -178,6 +188,7 @@ const publishHostTool: HostTool = {
   },
 }
 
+/** The error for an unknown channel, with the known ones. */
 function unknownChannel(servers: readonly LoopServer[], server: string, channel: string): Error {
   const all = servers.flatMap(({ name, live }) => [...(live?.channels.keys() ?? [])].map(id => `${name} ${id}`))
   const known = all.length === 0 ? 'There are no channels now' : `There are ${clip(all.slice(0, named).join(', '), 1_000)}`
@@ -187,28 +198,28 @@ function unknownChannel(servers: readonly LoopServer[], server: string, channel:
 /** All tools of the host itself. */
 export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool, publishHostTool]
 
-/** Finds a tool of the host itself; undefined where there is none of that name. */
+/** A host tool by name; undefined where there is none. */
 export function hostToolNamed(name: string): HostTool | undefined {
   return hostTools.find(({ tool }) => tool.name === name)
 }
 
-// Results that are too long for a prompt: kept on the store in pieces, while the model gets the beginning and a reference by which it
-// can read on.
+// Long results: stored in pieces, while the model gets the beginning and a reference to read on.
 
-/** Below the store's limit for one value, whatever the characters. */
+/** Characters per piece; below the store's limit for one value in any encoding. */
 const pieceLength = 1_000_000
-/** Characters of pictures and sound in one result. */
+/** Characters of images and audio in one result. */
 const mediaLength = 6_000_000
 
+/** A result that fits into a prompt. */
 interface Shortened {
   readonly content: readonly LiveBlock[]
-  /** Undefined: nothing had to be cut. */
+  /** Undefined: nothing was cut. */
   readonly reference: string | undefined
-  /** To be written with the result. */
+  /** Operations to commit with the result. */
   readonly ops: readonly Op[]
 }
 
-/** `reference`: the name it is to have; only the conversation it belongs to can read it. */
+/** Shortens a result. `reference`: its id; only its own conversation can read the rest. */
 export function shortenResult(
   given: readonly LiveBlock[],
   conversation: string,
@@ -234,7 +245,7 @@ export function shortenResult(
   return { content: [textBlock(shown), hostText(note), ...content.filter(block => block.type !== 'text')], reference, ops }
 }
 
-/** Pictures and sound as long as they fit beside each other into one value of the store; of the others the model is told. */
+/** Replaces images and audio beyond the limit by a text. */
 function lighter(content: readonly LiveBlock[]): readonly LiveBlock[] {
   let left = mediaLength
   return content.map(block => {
@@ -248,7 +259,7 @@ function lighter(content: readonly LiveBlock[]): readonly LiveBlock[] {
   })
 }
 
-/** A part of a kept result; undefined where there is none of that name. */
+/** A part of a stored result; undefined where there is none. */
 async function readKeptResult(
   store: Store,
   conversation: string,
@@ -271,11 +282,12 @@ async function readKeptResult(
   return { text: part, end: offset + part.length, of }
 }
 
+/** Includes the conversation, so that no other one can read it. */
 function pieceKey(conversation: string, reference: string, piece: number): string {
   return `result/${conversationKey(conversation)}/${encodeURIComponent(reference)}/${String(piece).padStart(4, '0')}`
 }
 
-/** Never between the halves of one character. */
+/** Cuts a text, but not within a surrogate pair. */
 function cutAt(words: string, length: number): string {
   const cut = words.slice(0, length)
   return cut.length < words.length && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut

@@ -1,52 +1,52 @@
-/** The bounds of the loop. Every one has a default, and each refusal names the one it hit. */
+/** The limits of the loop with their defaults, and `withDeadline`, which enforces time limits. */
 import type { Clock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 
-/** The bounds of turns, prompts, tool calls and hooks. */
+/** The limits of turns, prompts, tool calls and hooks. Each refusal names the limit that it hit. */
 export interface LoopLimits {
-  /** Answers of the model in one turn. */
+  /** Model answers per turn. */
   readonly steps: number
-  /** Tool calls in one turn. */
+  /** Tool calls per turn. */
   readonly toolCalls: number
-  /** Tokens of one turn, in and out, over all its steps. */
+  /** Tokens per turn, input and output of all steps. */
   readonly turnTokens: number
-  /** Milliseconds from the beginning of a turn to its end, questions to the user included. */
+  /** The longest turn in milliseconds, including questions to the user. */
   readonly turnMs: number
-  /** Tokens of one answer. */
+  /** Tokens per answer. */
   readonly answerTokens: number
-  /** Milliseconds of one tool call. */
+  /** The longest tool call, in milliseconds. */
   readonly callMs: number
-  /** Tool calls at once. */
+  /** Concurrent tool calls. */
   readonly parallelCalls: number
-  /** Characters of a tool's result that go into the prompt; what is longer becomes a reference. */
+  /** Characters of a tool result in the prompt; the rest becomes a reference. */
   readonly resultLength: number
-  /** Characters of a result that are kept to be read in pieces. */
+  /** Characters of a result that are stored. */
   readonly keptLength: number
-  /** Earlier turns that the model is shown, at most; fewer where its window is too small. */
+  /** Earlier turns in the prompt; fewer where the context window is too small. */
   readonly historyTurns: number
-  /** Turns that wait in one conversation. */
+  /** Waiting turns per conversation. */
   readonly queue: number
-  /** Characters that a user may send at once, attachments aside. */
+  /** Characters of a user's message, without attachments. */
   readonly messageLength: number
   /** Tools that the model is shown. */
   readonly tools: number
-  /** Milliseconds for a before-hook, and for an after-hook that may change the answer. */
+  /** Time limit of a before-hook, in milliseconds. */
   readonly beforeMs: number
   /** How long a blocking after-hook may take, in milliseconds. Default 10,000. */
   readonly afterMs: number
-  /** Characters of one injection, of all of one server, and of all. */
+  /** Characters of one injection. */
   readonly injectionLength: number
   /** Characters that one server may inject into a prompt. */
   readonly serverInjections: number
   /** Characters that all servers may inject into a prompt. */
   readonly allInjections: number
-  /** Characters that a hook may make of an answer. */
+  /** Characters of an answer that a hook has changed. */
   readonly changedLength: number
-  /** How often a failing model is asked again within a turn. */
+  /** Retries of a failing model per answer. */
   readonly retries: number
 }
 
-/** The default of each bound. */
+/** The default limits. */
 export const loopLimits: LoopLimits = {
   steps: 20,
   toolCalls: 50,
@@ -70,16 +70,16 @@ export const loopLimits: LoopLimits = {
   retries: 2,
 }
 
-// A wait that ends: by its work, by its time, or by somebody who gives up. What comes later is no matter.
+// Deadlines. The result of work that ends after its deadline is ignored.
 
-/** Why a wait was given up when its time was over. */
+/** The error after a deadline. */
 export class DeadlineExceeded extends Error {
   override readonly name = 'TimeIsUp'
 }
 
 /**
- * Runs `work` with a signal that aborts after `ms`, or with the given one. Rejects with `TimeIsUp` in the first case. `graceMs`: how
- * long work that was told to stop may take to do so; what it does until then has happened before this rejects.
+ * Runs `work` with a signal that aborts after `ms` or with the given signal. Rejects with `DeadlineExceeded` in the first case. `graceMs`:
+ * how long aborted work may take to end before this rejects.
  */
 export async function withDeadline<T>(
   clock: Clock,
@@ -102,6 +102,7 @@ export async function withDeadline<T>(
   }
 }
 
+/** Waits until the work has ended, at most `ms`. */
 function settled(clock: Clock, working: Promise<unknown>, ms: number): Promise<void> {
   return new Promise(resolve => {
     const cancel = clock.setTimeout(resolve, ms, true)

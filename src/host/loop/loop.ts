@@ -1,4 +1,7 @@
-/** The loop of a host: its conversations, and what it answers when servers ask. */
+/**
+ * The loop of a host: its conversations and its answers to servers. Also small trackers that calls share: declined questions, state
+ * reports during calls, the state set of a tool, and a queue by key.
+ */
 import type { Client } from '../../client/client.ts'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
@@ -17,27 +20,27 @@ import type { LoopAudit, LoopBudgets, LoopParts, LoopPolicy, LoopServer, LoopSta
 import { type ToolboxEntry, ToolNames } from './toolbox.ts'
 import { type OfferedPrompt, offeredPrompts } from './user-input.ts'
 
-/** What a loop is made of. */
+/** Options of the loop. */
 export interface LoopOptions extends AnswersOptions {
   readonly store: Store
-  /** Of several the first answers users; servers' wishes and routes may choose others. */
+  /** The first of several answers users; preferences of servers and routes may choose others. */
   readonly model: Model | readonly [Model, ...Model[]]
-  /** In the order of the configuration: it decides the order of hooks. */
+  /** In config order, which decides the order of hooks. */
   readonly servers: () => readonly LoopServer[]
   readonly policy: LoopPolicy
   readonly state: LoopState
   readonly budgets: LoopBudgets
   readonly audit: LoopAudit
-  /** By the name of the server. */
+  /** Hook rules by server. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
   readonly limits?: Partial<LoopLimits>
-  /** What the model is told first of all. */
+  /** The start of the system prompt. */
   readonly system?: string
   readonly clock?: Clock
   readonly newId?: () => string
-  /** Told of each call and hook. */
+  /** Called for each visit of a turn at a server: a call or a hook. */
   readonly onVisit?: OnVisit
-  /** Told of each turn when it begins, those that events begin too. */
+  /** Called when a turn begins, also one that an event starts. */
   readonly onTurn?: OnTurn
 }
 
@@ -45,23 +48,25 @@ export interface LoopOptions extends AnswersOptions {
 export interface Loop extends Answers {
   /** The same object for the same name, as long as it is in use. */
   conversation(id: string): HostConversation
+  /** All conversations in the store. */
   conversations(): Promise<readonly ConversationFacts[]>
+  /** The prompts that users can call as `/name`. */
   prompts(): Promise<readonly OfferedPrompt[]>
-  /** A server reports a state by itself; see there. */
+  /** A server reports a state by itself; see `StateUpdates.reported`. */
   readonly stateReported: StateUpdates['reported']
-  /** Turns that run are left as interrupted: they can be resumed. */
+  /** Closes the loop. Running turns are left as interrupted and can be resumed. */
   close(): Promise<void>
 }
 
-/** Conversations that are kept open without need. */
+/** Idle conversations that are kept open. */
 const keptOpen = 256
 
-/** Makes the loop of a host. */
+/** Creates the loop of a host. */
 export function createLoop(options: LoopOptions): Loop {
   const parts = partsOf(options)
   const closing = new AbortController()
   const open = new Map<string, HostConversation>()
-  /** Two of one conversation would not know of each other: as long as somebody holds one, there is no second. */
+  /** Weak references, so that there is never a second object for a conversation that somebody still holds. */
   const held = new Map<string, WeakRef<HostConversation>>()
   const gone = new FinalizationRegistry<string>(id => void (held.get(id)?.deref() ?? held.delete(id)))
   const made = (id: string): HostConversation => {
@@ -75,7 +80,7 @@ export function createLoop(options: LoopOptions): Loop {
     ...answers,
     conversation: id => {
       const found = open.get(id) ?? held.get(id)?.deref() ?? made(id)
-      // Taken out and put in again: the map is in the order of use.
+      // Re-inserted, so that the map is in the order of use.
       open.delete(id)
       open.set(id, found)
       if (open.size > keptOpen) forget(open)
@@ -91,6 +96,7 @@ export function createLoop(options: LoopOptions): Loop {
   }
 }
 
+/** Drops the least recently used idle conversations. */
 function forget(open: Map<string, HostConversation>): void {
   for (const [id, conversation] of open) {
     if (open.size <= keptOpen) return
@@ -98,6 +104,7 @@ function forget(open: Map<string, HostConversation>): void {
   }
 }
 
+/** The shared parts of the loop, with defaults. */
 function partsOf(options: LoopOptions): LoopParts {
   const { model, clock = realClock, policy, audit } = options
   const limits = { ...loopLimits, ...options.limits }
@@ -128,18 +135,19 @@ function partsOf(options: LoopOptions): LoopParts {
   }
 }
 
+/** Whether there is a single model. */
 function isModel(model: LoopOptions['model']): model is Model {
   return !Array.isArray(model)
 }
 
-// Which questions the user said no to while a call ran: such a call ends well and has done nothing, which only the one who said no
-// can know. On most wires a question does not name its call, so it counts where the server had one alone.
+// Declined questions: a call during which the user declined a question can succeed without having done anything. Most revisions do not
+// link a question to its call, so it counts only where the server had a single call.
 
 /** Tracks which questions of a server the user declined while a call ran. */
 export interface DeclinedQuestions {
-  /** A call begins. What is returned ends it, and gives the question to which alone the answer was no. */
+  /** A call begins. The returned function ends it and returns the declined question, if no other was accepted. */
   begin(server: string): () => string | undefined
-  /** A question of a server was answered. */
+  /** The user answered a question of a server. */
   answered(server: string, question: string, yes: boolean): void
 }
 
@@ -150,6 +158,7 @@ interface AskingCall {
   refused: string | undefined
 }
 
+/** Creates the tracker. */
 function createDeclinedQuestions(): DeclinedQuestions {
   const running = new Map<string, Set<AskingCall>>()
   return {
@@ -173,7 +182,7 @@ function createDeclinedQuestions(): DeclinedQuestions {
   }
 }
 
-/** How a call left the state of a set, by what its server reported beside the result. */
+/** A change of a feature set's state that a server reported during a call. */
 export interface StateUpdate {
   readonly featureSet: string
   /** The checkpoint before the first report; absent where there was none. */
@@ -185,19 +194,20 @@ export interface StateUpdate {
 
 /** Tracks the states that servers report by themselves while calls run. */
 export interface StateUpdates {
-  /** A call begins. What is returned ends it, and gives what was reported until then: of each set once. */
+  /** A call begins. The returned function ends it and returns the changes, one per feature set. */
   begin(server: string, turn: string): () => Promise<readonly StateUpdate[]>
-  /** A server reports a state. What is returned is called when it is known what that changed; undefined: nothing. */
+  /** A server reports a state. Call the returned function with the change once it is recorded; undefined: none. */
   reported(server: string): (update: StateUpdate | undefined) => void
 }
 
 interface ReportingCall {
   readonly turn: string
   readonly sets: Map<string, StateUpdate>
-  /** Reports that are being written. */
+  /** Reports that are being recorded. */
   readonly open: Set<Promise<void>>
 }
 
+/** Creates the tracker. */
 function createStateUpdates(): StateUpdates {
   const running = new Map<string, Set<ReportingCall>>()
   return {
@@ -206,7 +216,7 @@ function createStateUpdates(): StateUpdates {
       const all = running.get(server) ?? new Set()
       running.set(server, all.add(mine))
       return async () => {
-        // What came with the result, right before it, may not have been looked at yet.
+        // A report that arrived just before the result may not be handled yet.
         await new Promise<void>(resolve => setImmediate(resolve))
         all.delete(mine)
         if (all.size === 0) running.delete(server)
@@ -230,7 +240,7 @@ function createStateUpdates(): StateUpdates {
   }
 }
 
-/** Several reports on one state are one change. */
+/** Merges several reports on one state into one change. */
 function joined(first: StateUpdate | undefined, { featureSet, after, ...last }: StateUpdate, shared: boolean): StateUpdate {
   const { before } = first ?? last
   return {
@@ -241,41 +251,41 @@ function joined(first: StateUpdate | undefined, { featureSet, after, ...last }: 
   }
 }
 
-// Whose state a call of a tool is about. What the tool or the config says comes first, then what its results have said, then the only
-// set that keeps state. Where nobody can tell, what a tool reports is kept for that tool alone: it is neither lost nor given to others.
+// State sets: the feature set that a tool call's state belongs to. In order: the tool or config, what its results named before, and the only
+// set with state. Otherwise the state is kept for the tool alone, so that it is neither lost nor mixed with others.
 
 /** The feature set whose state a call is about. */
 export interface StateSet {
   readonly name: string
-  /** False: it stands for a tool of no known set. */
+  /** False: a placeholder for a tool of no known set. */
   readonly declared: boolean
 }
 
 type Named = Pick<ToolboxEntry, 'tool' | 'featureSet' | 'stateSet'>
 
-/** Tools of one connection whose sets are remembered. */
+/** Tools per connection whose sets are remembered. */
 const mostTools = 1_000
 
 /** Finds the feature set whose state a tool call is about. */
 export class StateSets {
   readonly #audit: LoopAudit
-  /** By connection: the sets that results have named, and the tools of none. */
+  /** By connection and tool: the set that a result named, or undefined for none. */
   readonly #learned = new WeakMap<Client, Map<string, string | undefined>>()
 
   constructor(audit: LoopAudit) {
     this.#audit = audit
   }
 
-  /** Undefined: calls of the tool are about no state. */
+  /** Undefined: calls of the tool concern no state. */
   of(server: LoopServer, { tool, featureSet, stateSet }: Named): StateSet | undefined {
     const named = featureSet ?? this.#of(server)?.get(tool) ?? stateSet
     if (named !== undefined) return isStateful(server, named) ? { name: named, declared: true } : undefined
     const some = [...(server.live?.featureSets ?? [])].some(([name, { enabled }]) => enabled && isStateful(server, name))
-    // No declared set has a star in its name.
+    // Declared names contain no star, so the placeholder cannot collide.
     return some ? { name: `*${tool}`, declared: false } : undefined
   }
 
-  /** The set under which a report is kept; the next call of the tool finds it there. */
+  /** The set under which a report is recorded; remembered for the next call of the tool. */
   placed(server: LoopServer, { tool, featureSet: own }: Named, set: StateSet, { featureSet }: StateReport): string {
     if (own !== undefined) return set.name
     const named = featureSet !== undefined && isStateful(server, featureSet) ? featureSet : undefined
@@ -286,6 +296,7 @@ export class StateSets {
     return named ?? set.name
   }
 
+  /** What was learned on a connection. */
   #of({ client }: LoopServer): Map<string, string | undefined> | undefined {
     if (client === undefined) return undefined
     const known = this.#learned.get(client) ?? new Map<string, string | undefined>()
@@ -293,6 +304,7 @@ export class StateSets {
     return known
   }
 
+  /** Reports that a tool's set is unknown. */
   #untold(server: string, tool: string): void {
     const message = `${clip(server)} does not say which feature set the tool ${clip(tool)} belongs to: its state is kept for this tool alone`
     const fix = `Add {"live":{"tools":{${JSON.stringify(tool)}:"…"}}} with the name of the set to the server's entry in the config`
@@ -301,19 +313,20 @@ export class StateSets {
   }
 }
 
-/** From 0.4 on a server does not declare who keeps its state: its results say so. */
+/** Whether a feature set has state. From MCP Live 0.4 on this is not declared; results tell. */
 function isStateful({ live }: LoopServer, featureSet: string): boolean {
   const facts = live?.featureSets.get(featureSet)
   if (live === undefined || facts === undefined) return false
   return facts.hostState === true || facts.rollback === true || live.dialect.label === '0.4' || live.dialect.label === '0.5'
 }
 
-/** Work that must not overlap, in line by a key. */
+/** Runs work one after the other by key. */
 export interface KeyedQueue {
-  /** Runs when all that came before under this key has ended, well or not. */
+  /** Runs when all earlier work of this key has ended, successfully or not. */
   inLine<T>(key: string, work: () => Promise<T>): Promise<T>
 }
 
+/** Creates the queue; a key is forgotten when its last work ends. */
 function createKeyedQueue(): KeyedQueue {
   const tails = new Map<string, Promise<unknown>>()
   return {

@@ -1,4 +1,4 @@
-/** Asking the policy, and the user where it says so. */
+/** Permission helpers of the loop: asks the policy and the user, and converts refusals into problems, errors and audit entries. */
 import { durationText } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
@@ -6,12 +6,13 @@ import { classify } from '../../features/reliability/problem/classify.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { LoopNote, LoopParts, LoopPolicy, LoopRequest } from './ports.ts'
 
+/** The result of asking. */
 interface Permission {
-  /** Undefined: it may be done. */
+  /** Why it is refused; undefined where it is allowed. */
   readonly why: Why | undefined
   /** The rule, grant or approval that allows it. */
   readonly rule?: string
-  /** Somebody had to be asked: things may have changed since. */
+  /** Somebody was asked, so things may have changed meanwhile. */
   readonly asked: boolean
 }
 
@@ -26,7 +27,7 @@ export async function askPermission(policy: LoopPolicy, asked: LoopRequest): Pro
   return yes ? { why: undefined, rule: approval ?? rule, asked: true } : { why: no, asked: true }
 }
 
-/** Throws where it may not be done; else says by which rule it may. */
+/** Throws where the request is refused; otherwise passes on the rule that allows it. */
 export async function requirePermission(
   permitted: (rule: string | undefined) => void,
   policy: LoopPolicy,
@@ -37,27 +38,27 @@ export async function requirePermission(
   permitted(rule)
 }
 
-/** The same, as what is thrown. */
+/** A refusal as a problem. */
 export function deniedProblem(said: Why): Problem {
   return whyProblem(said, 'PERMISSION_DENIED')
 }
 
-/** The reasons of problems that were made here. What a server writes into its own problem is no reason of the host's. */
+/** Reasons by problem. A WeakMap, because a server could put a `why` into its own problem. */
 const reasons = new WeakMap<Problem, Why>()
 
-/** A reason as a problem, by which it is known again. */
+/** A reason as a problem, from which it can be recovered. */
 export function whyProblem(said: Why, code = said.code): Problem {
   const made = problem(code, said.message, { suggestion: said.fix, details: { why: said } })
   reasons.set(made, said)
   return made
 }
 
-/** The reason that the host itself gave; undefined where it gave none. */
+/** The reason that the host gave; undefined where it gave none. */
 function reasonOf(error: unknown): Why | undefined {
   return error instanceof Problem ? reasons.get(error) : undefined
 }
 
-/** Why a failure came about, for those who did not write it as one. */
+/** The reason of a problem; made from its message where the host gave none. */
 export function whyOf(error: Problem, rule: string): Why {
   const told = reasonOf(error)
   if (told !== undefined) return told
@@ -65,12 +66,12 @@ export function whyOf(error: Problem, rule: string): Why {
   return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
 }
 
-/** Whether a value is a reason, as `why` makes it. */
+/** Whether a value has the shape of a `Why`. */
 export function isWhy(value: unknown): value is Why {
   return typeof value === 'object' && value !== null && 'code' in value && 'rule' in value && 'fix' in value && 'message' in value
 }
 
-/** `rule`: what allowed it. */
+/** Writes the outcome. `rule`: what allowed it. */
 type Tell = (outcome: LoopNote['outcome'], said?: Why, rule?: string) => void
 
 /** Returns a function that writes the outcome of one request to the audit log, with its duration. */
@@ -84,7 +85,7 @@ export function outcomeNoter(
   return (outcome, said, rule) => void audit.note({ ...about, outcome, ms: clock.now() - began, why: said, rule })
 }
 
-/** What is thrown at a server whose wish is not granted, or failed. */
+/** The error for a server whose request is refused or failed; also audits it. */
 export function hostRefusalError(tell: Tell, cause: unknown, kind = 'invalid-request'): McpError {
   if (isWhy(cause)) {
     tell('refused', cause)

@@ -1,6 +1,6 @@
 /**
- * A turn, from what was said to the answer: hooks, model, tool calls, model again, hooks, and one commit that holds the answer. What
- * is about to be done is written before it is done, so that a turn that was cut off can go on.
+ * Runs a turn from the message to the answer: before-hooks, model, tool calls, model again, after-hooks, and one commit with the answer.
+ * Planned calls are stored before they are made, so that an interrupted turn can be resumed.
  */
 import { type Why, why } from '../../core/suggestion.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
@@ -17,34 +17,36 @@ import { type ComposedPrompt, composePrompt } from './prompt.ts'
 import { isReadOnly, openToolbox, type Toolbox } from './toolbox.ts'
 import type { TurnPart } from './turn.ts'
 
-/** Store operations that are committed with the answer. */
+/** Operations that are committed with the answer. */
 export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
 
-/** Told of each piece of the answer that may be shown at once. */
+/** Called with each piece of the answer that may be shown at once. */
 export type OnAnswerText = (delta: string, turn: TurnRecord) => void
 
 interface TurnRun {
   readonly log: ConversationLog
   readonly turn: TurnRecord
   readonly model: Model
-  /** It has been begun before: nobody says anything new. */
+  /** The turn is resumed. */
   readonly again: boolean
-  /** Written with the answer. */
+  /** Committed with the answer. */
   readonly done: readonly Op[]
-  /** The same of what depends on the answer. */
+  /** Further operations that depend on the answer. */
   readonly answered?: AnswerOps | undefined
-  /** Told of each word that may be shown as it comes. */
+  /** Called with each piece of text that may be shown. */
   readonly heard?: OnAnswerText | undefined
+  /** Streams a part to the turn's readers. */
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
 }
 
-/** Throws what ended it early; when it returns, the answer is written. */
+/** Runs the turn. Returns when the answer is stored; throws what ended it early. */
 export async function runTurn(parts: LoopParts, run: TurnRun): Promise<void> {
   const { turn, signal } = run
   const servers = parts.servers().filter(({ client }) => client !== undefined)
   const toolbox = await openToolbox(servers, parts.limits, parts.names)
   const calls = callParts(parts, run, servers, toolbox)
+  // Settle the calls that an earlier run left without an outcome.
   for (const call of turn.calls) {
     if (!turn.outcomes.has(call.n)) await settle(run, call, () => resumeCall(calls, call, signal))
   }
@@ -62,18 +64,19 @@ export async function runTurn(parts: LoopParts, run: TurnRun): Promise<void> {
   }
 }
 
-/** What a turn works with. */
+/** What the steps of a turn share. */
 interface Stage {
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
   readonly calls: CallParts
   readonly asked: BeforeInference
-  /** The prompt as hooks have last shaped it. */
+  /** The prompt after the latest hooks. */
   shaped: Shaped
-  /** Records that go with the next ones: nothing depends on them. */
+  /** Records that are written with the next ones, because nothing depends on them. */
   readonly pending: LogRecord[]
 }
 
+/** Alternates between model and tool calls until the model answers without calls. */
 async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
   const { log, turn, model, signal } = run
   const held = holdsAnswers(parts.hooks, stage.servers)
@@ -98,7 +101,7 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
   }
 }
 
-/** Hooks run before every inference (MCP Live 0.2 §10.1): after tool results the user has said nothing new. */
+/** Runs the hooks again: they run before every inference (MCP Live 0.2 §10.1). There is no new user message then. */
 async function shapeAnew(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
   const { servers, toolbox, asked } = stage
   if (parts.hooks.settings.size === 0 && !servers.some(({ live }) => live?.hooks.before === true)) return
@@ -106,7 +109,7 @@ async function shapeAnew(parts: LoopParts, run: TurnRun, stage: Stage): Promise<
   stage.pending.push(stage.shaped.record)
 }
 
-/** Servers that follow turns, and nothing of what is said in them. */
+/** Notifies servers that follow the life cycle of turns; they get no content. */
 function follow(
   servers: readonly LoopServer[],
   { inferenceId, conversationId, turnIndex, model }: BeforeInference,
@@ -116,18 +119,20 @@ function follow(
     if (live?.hooks.lifecycle === true) live.lifecycle({ inferenceId, conversationId, turnIndex, model, phase })
 }
 
+/** The params of the hooks. */
 function hookParams({ log, turn, model, again }: TurnRun): BeforeInference {
   const { inferenceId, index: turnIndex, text } = turn
   return { inferenceId, conversationId: log.id, turnIndex, userMessage: again ? null : text, model: model.info }
 }
 
+/** A prompt with the injections that went into it. */
 interface Shaped {
   readonly prompt: ComposedPrompt
   readonly injected: readonly InjectedContext[]
   readonly record: LogRecord
 }
 
-/** `last`: the prompt of the inference before, in the same turn. */
+/** Runs the before-hooks and composes the prompt. `last`: the previous prompt of the same turn. */
 async function shapePrompt(
   parts: LoopParts,
   run: TurnRun,
@@ -158,7 +163,7 @@ async function shapePrompt(
   return { prompt, injected, record: { type: 'prompt', seq: turn.seq, prompt: prompt.snapshot, hooks: reports } }
 }
 
-/** What a server said before the turn's first inference stands until it says something else, or its set may add nothing any more. */
+/** Injections of this turn: a server's earlier ones stay until it injects others or its feature set is disabled. */
 function standing(
   servers: readonly LoopServer[],
   before: readonly InjectedContext[],
@@ -171,6 +176,7 @@ function standing(
   })
 }
 
+/** What tool calls need from this turn. */
 function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
   const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, onVisit } = parts
   const { log, turn, emit } = run
@@ -183,7 +189,7 @@ function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[
   }
 }
 
-/** Names of the host's own making, so that a call that is made again is known as the same one. */
+/** Plans calls. Their keys come from the turn, so that a repeated call is recognised. */
 function plan(turn: TurnRecord, toolbox: Toolbox, uses: readonly ModelToolUse[]): readonly PlannedCall[] {
   return uses.map(({ id, name, arguments: args }, at) => {
     const n = turn.calls.length + at
@@ -196,11 +202,12 @@ function plan(turn: TurnRecord, toolbox: Toolbox, uses: readonly ModelToolUse[])
   })
 }
 
+/** The step's content: text, then calls. */
 function contentOf({ text, uses }: Generation): (LogRecord & { type: 'step' })['content'] {
   return text === '' ? uses : [{ type: 'text', text }, ...uses]
 }
 
-/** Several at once; what each came to is written as it comes. None is left behind when another fails. */
+/** Makes several calls at a time and stores each outcome at once. Waits for all, even if one fails. */
 async function callAll(parts: LoopParts, run: TurnRun, calls: CallParts, planned: readonly PlannedCall[]): Promise<void> {
   const waiting = [...planned]
   const work = async (): Promise<void> => {
@@ -213,6 +220,7 @@ async function callAll(parts: LoopParts, run: TurnRun, calls: CallParts, planned
   for (const ended of await Promise.allSettled(workers)) if (ended.status === 'rejected') throw ended.reason
 }
 
+/** Makes one call and stores its outcome. */
 async function settle(
   { log, turn, emit, signal }: TurnRun,
   call: PlannedCall,
@@ -221,19 +229,21 @@ async function settle(
   signal.throwIfAborted()
   emit({ type: 'call', call })
   const { outcome, ops } = await work()
-  // What was stopped amid it has no outcome yet: whoever goes on with the turn finds it as it was begun.
+  // An aborted call has no outcome yet: a resumed turn finds it as planned.
   if (signal.aborted && outcome.status !== 'done' && outcome.rolledBack !== true) signal.throwIfAborted()
   await log.append(() => [{ type: 'result', seq: turn.seq, outcome }], ops)
   emit({ type: 'result', call, outcome })
   signal.throwIfAborted()
 }
 
+/** Throws where the turn has reached a limit. */
 function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
   const { inputTokens, outputTokens } = turn.usage
   if (turn.inferences >= limits.steps) throw deniedProblem(tooMany('steps', limits.steps, 'answers of the model'))
   if (inputTokens + outputTokens >= limits.turnTokens) throw deniedProblem(tooMany('turnTokens', limits.turnTokens, 'tokens'))
 }
 
+/** Why a turn has reached a limit. */
 function tooMany(limit: string, most: number, what: string): Why {
   return why(
     'TURN_TOO_LONG',
@@ -243,6 +253,7 @@ function tooMany(limit: string, most: number, what: string): Why {
   )
 }
 
+/** Runs the after-hooks and commits the answer. */
 async function answer(
   parts: LoopParts,
   run: TurnRun,
@@ -274,6 +285,7 @@ async function answer(
   emit({ type: 'answer', text, changes })
 }
 
+/** The usage of all steps. */
 function totalUsage({ usage }: TurnRecord, last: Generation['usage']): Generation['usage'] {
   return { inputTokens: usage.inputTokens + last.inputTokens, outputTokens: usage.outputTokens + last.outputTokens }
 }

@@ -1,4 +1,4 @@
-/** The tools of a turn: those of all servers that are up, and the host's own, each under one name. */
+/** The tools of a turn: those of all connected servers and the host's own, each under a unique name that is remembered in the store. */
 
 import { hash } from 'node:crypto'
 import { digest } from '../../core/digest.ts'
@@ -17,29 +17,30 @@ import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
 import type { LoopRequest, LoopServer } from './ports.ts'
 
-/** A tool of a server that is offered to the model. */
+/** A server's tool that is offered to the model. */
 export interface ToolboxEntry {
   readonly server: string
   readonly tool: string
+  /** The feature set that it belongs to, if any. */
   readonly featureSet: string | undefined
-  /** As the config says, where it does. */
+  /** The feature set that the config assigns. */
   readonly assigned: string | undefined
-  /** Whose state goes along, where it is only guessed. */
+  /** The feature set whose state is sent, where it is only guessed. */
   readonly stateSet: string | undefined
   readonly definition: Tool
 }
 
 /** The tools of one turn, by the names that the model sees. */
 export interface Toolbox {
-  /** As the model is told of them. */
+  /** Definitions for the model. */
   readonly tools: readonly ModelTool[]
-  /** Undefined: it is the host's, or there is none. */
+  /** A server's tool by the model's name; undefined for host tools and unknown names. */
   find(name: string): ToolboxEntry | undefined
-  /** A tool of this very server, whatever the model calls it. */
+  /** A tool by server and own name. */
   of(server: string, tool: string): ToolboxEntry | undefined
 }
 
-/** Servers whose tools cannot be read are left out: one that is broken harms no other. */
+/** Collects the tools. Servers whose tools cannot be listed are left out. */
 export async function openToolbox(servers: readonly LoopServer[], limits: LoopLimits, names: ToolNames): Promise<Toolbox> {
   const lists = await Promise.all(
     servers.map(async (server): Promise<readonly ToolboxEntry[]> => {
@@ -57,7 +58,7 @@ export async function openToolbox(servers: readonly LoopServer[], limits: LoopLi
   const known = new Map<string, ToolboxEntry>()
   for (const entry of offered) {
     const name = given.get(entry.server)?.get(entry.tool)
-    // Of two tools of one name that one server lists, only the first can be meant by it.
+    // A server that lists a name twice gets only the first.
     if (name !== undefined && !known.has(name)) known.set(name, entry)
   }
   return {
@@ -70,7 +71,7 @@ export async function openToolbox(servers: readonly LoopServer[], limits: LoopLi
   }
 }
 
-/** Whether a tool says, or is said in the config, to belong to a feature set that is not enabled. What is only guessed does not count. */
+/** Whether a tool's declared or configured feature set is disabled. A guessed one does not count. */
 export function isToolDisabled(
   { live }: LoopServer,
   { definition, assigned }: Pick<ToolboxEntry, 'definition' | 'assigned'>,
@@ -79,6 +80,7 @@ export function isToolDisabled(
   return said.some(name => name !== undefined && live?.featureSets.get(name)?.enabled === false)
 }
 
+/** The definition for the model; the server's description is quoted. */
 function modelTool(name: string, { server, definition }: ToolboxEntry): ModelTool {
   const { description, title } = definition
   const said = clip(description ?? title ?? '', 2_000)
@@ -92,15 +94,12 @@ export interface CallingTurn {
   readonly begunBy: BegunBy
 }
 
-/**
- * Whether a tool says of itself that it changes nothing. It is its server's word, and one that stays the same: a definition that says
- * otherwise later is held until somebody approves it.
- */
+/** Whether a tool declares that it changes nothing. Pinning makes this stable: a changed definition is held until approved. */
 export function isReadOnly({ annotations }: Tool): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 
-/** A tool call as the policy is asked about it. */
+/** A tool call as a request to the policy. */
 export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<LoopRequest> {
   const { featureSet, arguments: payload } = call
   return {
@@ -117,16 +116,17 @@ export async function toolRequest(call: PlannedCall, server: string, tool: Tool,
   }
 }
 
-/** Definitions do not change, and the same ones come back with every call. */
+/** Cached digests of definitions. */
 const digests = new WeakMap<Tool, Promise<string>>()
 
+/** The digest of a definition. */
 function definitionOf(tool: Tool): Promise<string> {
   const known = digests.get(tool) ?? digest(tool)
   digests.set(tool, known)
   return known
 }
 
-/** Why a call that was approved is not made after all: while the question was open the tool became another one, or went away. */
+/** Why an approved call is not made: the tool changed or disappeared while the question was open. */
 export async function toolChangedSince(server: LoopServer, { tool, definition }: LoopRequest): Promise<Why | undefined> {
   const listed = await server.tools().catch(() => [])
   const now = listed.find(each => each.tool.name === tool)?.tool
@@ -139,38 +139,39 @@ export async function toolChangedSince(server: LoopServer, { tool, definition }:
   )
 }
 
-// The names of tools as a model sees them, assigned as in the gateway: a name that two servers want goes to neither. What servers have
-// offered is remembered on the store, also while they are down or gone, so that a name that once meant the tool of one server never
-// comes to mean that of another.
+// Tool names for models, assigned as in the gateway: a name that two servers want goes to neither. All offered names are remembered in the
+// store, even of servers that are gone, so that a name never changes its meaning.
 
 interface OfferedTool {
   readonly server: string
   readonly tool: string
 }
 
-/** What providers take. */
+/** Names that model providers accept. */
 const fit = /^[A-Za-z0-9_-]{1,64}$/
+/** Names that differ only in case count as equal. */
 const folded = (name: string): string => name.toLowerCase()
-/** Names of one server that are remembered: beyond that its oldest are forgotten. */
+/** Remembered names per server; the oldest are forgotten. */
 const perServer = 1_000
+/** Operations per commit. */
 const perCommit = 500
 const prefix = 'tool-name/'
 
-/** Assigns the names of tools, and remembers on the store what each server has offered. */
+/** Assigns tool names, and remembers in the store what each server has offered. */
 export class ToolNames {
   readonly #store: Store
   readonly #taken: ReadonlySet<string>
-  /** What each server has offered, the oldest first. */
+  /** Offered names by server, oldest first. */
   #claims: Map<string, Set<string>> | undefined = undefined
   #names: Names = new Map()
 
-  /** `taken`: names that are not to be given. */
+  /** `taken`: names that must not be assigned. */
   constructor(store: Store, taken: Iterable<string> = []) {
     this.#store = store
     this.#taken = new Set([...taken].map(folded))
   }
 
-  /** The names of all that was ever offered, these included. */
+  /** The names of everything that was ever offered, including these. */
   async of(tools: readonly OfferedTool[]): Promise<Names> {
     const claims = this.#claims ?? (await this.#load())
     const fresh = tools.filter(({ server, tool }) => claims.get(server)?.has(tool) !== true)
@@ -181,6 +182,7 @@ export class ToolNames {
     return this.#names
   }
 
+  /** Reads the remembered names. */
   async #load(): Promise<Map<string, Set<string>>> {
     const claims = new Map<string, Set<string>>()
     for (let after: string | undefined; ; ) {
@@ -192,7 +194,7 @@ export class ToolNames {
       after = page.at(-1)?.key
       if (after === undefined) break
     }
-    // Of two that read at once the first counts: what it has learned since is not forgotten.
+    // Of two concurrent loads the first counts, because it may have learned more since.
     if (this.#claims !== undefined) return this.#claims
     this.#names = assignNames(claims, { fits: name => fit.test(name), folded, taken: this.#taken })
     this.#claims = claims
@@ -200,7 +202,7 @@ export class ToolNames {
   }
 }
 
-/** Remembers it, and gives what is to be written. */
+/** Remembers a name and returns the operations that store it. */
 function claim(claims: Map<string, Set<string>>, { server, tool }: OfferedTool): readonly Op[] {
   const known = claims.get(server) ?? new Set<string>()
   claims.set(server, known)
@@ -212,6 +214,7 @@ function claim(claims: Map<string, Set<string>>, { server, tool }: OfferedTool):
   return oldest === undefined ? [written] : [remove(keyOf(server, oldest)), written]
 }
 
+/** The store key of a name. */
 function keyOf(server: string, tool: string): string {
   return `${prefix}${hash('sha256', JSON.stringify([server, tool]), 'base64url')}`
 }

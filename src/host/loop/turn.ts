@@ -1,4 +1,4 @@
-/** A turn of a conversation, as its owner holds it: what it shows, what it did, what it cost, and the way back. */
+/** The public `Turn` object: its parts, answer, calls, cost, cancel and undo; and the conversion of stored turns. */
 import { type Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { ModelUsage } from '../models/model.ts'
@@ -12,33 +12,34 @@ import type { PromptSnapshot } from './prompt.ts'
 export interface TurnAnswer {
   readonly text: string
   readonly finishReason: string
-  /** The one that really answered. */
+  /** The model that actually answered. */
   readonly model: string
   readonly usage: ModelUsage
-  /** What hooks made of it, in their order. */
+  /** Changes by hooks, in order. */
   readonly changes: readonly AnswerChange[]
 }
 
-/** Where a turn stands. `interrupted`: the host was stopped amid it; it can be resumed. */
+/** The state of a turn. `interrupted`: the host stopped during it; it can be resumed. */
 export type TurnStatus = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled' | 'interrupted' | 'undone'
 
-/** A call, with its outcome once it has one. */
+/** A call with its outcome, once there is one. */
 export interface TurnCall extends PlannedCall {
   readonly outcome: CallOutcome | undefined
 }
 
-/** What a turn took: tokens, inferences, units and money. */
+/** The cost of a turn. */
 export interface TurnCost extends ModelUsage {
   /** How often the model was asked. */
   readonly inferences: number
-  /** Estimated tokens that each server put into the prompt. */
+  /** Estimated tokens that each server injected. */
   readonly injected: ReadonlyMap<string, number>
-  /** What tools cost, in their servers' units. */
+  /** The cost of tools, in their servers' units. */
   readonly units: number
   /** In the currency of the model's price; undefined where it has none. */
   readonly money: number | undefined
 }
 
+/** What a `Turn` gets from its conversation. */
 interface TurnParts {
   readonly conversation: string
   readonly parts: AsyncIterable<TurnPart>
@@ -62,7 +63,7 @@ export class Turn implements AsyncIterable<TurnPart> {
     this.done = parts.done
   }
 
-  /** Its number in the conversation, which is never given twice. */
+  /** Its number in the conversation; never reused. */
   get seq(): number {
     return this.#record.seq
   }
@@ -71,15 +72,17 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#parts.conversation
   }
 
+  /** The id under which the audit log and servers know it. */
   get inferenceId(): string {
     return this.#record.inferenceId
   }
 
+  /** Who started it. */
   get from(): TurnSource {
     return this.#record.from
   }
 
-  /** What the user said; null where a server's event began it. */
+  /** The user's text; null where an event started the turn. */
   get text(): string | null {
     return this.#record.text
   }
@@ -88,7 +91,7 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#parts.status()
   }
 
-  /** What was answered; undefined where nothing was yet, or never. */
+  /** The answer; undefined where there is none (yet). */
   get answer(): string | undefined {
     return this.#record.answer
   }
@@ -98,20 +101,22 @@ export class Turn implements AsyncIterable<TurnPart> {
     return this.#record.why
   }
 
+  /** All tool calls, with their outcomes. */
   get calls(): readonly TurnCall[] {
     return this.#record.calls.map(call => ({ ...call, outcome: this.#record.outcomes.get(call.n) }))
   }
 
-  /** The prompt as it went out: who put in what, and its cost. Undefined before it did. */
+  /** The prompt that was sent, with the contributor and cost of each part; undefined before. */
   get prompt(): PromptSnapshot | undefined {
     return this.#record.prompt
   }
 
-  /** What came of each hook. */
+  /** The outcome of each hook. */
   get hooks(): readonly HookReport[] {
     return this.#record.hooks
   }
 
+  /** Tokens, inferences, units and money. */
   get cost(): TurnCost {
     const { usage, inferences, prompt, outcomes } = this.#record
     const injected = new Map<string, number>()
@@ -121,40 +126,41 @@ export class Turn implements AsyncIterable<TurnPart> {
     return { ...usage, inferences, injected, units, money: this.#parts.money(usage) }
   }
 
+  /** Iterates all parts from the first one on. */
   [Symbol.asyncIterator](): AsyncIterator<TurnPart> {
     return this.#parts.parts[Symbol.asyncIterator]()
   }
 
-  /** Stops it; what its calls have done stays, until it is undone. */
+  /** Stops the turn. Effects of its calls stay until it is undone. */
   cancel(reason?: string): void {
     this.#parts.cancel(reason)
   }
 
   /**
-   * Takes it back, and all turns after it: the conversation goes on from before it, states are set back and calls undone, as far as
-   * servers can. The report says what stays.
+   * Undoes this turn and all later ones: the conversation continues before it, states are rolled back and calls undone as far as servers
+   * support it. The report says what remains.
    */
   undo(): Promise<UndoReport> {
     return this.#parts.undo()
   }
 }
 
-/** Why a turn that its owner stopped has ended. */
+/** The code of a turn that was cancelled. */
 export const cancelledCode = 'TURN_CANCELLED'
 
-/** What a turn that ended well came to. */
+/** The answer of a turn that succeeded. */
 export function answerOfRecord({ answer = '', finishReason = 'end_turn', model = '', usage, changes }: TurnRecord): TurnAnswer {
   return { text: answer, finishReason, model, usage, changes }
 }
 
-/** Of a turn that runs no more. */
+/** The answer of a turn that no longer runs. */
 export function answerOfEnded(record: TurnRecord): Promise<TurnAnswer> {
   if (record.end === 'done') return Promise.resolve(answerOfRecord(record))
   const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
   return Promise.reject(whyProblem(said))
 }
 
-/** Its parts, as far as they can be told afterwards. */
+/** The parts of a stored turn, as far as they can be reconstructed. */
 export function partsOfRecord(record: TurnRecord): PartBuffer {
   const buffer = new PartBuffer()
   for (const report of record.hooks) buffer.push({ type: 'hook', report })
@@ -173,12 +179,12 @@ export function partsOfRecord(record: TurnRecord): PartBuffer {
   return buffer
 }
 
-/** Somebody stopped it. */
+/** The error of a cancelled turn. */
 export function turnCancelled(reason = 'It was stopped'): Problem {
   return problem(cancelledCode, reason, { suggestion: 'Send it again, or undo what it did' })
 }
 
-/** Why a turn that exceeded `limits.turnMs` has ended. */
+/** The error of a turn that exceeded `limits.turnMs`. */
 export function turnTooLong(ms: number): Problem {
   const said = why(
     'TURN_TOO_LONG',
@@ -189,16 +195,16 @@ export function turnTooLong(ms: number): Problem {
   return whyProblem(said, 'OPERATION_TIMEOUT')
 }
 
-/** Whoever started it gave up. */
+/** Whether an error is an abort. */
 export function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
-/** One thing that happens in a turn, as it is streamed to its owner. */
+/** One part of a turn, as it is streamed to its readers. */
 export type TurnPart =
   | { readonly type: 'hook'; readonly report: HookReport }
   | { readonly type: 'prompt'; readonly prompt: PromptSnapshot }
-  /** Words of the answer. While a hook may still change them there are none before it has looked. */
+  /** A piece of the answer. Held back while a hook may still change the answer. */
   | { readonly type: 'text'; readonly delta: string }
   | { readonly type: 'call'; readonly call: PlannedCall }
   | { readonly type: 'progress'; readonly n: number; readonly progress: number; readonly message?: string }
@@ -209,6 +215,7 @@ export type TurnPart =
 /** The parts of a turn. Each reader gets all of them from the first one on. */
 export class PartBuffer implements AsyncIterable<TurnPart> {
   readonly #parts: TurnPart[] = []
+  /** Wakes readers that wait for the next part. */
   #waiting: (() => void)[] = []
   #closed = false
 
@@ -233,6 +240,7 @@ export class PartBuffer implements AsyncIterable<TurnPart> {
     }
   }
 
+  /** Wakes all waiting readers. */
   #wake(): void {
     const waiting = this.#waiting
     this.#waiting = []

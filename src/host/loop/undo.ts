@@ -1,6 +1,6 @@
 /**
- * Taking back what a turn did, the last effect first: states of feature sets are set back, calls are undone by the calls that their
- * servers named when they were made, and what neither can do is told as what stays.
+ * Undo of a turn, last effect first: states of feature sets are rolled back, calls are undone by the compensations that their servers
+ * named, and the rest is reported as what stays. Also `callInTransaction`, which makes the calls that can be undone.
  */
 
 import type { CallToolOptions, ToolOutcome } from '../../client/api.ts'
@@ -27,13 +27,13 @@ interface UndoParts {
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly conversation: string
-  /** Turns that came after the undone one and count: nothing of theirs is taken back with it. */
+  /** Later turns that count; their effects must not be undone with it. */
   readonly later: readonly TurnRecord[]
-  /** Keeps each step, so that an undo that is cut off does nothing twice. */
+  /** Stores each step, so that an interrupted undo repeats nothing. */
   readonly keep: (step: UndoStep) => Promise<void>
 }
 
-/** Whether something of an undone turn stays, as far as was found out when it was last tried. */
+/** Whether some effect of an undone turn remained when it was last tried. */
 export function isPartlyUndone({ undone, undoSteps }: TurnRecord): boolean {
   const last = new Map(undoSteps.map(step => [stepKey(step), step.outcome]))
   return undone && [...last.values()].includes('stays')
@@ -57,27 +57,29 @@ export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<read
   const resting = calls.filter(call => restsOnUpdates(turn, call))
   for (const call of calls)
     if (!resting.includes(call)) await done({ seq, call: call.n, ...facts(call) }, () => undoCall(parts, turn, call, states))
-  // When all else is taken back: what undoes a call may be reported as a state, too.
+  // After all calls, because a compensation may itself be reported as a state.
   for (const place of reportedStates(turn))
     await done({ seq, ...place }, async () => stateFate(await backAt(parts, turn, place, states)))
   for (const call of resting) await done({ seq, call: call.n, ...facts(call) }, () => undoByUpdates(parts, turn, call, states))
   return steps
 }
 
-/** A call, or a whole state. */
+/** Identifies a step: a call, or a whole state. */
 function stepKey({ call, server, featureSet }: Omit<UndoStep, 'outcome'>): string {
   return call === undefined ? `state ${server} ${featureSet}` : `call ${call}`
 }
 
-/** Nothing else is known of what the call did than the states that its server reported meanwhile. */
+/** Whether the only known effects of a call are the states that its server reported meanwhile. */
 function restsOnUpdates(turn: TurnRecord, call: PlannedCall): boolean {
   const { status, state, compensation, declined, updates = [] } = turn.outcomes.get(call.n) ?? {}
   if (status !== 'done' || call.readOnly || updates.length === 0) return false
   return state === undefined && compensation?.parameters === undefined && declined === undefined
 }
 
+/** The outcome of one undo step. */
 type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why' | 'declined'>
 
+/** Undoes one call: by its state, otherwise by its compensation. */
 async function undoCall(
   parts: UndoParts,
   turn: TurnRecord,
@@ -91,7 +93,7 @@ async function undoCall(
   if (outcome.status === 'refused') return { outcome: 'nothing', ...(outcome.why && { declined: outcome.why.message }) }
   if (outcome.status !== 'done') return { outcome: 'nothing' }
   if (outcome.state === undefined) {
-    // Who says how it is undone has done something, whatever was said no to.
+    // A call with a compensation has done something, even if the user declined a question.
     const { declined, compensation } = outcome
     if (declined !== undefined && compensation?.parameters === undefined)
       return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
@@ -103,6 +105,7 @@ async function undoCall(
   return compensate(parts, turn, call, outcome.compensation)
 }
 
+/** Rolls back all states that were reported during a call. */
 async function undoByUpdates(
   parts: UndoParts,
   turn: TurnRecord,
@@ -116,7 +119,7 @@ async function undoByUpdates(
   return stateFate(undefined)
 }
 
-/** Each state once, however many calls have changed it. */
+/** Rolls back a state once, however many calls have changed it. */
 function backAt(
   { state, later }: UndoParts,
   turn: TurnRecord,
@@ -128,17 +131,19 @@ function backAt(
   return back
 }
 
+/** The outcome of a state rollback. */
 function stateFate(failed: Why | undefined): Fate {
   return failed === undefined ? { outcome: 'undone', by: 'rollback' } : { outcome: 'stays', why: failed }
 }
 
+/** Makes the compensating call, with the policy's permission. */
 async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
   if (way?.parameters === undefined) return { outcome: 'stays', why: noWay(call, way) }
   const { server = '' } = call
   const client = parts.servers.find(({ name }) => name === server)?.client
   if (client === undefined)
     return { outcome: 'stays', why: why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`) }
-  // The user takes it back, whoever began the turn.
+  // An undo is the user's request, whoever started the turn.
   const turnFacts = { conversation: parts.conversation, begunBy: { kind: 'user' } } as const
   const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
   const given = await askPermission(parts.policy, asked)
@@ -160,7 +165,7 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
   }
 }
 
-/** The same while nobody knows how it ended; another after a failure, which the server would only repeat. */
+/** The idempotency key of a compensation: a new one after a failure, because the server would repeat the failed result. */
 function undoKey({ undoSteps }: TurnRecord, { n, key }: PlannedCall): string {
   const failures = undoSteps.filter(step => step.call === n && step.why?.code === 'UNDO_FAILED').length
   return failures === 0 ? `undo-${key}` : `undo-${key}-${failures}`
@@ -170,6 +175,7 @@ function facts({ server, tool, featureSet }: PlannedCall): Pick<UndoStep, 'serve
   return { tool, ...(server !== undefined && { server }), ...(featureSet !== undefined && { featureSet }) }
 }
 
+/** Audits a step. */
 function note(parts: UndoParts, turn: TurnRecord, { server = '', featureSet, tool, outcome, why: said }: UndoStep): void {
   parts.audit.note({
     server,
@@ -183,10 +189,12 @@ function note(parts: UndoParts, turn: TurnRecord, { server = '', featureSet, too
   })
 }
 
+/** Why a call with an unknown outcome stays. */
 function unknownEnd({ server = '', tool }: PlannedCall): Why {
   return why('OUTCOME_UNKNOWN', 'undo', `Nobody knows whether ${tool} was done`, `Look at ${server} and set right what is there`)
 }
 
+/** Why a call without a usable compensation stays. */
 function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined): Why {
   const said =
     way === undefined
@@ -201,13 +209,14 @@ interface StateRef {
   readonly featureSet: string
 }
 
+/** A change of a state by one call. */
 interface StateChange extends StateRef {
   readonly before: string | null
   readonly after: string
   readonly shared: boolean
 }
 
-/** Those that servers reported beside results, the last one first. What a result says of the same checkpoint is not told twice. */
+/** States that servers reported beside results, last one first. */
 function reportedStates(turn: TurnRecord): readonly StateRef[] {
   const found = new Map<string, StateRef>()
   for (const call of turn.calls) {
@@ -219,23 +228,24 @@ function reportedStates(turn: TurnRecord): readonly StateRef[] {
   return [...found.values()].toReversed()
 }
 
-/** What a server reported while it was called, but for what its result says itself. */
+/** Reports during a call, without the one that its own result contains. */
 function updatesOf(turn: TurnRecord, call: PlannedCall): readonly StateUpdate[] {
   const { state, updates = [] } = turn.outcomes.get(call.n) ?? {}
   if (state === undefined) return updates
   return updates.filter(({ featureSet, after }) => featureSet !== setOf(turn, call) && after !== state.after)
 }
 
-/** Whose state a call has changed. */
+/** The feature set whose state a call has changed. */
 function setOf(turn: TurnRecord, { n, featureSet }: PlannedCall): string | undefined {
   return turn.outcomes.get(n)?.state?.featureSet ?? featureSet
 }
 
+/** A map key for a state. */
 function stateKey({ server, featureSet }: StateRef): string {
   return `${server}\u0000${featureSet}`
 }
 
-/** Undefined: it is as it was. `later`: turns that came after it and count. A state that they have changed holds their effects, too. */
+/** Rolls a state back; returns why it cannot. A state that later turns have changed contains their effects and stays. */
 async function setBack(
   state: LoopState,
   turn: TurnRecord,
@@ -260,7 +270,7 @@ async function setBack(
   }
 }
 
-/** What a turn changed there, in the order of its calls. */
+/** A turn's changes of one state, in call order. */
 function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly StateChange[] {
   return turn.calls
     .filter(call => call.server === server)
@@ -274,7 +284,7 @@ function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly
     .filter(change => change.featureSet === featureSet)
 }
 
-/** Where it was before the first of them; null: there was no state yet. Calls that ran at once are not in the order of their numbers. */
+/** The checkpoint before the first change; null: no state. Found by linkage, because concurrent calls are not in numeric order. */
 function earliest(changes: readonly StateChange[]): string | null {
   const first = changes.find(({ before }) => !changes.some(({ after }) => after === before))
   return (first ?? changes[0])?.before ?? null
@@ -286,8 +296,8 @@ function sharedState({ server, featureSet }: StateRef): Why {
   return why('STATE_SHARED', 'undo.rollback', said, `Look at ${set} of ${of}, and set it back by hand`)
 }
 
-// Calls of tools that say how they are undone. Each is a transaction of its own, committed at once: so the server tells what would
-// take it back, which is kept with the turn for later, and a call whose end nobody knows is taken back by the server itself.
+// Calls with a compensation. Each runs in its own transaction that is committed at once, so that the server names the compensation, and
+// rolls back a call whose end is unknown.
 
 /** Whether a tool declares a compensation. */
 export function isUndoable({ _meta }: Tool): boolean {
@@ -295,12 +305,12 @@ export function isUndoable({ _meta }: Tool): boolean {
   return isRecord(said) && isRecord(said['compensation'])
 }
 
-/** The name of the transaction of a call: known before it begins, so that another process can ask how it ended. */
+/** The transaction id of a call; known in advance, so that another process can ask how it ended. */
 export function transactionIdOf(call: PlannedCall): string {
   return `turn-${call.key}`
 }
 
-/** Makes a call in a transaction of its own. It is committed at once, or rolled back where the call fails. */
+/** Makes a call in its own transaction: committed at once, or rolled back where the call fails. */
 export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
   const tx = await client.transaction({ id: transactionIdOf(call), description: `Turn of a conversation: ${call.tool}` })
   let result: ToolOutcome
@@ -319,6 +329,7 @@ export async function callInTransaction(client: Client, call: PlannedCall, optio
   return { result, compensation: compensationIn(result) }
 }
 
+/** The compensation that a result names. */
 function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
   const step = meta?.[transactionsExtension]
   const said = isRecord(step) ? step['compensation'] : undefined
@@ -332,7 +343,7 @@ export interface MadeCall {
   readonly compensation?: Compensation | undefined
 }
 
-/** The server has taken a call back whose end was not known. */
+/** The server has rolled back a call whose end was unknown. */
 export class CallRolledBack extends Error {
   override readonly name = 'TakenBack'
   readonly problem: Problem

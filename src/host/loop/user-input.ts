@@ -1,4 +1,4 @@
-/** What a user says, as it goes into a conversation: words, resources put beside them, and prompts of servers called by name. */
+/** Converts what a user sends into messages: text, attached resources, and prompts called as `/name`. */
 import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { Prompt } from '../../features/mcp/prompts/messages.ts'
@@ -9,31 +9,32 @@ import { modelBlocksOf, quoteExceptHostText, quoteFromServer, resourceBlock, tex
 import { readServerResource, shortenResult } from './host-tools.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
 
-/** A resource to be put beside a message. */
+/** A resource that is attached to a message. */
 export interface Attachment {
   readonly server: string
   readonly uri: string
 }
 
-/** What goes along with a message of the user. */
+/** Options of a user's message. */
 export interface UserInputOptions {
-  /** Resources that go beside the message. */
+  /** Resources to attach. */
   readonly attach?: readonly Attachment[]
-  /** Gives up the turn. */
+  /** Cancels the turn. */
   readonly signal?: AbortSignal
 }
 
+/** The message, ready to be stored. */
 interface UserInput {
   readonly text: string
   readonly messages: readonly ModelMessage[]
-  /** To be written with it. */
+  /** Operations to commit with it. */
   readonly ops: readonly Op[]
 }
 
-/** Attachments of one message. */
+/** Attachments per message. */
 const most = 16
 
-/** Turns what the user typed into messages for the model: text, attachments, or a prompt called by `/name`. */
+/** Converts the user's input into messages for the model. */
 export async function readUserInput(
   parts: LoopParts,
   conversation: string,
@@ -49,7 +50,7 @@ export async function readUserInput(
   for (const { server, uri } of attach) {
     for (const contents of await readServerResource(parts.servers(), server, uri, signal)) {
       const short = shortenResult([resourceBlock(contents)], conversation, `attached-${parts.newId()}`, parts.limits)
-      // Cut first, then quoted: a quotation that is cut has no end.
+      // Shortened before it is quoted, so that the end mark is not cut off.
       attached.push(...quoteExceptHostText('resource', { server, uri: contents.uri, type: contents.mimeType }, short.content))
       ops.push(...short.ops)
     }
@@ -60,11 +61,12 @@ export async function readUserInput(
   return { text: said, messages: [{ role: 'user', content: [...attached, ...own] }], ops }
 }
 
-/** Two slashes stand for one that means nothing. */
+/** A leading `//` escapes the slash. */
 function isCommand(input: string): boolean {
   return input.startsWith('/') && !input.startsWith('//')
 }
 
+/** Throws where the message is too long. */
 function checkLength({ limits }: LoopParts, said: string): void {
   if (said.length <= limits.messageLength) return
   throw problem(
@@ -78,16 +80,16 @@ function checkLength({ limits }: LoopParts, said: string): void {
 
 /** A prompt that can be called. */
 export interface OfferedPrompt {
-  /** What is typed behind the slash. */
+  /** What is typed after the slash. */
   readonly command: string
   readonly server: string
   readonly prompt: Prompt
 }
 
-/** Prompts of one server that are looked at: none of them hides those of another, or the names that both want. */
+/** Prompts per server, so that none crowds out the others. */
 const perServer = 500
 
-/** All of them; those whose names several servers use carry their server in front. */
+/** All prompts; where several servers use a name, the server's name goes before it. */
 export async function offeredPrompts(servers: readonly LoopServer[], signal?: AbortSignal): Promise<readonly OfferedPrompt[]> {
   const found: { server: string; prompt: Prompt }[] = []
   for (const { name, client } of servers) {
@@ -100,7 +102,7 @@ export async function offeredPrompts(servers: readonly LoopServer[], signal?: Ab
       }
     } catch (error) {
       signal?.throwIfAborted()
-      // One server that cannot list its prompts does not hide those of others.
+      // A server that fails does not hide the prompts of others.
       if (servers.length === 1) throw error
     }
   }
@@ -112,12 +114,12 @@ export async function offeredPrompts(servers: readonly LoopServer[], signal?: Ab
   })
 }
 
-/** A name that reads as another server's prompt, with that one's name in front, is not given. */
+/** Whether a name looks like another server's prompt with that server's prefix. */
 function isBorrowed(name: string, server: string, servers: readonly LoopServer[]): boolean {
   return servers.some(other => other.name !== server && name.startsWith(`${other.name}:`))
 }
 
-/** The prompt as what the user says: in its server's words, those that it puts into the model's mouth too. */
+/** Gets a prompt and quotes its messages, including those with the role of the assistant. */
 async function runPrompt(
   servers: readonly LoopServer[],
   input: string,
@@ -141,7 +143,7 @@ async function runPrompt(
   })
 }
 
-/** By name, else in the order of the declaration; the last one takes all that is left. */
+/** Reads arguments by name, otherwise in declaration order; the last one takes the rest. */
 function readArguments({ arguments: declared = [] }: Prompt, rest: string): Readonly<Record<string, string>> {
   const names = new Set(declared.map(({ name }) => name))
   const given = new Map<string, string>()
@@ -159,11 +161,12 @@ function readArguments({ arguments: declared = [] }: Prompt, rest: string): Read
   return Object.fromEntries(given)
 }
 
+/** Without surrounding quotation marks. */
 function unquoted(token: string): string {
   return token.replace(/^"([\s\S]*)"$/, '$1')
 }
 
-/** What could stand where the line ends: commands, names of arguments, or values that the server proposes. */
+/** Completes a line: commands, argument names, or values that the server suggests. */
 export async function completeCommand(servers: readonly LoopServer[], line: string): Promise<readonly string[]> {
   if (!line.startsWith('/') || line.startsWith('//')) return []
   const offered = await offeredPrompts(servers)
@@ -183,6 +186,7 @@ export async function completeCommand(servers: readonly LoopServer[], line: stri
   return values.map(one => `${head}${key}=${/\s/.test(one) ? `"${one}"` : one}`)
 }
 
+/** The error for an unknown prompt. */
 function unknown(command: string, offered: readonly OfferedPrompt[]) {
   const names = offered.slice(0, 12).map(one => `/${one.command}`)
   return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, {

@@ -1,6 +1,6 @@
 /**
- * Models of the AI SDK: anything that `ai` can stream from becomes a Model. The package is an optional peer, named here alone and
- * loaded when a model is first asked.
+ * Adapter for the AI SDK: anything that the package `ai` can stream from becomes a Model. The package is an optional peer dependency,
+ * imported only here and loaded on first use.
  */
 import type { LanguageModel, ModelMessage as SdkMessage, ToolSet } from 'ai'
 import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
@@ -22,25 +22,25 @@ import {
   textIn,
 } from './model.ts'
 
-/** What a model of the AI SDK is, and what it may use. */
+/** Options of a model of the AI SDK. */
 export interface AiModelOptions {
-  /** Default: what the language model says of itself. */
+  /** Default: the id that the language model reports. */
   readonly id?: string
-  /** Who makes it, as servers are told. Default: as the model says. */
+  /** The vendor, as servers are told. Default: as the language model reports. */
   readonly vendor?: string
-  /** Tokens. Default 128,000. */
+  /** Context window in tokens. Default 128,000. */
   readonly contextWindow?: number
-  /** Default: tools. */
+  /** Capabilities, as servers are told. Default: tools. */
   readonly capabilities?: readonly string[]
-  /** What it is good at, for servers that have wishes. */
+  /** Strengths, for servers with preferences. */
   readonly traits?: ModelTraits
-  /** For a million tokens, so that turns and budgets count money. */
+  /** The price per million tokens, so that turns and budgets count money. */
   readonly price?: ModelPrice
 }
 
 type Sdk = typeof import('ai')
 
-/** As much of a language model of the AI SDK as tells that it is one; its own types are not named, so that ours can be read without it. */
+/** The part of an AI SDK language model that identifies it. Its own types are not named, so that ours do not depend on the package. */
 interface AiLanguageModel {
   readonly specificationVersion: string
   readonly provider: string
@@ -48,7 +48,7 @@ interface AiLanguageModel {
   doStream(options: never): PromiseLike<unknown>
 }
 
-/** A model, the name of one, or who gets it when it is first asked. */
+/** A model, its name, or a function that loads it on first use. */
 type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageModel>)
 
 /** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
@@ -64,7 +64,7 @@ export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Mod
       const sdk = await load(info.vendor)
       const model = typeof language === 'function' ? await language() : language
       try {
-        // The SDK itself checks which of its versions the model is made for.
+        // The SDK itself checks the specification version of the model.
         yield* stream(sdk, model as LanguageModel, request, signal)
       } catch (error) {
         signal.throwIfAborted()
@@ -74,7 +74,7 @@ export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Mod
   }
 }
 
-/** The package that speaks to a provider is another one than the SDK, and is needed too. */
+/** Loads the SDK; the error names the provider package too, because both are needed. */
 async function load(vendor: string): Promise<Sdk> {
   try {
     return await import('ai')
@@ -85,18 +85,20 @@ async function load(vendor: string): Promise<Sdk> {
   }
 }
 
+/** What the model says of itself, with defaults. */
 function infoOf(language: AiLanguage, options: AiModelOptions): ModelInfo {
   const told = typeof language === 'object' ? language : undefined
   const named = typeof language === 'string' ? language : undefined
   return {
     id: options.id ?? told?.modelId ?? named ?? 'unknown',
-    // Providers name themselves by what they do, such as anthropic.messages.
+    // Providers are named like `anthropic.messages`.
     vendor: options.vendor ?? told?.provider.split('.')[0] ?? named?.split('/')[0] ?? 'unknown',
     contextWindow: options.contextWindow ?? 128_000,
     capabilities: options.capabilities ?? ['tools'],
   }
 }
 
+/** Streams one answer as model parts. */
 async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
   const { system, maxTokens, temperature, stop } = request
   const instructions = textIn(system)
@@ -109,7 +111,7 @@ async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, si
     ...(temperature !== undefined && { temperature }),
     ...(stop !== undefined && { stopSequences: [...stop] }),
     abortSignal: signal,
-    // Whoever asks decides about asking again, and hears of errors as parts of the stream.
+    // Retries are up to the caller, and errors arrive as parts of the stream.
     maxRetries: 0,
     onError: () => {},
   })
@@ -125,6 +127,7 @@ async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, si
   }
 }
 
+/** A tool call; throws where its arguments are no object. */
 function toolUse({
   toolCallId,
   toolName,
@@ -147,12 +150,13 @@ interface StepEnd {
   readonly response: { readonly modelId: string }
 }
 
+/** Finish reasons of the SDK; others end the turn. */
 const finishes: ReadonlyMap<string, ModelFinish> = new Map<string, ModelFinish>([
   ['length', 'max_tokens'],
   ['tool-calls', 'tool_use'],
 ])
 
-/** Some providers count nothing: then the estimate stands in. */
+/** The end of an answer. Where a provider reports no usage, an estimate is used. */
 function endOf({ finishReason, usage, response }: StepEnd, request: ModelRequest, text: string): ModelPart {
   if (finishReason === 'interrupted' || finishReason === 'error')
     throw problem('MODEL_BROKE_OFF', 'The provider broke off amid its answer', { category: 'transient', suggestion: 'Try again' })
@@ -167,6 +171,7 @@ function endOf({ finishReason, usage, response }: StepEnd, request: ModelRequest
   }
 }
 
+/** The tools in the SDK's form, without execute functions: the host makes the calls. */
 function sdkTools(sdk: Sdk, { tools }: ModelRequest): ToolSet {
   return Object.fromEntries(
     tools.map(({ name, description, inputSchema }) => [
@@ -176,7 +181,7 @@ function sdkTools(sdk: Sdk, { tools }: ModelRequest): ToolSet {
   )
 }
 
-/** Results name the tool they are of, which ours do not: it is found by the call. */
+/** The messages in the SDK's form. Its results name their tool, which is found by the call's id. */
 function sdkMessages(messages: readonly ModelMessage[]): SdkMessage[] {
   const names = new Map<string, string>()
   return messages.map((message): SdkMessage => {
@@ -192,12 +197,14 @@ function sdkMessages(messages: readonly ModelMessage[]): SdkMessage[] {
   })
 }
 
+/** A block of a user message. */
 function userPart(block: LiveBlock) {
   if (block.type === 'image' || block.type === 'audio')
     return { type: 'file' as const, data: block.data, mediaType: block.mimeType }
   return { type: 'text' as const, text: textOf(block) }
 }
 
+/** A tool result; images only where there are some. */
 function resultPart({ id, content, isError }: ModelToolResult, toolName: string) {
   const common = { type: 'tool-result' as const, toolCallId: id, toolName }
   const text = content.map(block => textOf(block)).join('\n')
@@ -211,14 +218,16 @@ function resultPart({ id, content, isError }: ModelToolResult, toolName: string)
   return { ...common, output: { type: 'content' as const, value } }
 }
 
+/** A block as text. */
 function textOf(block: LiveBlock): string {
   if (block.type === 'text') return block.text
   if (block.type === 'resource_link') return block.name === undefined ? block.uri : `${block.name}: ${block.uri}`
   return `[${block.type}, ${block.mimeType}]`
 }
 
-// What a provider's failure means: whether waiting helps, how long, and who can do something.
+// Failures of providers: whether waiting helps, how long, and who can act.
 
+/** What an HTTP status means. */
 interface Meaning {
   readonly code: ProblemCode
   readonly fix: string
@@ -233,7 +242,7 @@ const statuses: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [429, { code: 'RATE_LIMIT_EXCEEDED', fix: 'Wait, or raise the limit at the provider' }],
 ])
 
-/** Errors of the SDK carry the status and the headers; what does not came from the network. */
+/** A provider's error as a problem. Errors without a status come from the network. */
 function providerProblem(error: unknown, { vendor, id }: Pick<ModelInfo, 'vendor' | 'id'>): Problem {
   if (error instanceof Problem) return error
   const status = isErrorWith(error) ? error.statusCode : undefined
@@ -254,11 +263,12 @@ function providerProblem(error: unknown, { vendor, id }: Pick<ModelInfo, 'vendor
   )
 }
 
+/** Whether an error may carry a status and headers. */
 function isErrorWith(error: unknown): error is Error & { statusCode?: number; responseHeaders?: unknown } {
   return error instanceof Error && (!('statusCode' in error) || typeof error.statusCode === 'number')
 }
 
-/** Milliseconds where a provider gives them, else seconds or a date. */
+/** The wait that headers ask for: in milliseconds, seconds or as a date. */
 function waitIn(headers: Readonly<Record<string, unknown>>): number | undefined {
   const exact = Number(headers['retry-after-ms'] ?? Number.NaN)
   if (exact >= 0) return exact

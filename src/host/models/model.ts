@@ -1,11 +1,11 @@
 /**
- * What a host asks of a model: one method. Adapters, scripts and the offline assistant all look like this, so nothing else in the
- * host knows where words come from.
+ * The interface between a host and a language model, and token estimates. Adapters, scripts and the offline assistant implement `Model`,
+ * so nothing else in the host knows providers.
  */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 
-/** A call that the model wants made. */
+/** A tool call that the model wants. */
 export interface ModelToolUse {
   readonly type: 'tool_use'
   readonly id: string
@@ -13,37 +13,39 @@ export interface ModelToolUse {
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
-/** What came of a call that a model asked for. */
+/** The result of a tool call. */
 export interface ModelToolResult {
+  /** The id of the tool use. */
   readonly id: string
   readonly content: readonly LiveBlock[]
   readonly isError: boolean
 }
 
-/** One message of the conversation that a model is given. */
+/** One message of the conversation. */
 export type ModelMessage =
   | { readonly role: 'user'; readonly content: readonly LiveBlock[] }
   | { readonly role: 'assistant'; readonly content: readonly (LiveBlock | ModelToolUse)[] }
   | { readonly role: 'tool'; readonly results: readonly ModelToolResult[] }
 
-/** Names fit every provider: 1 to 64 of A-Z a-z 0-9 _ -. */
+/** A tool for the model. Names fit every provider: 1 to 64 of A-Z a-z 0-9 _ -. */
 export interface ModelTool {
   readonly name: string
   readonly description?: string
   readonly inputSchema: Readonly<Record<string, unknown>>
 }
 
-/** What a model is asked. */
+/** A request to a model. */
 export interface ModelRequest {
   readonly system: readonly LiveBlock[]
   readonly messages: readonly ModelMessage[]
   readonly tools: readonly ModelTool[]
   readonly maxTokens?: number
   readonly temperature?: number
+  /** Stop sequences. */
   readonly stop?: readonly string[]
 }
 
-/** The tokens that a request took. */
+/** The tokens that a request used. */
 export interface ModelUsage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -52,25 +54,26 @@ export interface ModelUsage {
 /** Why a model stopped. */
 export type ModelFinish = 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use'
 
-/** One piece of an answer, as it comes. */
+/** One piece of an answer, as it streams. */
 export type ModelPart =
   | { readonly type: 'text'; readonly delta: string }
   | ModelToolUse
   | { readonly type: 'end'; readonly finishReason: ModelFinish; readonly usage: ModelUsage; readonly model?: string }
 
-/** How a model stands against others, each from 0 to 1, where more is better: cheaper, faster, more able. */
+/** Strengths compared with other models, from 0 to 1; more is better: cheaper, faster, more capable. */
 export interface ModelTraits {
   readonly cost?: number
   readonly speed?: number
   readonly intelligence?: number
 }
 
-/** For a million tokens, in whatever currency the host counts. */
+/** Price per million tokens, in the host's currency. */
 export interface ModelPrice {
   readonly input: number
   readonly output: number
 }
 
+/** A language model. */
 /**
  * @example
  * const model: Model = { info, async *generate(request) { yield { type: 'text', delta: 'Hello' }; yield { type: 'end', … } } }
@@ -79,29 +82,30 @@ export interface Model {
   readonly info: ModelInfo
   readonly traits?: ModelTraits
   readonly price?: ModelPrice
-  /** Ends with one part of the type `end`. What goes wrong is thrown, as a Problem where somebody can do something about it. */
+  /** Streams an answer that ends with one `end` part. Errors are thrown, as a Problem where somebody can act. */
   generate(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart>
 }
 
-/** The text of some blocks, without what is no text. */
+/** The text of blocks, without other content. */
 export function textIn(blocks: readonly (LiveBlock | ModelToolUse)[]): string {
   return blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
 
-// How many tokens a text is, about. No model's own count, but the same for all, so that a host can hold budgets and show who put
-// how much into a prompt before any provider has counted.
+// Token estimates: not any model's exact count, but the same for all, so that budgets and prompt sections work before a provider has counted.
 
-/** What providers charge for a middling picture, roughly. */
+/** Tokens of an average image. */
 const pictureTokens = 1_200
+/** Overhead per message. */
 const messageTokens = 4
 
-/** Latin text has about four characters to a token; scripts without spaces have about one. */
+/** Estimates tokens: about four characters each, one for dense scripts such as Chinese. */
 export function estimateTokens(text: string): number {
   let dense = 0
   for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) >= 0x2e80) dense++
   return Math.ceil((text.length - dense) / 4 + dense)
 }
 
+/** Estimates the tokens of one block. */
 function blockTokens(block: LiveBlock | ModelToolUse): number {
   switch (block.type) {
     case 'text':
@@ -120,7 +124,7 @@ export function blocksTokens(blocks: readonly (LiveBlock | ModelToolUse)[]): num
   return blocks.reduce((sum, block) => sum + blockTokens(block), 0)
 }
 
-/** Messages and tools do not change, and the same ones come back with every step of a turn. */
+/** Cached counts: messages and tools do not change and are needed for every step. */
 const counted = new WeakMap<ModelMessage | ModelTool, number>()
 
 function once<T extends ModelMessage | ModelTool>(value: T, count: (value: T) => number): number {

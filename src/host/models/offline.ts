@@ -1,6 +1,6 @@
 /**
- * The built-in assistant: no network, no key, no surprises. It does what plain commands say ("list tools", "call add a=1 b=2",
- * "remember the milk"), tells what tools gave, and answers questions from what hooks put into its context.
+ * The offline assistant: a model without network or key. It understands plain commands ("list tools", "call add a=1 b=2", "remember the
+ * milk"), repeats tool results, and answers questions from quoted context.
  */
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -22,13 +22,14 @@ const info: ModelInfo = { id: 'offline-assistant', vendor: 'vivarium', contextWi
 const introduction =
   'I am the offline assistant: I can call tools ("list tools", "call <tool> key=value"), remember things where a tool for that is there, and answer from what servers add to the conversation.'
 
+/** What it answers: text, and perhaps a call. */
 type Reply =
   | { readonly text: string }
   | { readonly text: string; readonly call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> } }
 
-/** How the offline assistant answers. */
+/** Options of the offline assistant. */
 export interface OfflineOptions {
-  /** What it says of itself. */
+  /** Overrides what it says of itself. */
   readonly info?: Partial<ModelInfo>
 }
 
@@ -53,6 +54,7 @@ export function offline(options: OfflineOptions = {}): Model {
   }
 }
 
+/** The end part, with estimated usage. */
 function endOf(request: ModelRequest, reply: Reply, model: string): ModelPart {
   const called = 'call' in reply
   const said = estimateTokens(reply.text) + (called ? estimateTokens(JSON.stringify(reply.call)) : 0)
@@ -60,6 +62,7 @@ function endOf(request: ModelRequest, reply: Reply, model: string): ModelPart {
   return { type: 'end', finishReason: called ? 'tool_use' : 'end_turn', usage, model }
 }
 
+/** Chooses the reply: tool result, event, command, summary or answer. */
 function replyTo({ system, messages, tools }: ModelRequest): Reply {
   const last = messages.at(-1)
   if (last?.role === 'tool') return { text: told(last) }
@@ -74,11 +77,12 @@ function replyTo({ system, messages, tools }: ModelRequest): Reply {
   return { text: answer(own, [...readQuotes(textIn(system)).quotes, ...quotes]) }
 }
 
-/** A prompt that the user called by name, or what a server asks of the model, stands for words of the user's own. */
+/** A called prompt, or a server's request, counts as the user's words. */
 function wanted(quotes: readonly Quote[]): string {
   return quotes.flatMap(({ kind, text }) => (kind === 'server-prompt' || kind === 'server-request' ? [text] : [])).join('\n')
 }
 
+/** Repeats the results of tools. */
 function told({ results }: ModelMessage & { role: 'tool' }): string {
   const texts = results.map(({ content, isError }) => {
     const text = unquoted(textIn(content))
@@ -88,11 +92,12 @@ function told({ results }: ModelMessage & { role: 'tool' }): string {
   return texts.join('\n')
 }
 
+/** Announces an event. */
 function announced({ about, text }: Quote): string {
   return `${about.get('server') ?? 'A server'} says: ${text.trim() === '' ? '(nothing)' : text.trim()}`
 }
 
-/** Only what was given is told; where it does not speak of the question, that is said. */
+/** Answers only from the given quotes, and says so where they do not help. */
 function answer(question: string, given: readonly Quote[]): string {
   const found = bestSentences(
     question,
@@ -102,17 +107,18 @@ function answer(question: string, given: readonly Quote[]): string {
   return given.length > 0 ? `Nothing that I was given speaks of that. ${introduction}` : introduction
 }
 
-// The plain commands of the offline assistant, read against the tools that there are.
+// Commands, matched against the available tools.
 
 type OfflineCommand =
   | { readonly do: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
   | { readonly do: 'say'; readonly text: string }
 
-/** Words that people use for what a tool has another word for. */
+/** Phrases for storing a memory. */
 const remembering = /^(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?\s+([\s\S]+)$/i
+/** Tools that store a memory. */
 const memoryTool = /(?:^|[_-])(?:remember|memori[sz]e|store_memory|add_memory|save_memory|add_note|note_add|write_note)$/i
 
-/** Undefined: it is no command. */
+/** The command in a text; undefined where it is none. */
 function readCommand(text: string, tools: readonly ModelTool[]): OfflineCommand | undefined {
   if (/^help\W*$/i.test(text)) return say(help(tools))
   if (/^(?:list|show|what)\s+(?:the\s+|all\s+)?tools\W*$/i.test(text)) return say(listed(tools))
@@ -133,7 +139,7 @@ function say(text: string): OfflineCommand {
   return { do: 'say', text }
 }
 
-/** By its whole name, else by the only name that ends so: a prefix says which server it is of. */
+/** A tool by its full name, otherwise by a unique ending, since a prefix names the server. */
 function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefined {
   const wanted = name.toLowerCase()
   const exact = tools.find(tool => tool.name.toLowerCase() === wanted)
@@ -144,7 +150,7 @@ function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefi
 
 const pair = /([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g
 
-/** Where all of it is pairs, one that the tool does not take is a slip, and no text for it. */
+/** Reports unknown argument names, where the text consists only of pairs. */
 function misnamed(tool: ModelTool, text: string): OfflineCommand | undefined {
   const properties = propertiesOf(tool)
   if (properties.size === 0 || text.trim() === '' || text.replace(pair, '').trim() !== '') return undefined
@@ -153,6 +159,7 @@ function misnamed(tool: ModelTool, text: string): OfflineCommand | undefined {
   return say(`${tool.name} has no ${wrong.map(key => clip(key)).join(', ')}. It takes ${[...properties.keys()].join(', ')}`)
 }
 
+/** A call with parsed arguments, or what is missing. */
 function callWith(tool: ModelTool, text: string): OfflineCommand {
   const args = readArguments(tool, text.trim())
   if (typeof args === 'string') return say(args)
@@ -163,7 +170,7 @@ function callWith(tool: ModelTool, text: string): OfflineCommand {
   )
 }
 
-/** JSON, `key=value` pairs, or all of it for the only text that the tool takes. A string: what is wrong. */
+/** Reads JSON, `key=value` pairs, or the whole text for a single text argument. A string is an error message. */
 function readArguments(tool: ModelTool, text: string): Readonly<Record<string, unknown>> | string {
   const properties = propertiesOf(tool)
   if (text === '') return {}
@@ -186,6 +193,7 @@ function readArguments(tool: ModelTool, text: string): Readonly<Record<string, u
   )
 }
 
+/** Uses the whole text as the only fitting argument. */
 function alone(
   tool: ModelTool,
   properties: ReadonlyMap<string, unknown>,
@@ -199,7 +207,7 @@ function alone(
   return { [target]: coerce(text.replace(/^"([\s\S]*)"$/, '$1'), properties.get(target)) }
 }
 
-/** As the schema wants it; what does not fit stays text, and the tool says so. */
+/** Converts a text to the schema's type; what does not fit stays text, and the tool reports it. */
 function coerce(raw: string, schema: unknown): unknown {
   const type = isRecord(schema) ? schema['type'] : undefined
   if (type === 'number' || type === 'integer') return raw.trim() !== '' && Number.isFinite(Number(raw)) ? Number(raw) : raw
@@ -216,16 +224,19 @@ function coerce(raw: string, schema: unknown): unknown {
   }
 }
 
+/** The declared arguments of a tool. */
 function propertiesOf({ inputSchema }: ModelTool): ReadonlyMap<string, unknown> {
   const properties = inputSchema['properties']
   return new Map(isRecord(properties) ? Object.entries(properties) : [])
 }
 
+/** The names of required arguments. */
 function requiredOf({ inputSchema }: ModelTool): readonly string[] {
   const required = inputSchema['required']
   return Array.isArray(required) ? required.filter(name => typeof name === 'string') : []
 }
 
+/** A list of tools with their arguments. */
 function listed(tools: readonly ModelTool[]): string {
   if (tools.length === 0) return 'There are no tools.'
   return tools
@@ -233,12 +244,13 @@ function listed(tools: readonly ModelTool[]): string {
     .join('\n')
 }
 
-/** Whose words they are, in front. */
+/** A description with its server's name. */
 function described(description: string): string {
   const [quote] = readQuotes(description).quotes
   return quote === undefined ? description : `[${quote.about.get('server') ?? ''}] ${quote.text}`.trim()
 }
 
+/** A tool's name with its arguments; optional ones in brackets. */
 function signature(tool: ModelTool): string {
   const required = requiredOf(tool)
   const names = [...propertiesOf(tool).keys()].map(name => (required.includes(name) ? name : `[${name}]`))
@@ -254,7 +266,7 @@ function help(tools: readonly ModelTool[]): string {
   return `Say "list tools" (there are ${tools.length}), "call <tool> key=value", "remember …", or ask about what servers have told me.`
 }
 
-// Finding the sentences of a text that speak of a question, by the words that both have.
+// Answers: finds the sentences that share words with the question.
 
 const common = new Set(
   'a an and are about as at be but by can did do does for from had has have how i in is it its me my of on or our please tell that the their them there they this to was we were what when where which who why will with would you your'.split(
@@ -262,7 +274,7 @@ const common = new Set(
   ),
 )
 
-/** At most three, the most fitting first. */
+/** At most three sentences, best first. */
 function bestSentences(question: string, texts: readonly string[]): readonly string[] {
   const wanted = new Set(words(question))
   if (wanted.size === 0) return []
@@ -286,10 +298,12 @@ function summary(text: string): string {
   return short === '' ? 'There is nothing to sum up.' : short.slice(0, 1_000)
 }
 
+/** How many wanted words a sentence contains. */
 function scoreOf(sentence: string, wanted: ReadonlySet<string>): number {
   return new Set(words(sentence).filter(word => wanted.has(word))).size
 }
 
+/** The sentences of a text. */
 function sentences(text: string): readonly string[] {
   return text
     .split(/(?<=[.!?])\s+|\n+/)
@@ -297,7 +311,7 @@ function sentences(text: string): readonly string[] {
     .filter(sentence => sentence !== '')
 }
 
-/** Without endings that say only how many or when. */
+/** The significant words, without common endings. */
 function words(text: string): readonly string[] {
   const all = text.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? []
   return all.filter(word => !common.has(word)).map(word => (word.length > 4 ? word.replace(/(?:ing|ed|es|s)$/, '') : word))

@@ -1,7 +1,4 @@
-/**
- * The models of providers, by the AI SDK, and the one that the environment names. The package of a provider is loaded when its model is
- * first asked.
- */
+/** Models of providers through the AI SDK, and `modelFromEnvironment`. A provider's package is loaded on first use. */
 import { problem } from '../../core/problem.ts'
 import { redact } from '../../core/redact.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -9,12 +6,13 @@ import { type AiModelOptions, aiModel } from './ai.ts'
 import type { Model } from './model.ts'
 import { offline } from './offline.ts'
 
-/** How `anthropic` reaches its model. */
+/** Options of `anthropic`. */
 export interface AnthropicOptions extends Omit<AiModelOptions, 'id' | 'vendor'> {
   /** Default: ANTHROPIC_API_KEY. */
   readonly apiKey?: string
   /** Default: ANTHROPIC_BASE_URL, else Anthropic's own address. */
   readonly baseURL?: string
+  /** The model id. */
   /** Default: ANTHROPIC_MODEL, else claude-sonnet-5. */
   readonly model?: string
 }
@@ -39,7 +37,7 @@ export function anthropic(options: AnthropicOptions = {}): Model {
   return aiModel(open, { capabilities: ['tools', 'vision'], ...rest, contextWindow, id: model, vendor: 'anthropic' })
 }
 
-/** How `openai` reaches its model. */
+/** Options of `openai`. */
 export interface OpenAiOptions extends Omit<AiModelOptions, 'id' | 'vendor'> {
   /** Default: OPENAI_API_KEY. Servers of your own may need none. */
   readonly apiKey?: string
@@ -64,13 +62,13 @@ export function openai(options: OpenAiOptions = {}): Model {
     })
   const open = async () => {
     const { createOpenAI } = await load('@ai-sdk/openai', () => import('@ai-sdk/openai'))
-    // A server of one's own takes any key, but the provider wants one.
+    // The SDK requires a key, but a self-hosted server accepts any.
     return createOpenAI({ apiKey: apiKey ?? 'none', fetch: providerFetch, ...(baseURL !== undefined && { baseURL }) }).chat(model)
   }
   return aiModel(open, { ...rest, id: model, vendor: 'openai' })
 }
 
-/** Anthropic with ANTHROPIC_API_KEY, OpenAI or a server like it with OPENAI_API_KEY or OPENAI_BASE_URL, else the offline assistant. */
+/** Anthropic with ANTHROPIC_API_KEY, OpenAI or a compatible server with OPENAI_API_KEY or OPENAI_BASE_URL, otherwise the offline assistant. */
 export function modelFromEnvironment(env: Readonly<Record<string, string | undefined>> = process.env): Model {
   const told = (name: string): string | undefined => (env[name] === '' ? undefined : env[name])
   const key = told('ANTHROPIC_API_KEY')
@@ -81,10 +79,12 @@ export function modelFromEnvironment(env: Readonly<Record<string, string | undef
   return openai({ ...given('apiKey', other), ...given('baseURL', baseURL), ...given('model', told('OPENAI_MODEL')) })
 }
 
+/** A member only where the value is given. */
 function given<K extends string>(name: K, value: string | undefined): { readonly [P in K]?: string } {
   return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: string }
 }
 
+/** Imports a provider's package; the error says how to install it. */
 async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
   try {
     return await imported()
@@ -95,9 +95,8 @@ async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Requests carry an API key and everything that was said in a conversation, so they go to the address that was configured and nowhere
- * else: a redirect is an error. (The platform's own fetch takes Authorization off when it follows one to another origin, but not
- * `x-api-key`, and not the body.)
+ * Refuses redirects: requests carry an API key and the whole conversation. `fetch` drops Authorization when a redirect leaves the origin,
+ * but neither `x-api-key` nor the body.
  */
 const providerFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'manual' })

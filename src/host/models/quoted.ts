@@ -1,6 +1,6 @@
 /**
- * What others wrote, in a prompt: put between marks that say whose it is, so that a model can tell it from what the user said. The
- * marks keep honest readers honest; what a model may do is decided by policy, never by them.
+ * Quotation marks in prompts: text of servers stands between marks that name its source, so that a model can tell it from the user's words.
+ * The marks help the model; what it may do is decided by policy alone. Also converts MCP content into model blocks.
  */
 
 import type { LiveBlock, LiveMedia, LiveText } from '../../features/live/content/messages.ts'
@@ -11,33 +11,35 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { ModelMessage, ModelTool } from './model.ts'
 
 const quoteKinds = ['context', 'event', 'resource', 'tool-result', 'tool-description', 'server-prompt', 'server-request'] as const
-/** What kind of foreign text is quoted. */
+/** The kinds of quoted text. */
 type QuoteKind = (typeof quoteKinds)[number]
 
-/** A text of a server as it stands in a prompt, with its marks. */
+/** A quotation in a prompt. */
 export interface Quote {
   readonly kind: QuoteKind
+  /** Its attributes, such as `server`. */
   readonly about: ReadonlyMap<string, string>
   readonly text: string
 }
 
 const kinds = quoteKinds.join('|')
-/** Characters that nobody sees may stand anywhere in a mark that a model still reads as one. */
+/** Invisible characters, which could hide in a mark that a model still reads. */
 const unseen = '\\p{Cf}*'
 const spelled = quoteKinds.map(kind => [...kind].join(unseen)).join('|')
-/** Whatever reads as the beginning of a mark: with blanks, in another case, or with signs that look like its own. */
+/** Anything that looks like the start of a mark: with spaces, in another case, or with look-alike characters. */
 const opening = new RegExp(
   `[<\\uff1c\\ufe64\\u2039\\u3008\\u27e8](?=[\\s\\p{Cf}]*[/\\uff0f\\u2044\\u2215]?[\\s\\p{Cf}]*(?:${spelled})\\b)`,
   'giu',
 )
+/** A complete quotation. */
 const quoted = new RegExp(`<(${kinds})((?: [a-z]+="[^"]*")*)>\\n([\\s\\S]*?)\\n</\\1>`, 'g')
 
-/** Nobody ends a quotation but whoever began it: what reads as a mark is none any more. */
+/** Defuses marks in a text, so that it can neither end nor start a quotation. */
 export function withoutMarks(text: string): string {
   return text.replace(opening, '‹')
 }
 
-/** Puts the text of a server between marks that say where it is from. */
+/** Puts a server's text between marks that name its source. */
 export function quote(kind: QuoteKind, about: Readonly<Record<string, string | undefined>>, text: string): string {
   const said = Object.entries(about).flatMap(([name, value]) => {
     return value === undefined ? [] : [` ${name}="${attribute(value)}"`]
@@ -45,7 +47,7 @@ export function quote(kind: QuoteKind, about: Readonly<Record<string, string | u
   return `<${kind}${said.join('')}>\n${withoutMarks(text)}\n</${kind}>`
 }
 
-/** On one line, and without what would end it, or the mark. */
+/** An attribute value on one line, without characters that could end it. */
 function attribute(value: string): string {
   return clip(value, 160)
     .replaceAll('"', '”')
@@ -53,7 +55,7 @@ function attribute(value: string): string {
     .replace(/[>\uff1e]/g, '›')
 }
 
-/** All quotations in a text, and what remains without them. */
+/** All quotations in a text, and the rest. */
 export function readQuotes(text: string): { readonly quotes: readonly Quote[]; readonly own: string } {
   const quotes: Quote[] = []
   const own = text.replace(quoted, (_, kind: QuoteKind, about: string, inner: string) => {
@@ -67,30 +69,30 @@ export function readQuotes(text: string): { readonly quotes: readonly Quote[]; r
   return { quotes, own: own.trim() }
 }
 
-/** The text as it reads without the marks. */
+/** The text without marks. */
 export function unquoted(text: string): string {
   return text.replace(quoted, (_, _kind: string, _about: string, inner: string) => inner)
 }
 
-// Content of tools, prompts and resources as a host keeps it: blocks of few kinds, with nothing of the wire in them. It is foreign
-// unless it is marked as the host's own words.
+// Content of tools, prompts and resources as the host stores it. It counts as foreign unless it is marked as the host's own.
 
-/** Words of the host itself. Made here alone: what servers send is copied member by member, so nobody else can say so. */
+/** The host's own text. Only this file creates it: content of servers is copied member by member, so they cannot set `own`. */
 interface OwnText extends LiveText {
   readonly own: true
 }
 
-/** A text block in the words of the host itself. In a prompt it is not quoted. */
+/** A text block of the host itself; not quoted in prompts. */
 export function hostText(words: string): LiveBlock {
   const block: OwnText = { type: 'text', text: words, own: true }
   return block
 }
 
+/** Whether a block is the host's own text. */
 function isOwn(block: LiveBlock): block is OwnText {
   return block.type === 'text' && 'own' in block && block.own === true
 }
 
-/** Text that a result has beside its blocks is not told twice; a result of a structured value alone is its JSON. */
+/** A result as blocks. Structured content is used only where there is no other. */
 export function resultBlocks(content: readonly ContentBlock[], structured: unknown): readonly LiveBlock[] {
   if (content.length === 0 && structured !== undefined) return [textBlock(JSON.stringify(structured))]
   return content.flatMap(block => modelBlocksOf(block))
@@ -117,7 +119,7 @@ export function modelBlocksOf(block: ContentBlock): readonly LiveBlock[] {
   }
 }
 
-/** A resource amid other blocks says which one it is. */
+/** An embedded resource, with its address before it. */
 function embedded(resource: ResourceContents): readonly LiveBlock[] {
   const { uri, mimeType } = resource
   return [
@@ -126,7 +128,7 @@ function embedded(resource: ResourceContents): readonly LiveBlock[] {
   ]
 }
 
-/** What a resource holds: text, pictures and sound as such, anything else by its name. */
+/** The content of a resource: text, image or audio; anything else is only named. */
 export function resourceBlock({ uri, mimeType, text: words, blob }: ResourceContents): LiveBlock {
   if (typeof words === 'string') return textBlock(words)
   const kind = typeof mimeType === 'string' ? /^(image|audio)\//.exec(mimeType)?.[1] : undefined
@@ -138,15 +140,15 @@ export function resourceBlock({ uri, mimeType, text: words, blob }: ResourceCont
   )
 }
 
-/** A text block with foreign text. In a prompt it is quoted. */
+/** A text block with foreign text; quoted in prompts. */
 export function textBlock(words: string): LiveBlock {
   return { type: 'text', text: words }
 }
 
-/** Where it comes from: `server` first of all. */
+/** Attributes that name the source, `server` first. */
 export type QuoteSource = Readonly<Record<string, string | undefined>>
 
-/** Puts blocks of a server between marks that name their source. Images and audio follow the quotation. */
+/** Quotes blocks of a server. Images and audio follow the quotation. */
 export function quoteFromServer(kind: QuoteKind, about: QuoteSource, blocks: readonly LiveBlock[]): readonly LiveBlock[] {
   const media: LiveMedia[] = []
   const words = blocks.map(block => {
@@ -158,7 +160,7 @@ export function quoteFromServer(kind: QuoteKind, about: QuoteSource, blocks: rea
   return [{ type: 'text', text: quote(kind, about, words.join('\n')) }, ...media]
 }
 
-/** The same for what the host has put its own words beside: those stay outside. */
+/** Quotes blocks, except for the host's own text among them. */
 export function quoteExceptHostText(kind: QuoteKind, about: QuoteSource, blocks: readonly LiveBlock[]): readonly LiveBlock[] {
   const told: LiveBlock[] = []
   let theirs: LiveBlock[] = []
@@ -176,13 +178,14 @@ export function quoteExceptHostText(kind: QuoteKind, about: QuoteSource, blocks:
   return told
 }
 
-/** A tool in its server's words. The schema is data of its own, in which nothing may read as a mark. */
+/** A tool definition with a quoted description, and a schema without marks. */
 export function quoteTool(name: string, server: string, tool: Omit<ModelTool, 'name'>): ModelTool {
   const { description, inputSchema } = tool
   const said = quote('tool-description', { server }, description ?? '')
   return { name, description: said, inputSchema: schemaWithoutMarks(inputSchema) }
 }
 
+/** Cleaned schemas, by the original. */
 const schemas = new WeakMap<object, Readonly<Record<string, unknown>>>()
 
 function schemaWithoutMarks(schema: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
@@ -193,6 +196,7 @@ function schemaWithoutMarks(schema: Readonly<Record<string, unknown>>): Readonly
   return made
 }
 
+/** Removes marks from all strings and names of a value. */
 function cleaned(value: unknown): unknown {
   if (typeof value === 'string') return withoutMarks(value)
   if (Array.isArray(value)) return value.map(cleaned)
@@ -200,11 +204,12 @@ function cleaned(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [withoutMarks(name), cleaned(member)]))
 }
 
+/** The longest link that is shown. */
 const linkLength = 2_000
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 const mediaType = /^(?:image|audio)\/[a-z0-9.+*-]{1,64}$/i
 
-/** Undefined for what is no picture or sound, or not plainly so: a type could be a sentence, and data an address to be fetched. */
+/** An image or audio block; undefined where type or data are not plainly valid, since they could contain text or a URL. */
 function mediaOf(block: LiveBlock): LiveMedia | undefined {
   if (block.type !== 'image' && block.type !== 'audio') return undefined
   const mimeType = typeof block.mimeType === 'string' ? (block.mimeType.split(';', 1)[0] ?? '').trim() : ''
@@ -212,6 +217,7 @@ function mediaOf(block: LiveBlock): LiveMedia | undefined {
   return { type: block.type, data: block.data, mimeType }
 }
 
+/** A block as text. */
 function wordsOf(block: LiveBlock): string {
   if (block.type === 'text') return typeof block.text === 'string' ? block.text : ''
   if (block.type === 'resource_link') {
@@ -223,18 +229,20 @@ function wordsOf(block: LiveBlock): string {
   return `[${echo(type)}, ${echo(mimeType)}${size}: it cannot be shown]`
 }
 
-/** Of those that were gathered into one turn each keeps its own origin. */
+/** Events as a user message; each keeps its own source. */
 export function eventMessage(server: string, events: readonly PushEvent[]): ModelMessage {
   const content = events.flatMap(event => quoteFromServer('event', aboutOf(server, event), event.content))
   const { channel } = events.at(-1) ?? {}
   return { role: 'user', content: channel === undefined ? content : [...content, answerHere(server, channel.channelId)] }
 }
 
+/** Tells the model that its answer is posted in the channel. */
 function answerHere(server: string, channelId: string): LiveBlock {
   const where = `the channel ${JSON.stringify(clip(channelId, 200))} of ${clip(server)}`
   return hostText(`[Your answer is posted in ${where} by itself. Answer with nothing to stay silent.]`)
 }
 
+/** The attributes of an event's quotation. */
 function aboutOf(server: string, { featureSet, eventId, timestamp, origin, tags }: PushEvent) {
   return {
     server,

@@ -1,6 +1,6 @@
 /**
- * A model that says what it was told to say: for tests, demonstrations and replay. The same script and seed give the same parts in
- * the same order; latency and failures are injected, and tokens are counted as for any other model.
+ * A scripted model for tests, demonstrations and replay. The same script and seed give the same parts in the same order; latency and
+ * failures can be injected, and tokens are counted as for any model.
  */
 
 import { type Clock, pauseFor, realClock, seeded } from '../../core/clock.ts'
@@ -20,43 +20,44 @@ import {
 /** One answer of a script. */
 export interface ScriptedAnswer {
   readonly text?: string
+  /** Tool calls after the text. */
   readonly calls?: readonly { readonly name: string; readonly arguments?: Readonly<Record<string, unknown>> }[]
-  /** Default: what the answer looks like. */
+  /** Default: derived from the answer. */
   readonly finishReason?: ModelFinish
   /** Thrown after the text, instead of the end. */
   readonly error?: Error
-  /** Before the first part. */
+  /** The delay before the first part. */
   readonly latencyMs?: number
 }
 
-/** What comes next: words, a whole answer, or what a function makes of the request. */
+/** The next answer: text, a whole answer, or a function of the request. */
 export type ScriptStep = string | ScriptedAnswer | ((request: ModelRequest, turn: number) => string | ScriptedAnswer)
 
-/** How a scripted model behaves. */
+/** Options of a scripted model. */
 export interface ScriptedOptions {
-  /** What it says of itself. */
+  /** Overrides what it says of itself. */
   readonly info?: Partial<ModelInfo>
-  /** What it is good at, for servers that have wishes. */
+  /** Strengths, for servers with preferences. */
   readonly traits?: ModelTraits
-  /** For a million tokens. */
+  /** The price per million tokens. */
   readonly price?: ModelPrice
-  /** Default 1. */
+  /** Seed of the random numbers. Default 1. */
   readonly seed?: number
-  /** How long each answer takes before its first part: fixed, or between two. Default 0. */
+  /** The delay before each answer: fixed, or between two values. Default 0. */
   readonly latencyMs?: number | readonly [least: number, most: number]
-  /** Of all answers, how many fail before they begin, from 0 to 1; which ones the seed decides. Default 0. */
+  /** The share of answers that fail before they start, from 0 to 1; the seed decides which. Default 0. */
   readonly failures?: number
-  /** What a failure throws. Default: a Problem, SERVER_UNAVAILABLE. */
+  /** Creates the error of a failure. Default: a Problem, SERVER_UNAVAILABLE. */
   readonly failure?: () => Error
-  /** Characters in one delta. Default 24. */
+  /** Characters per delta. Default 24. */
   readonly deltaLength?: number
-  /** Begin again when the script has ended. Default: the next request is refused. */
+  /** Restarts the script when it has ended. Default: the next request fails. */
   readonly again?: boolean
-  /** By which it waits. Default: the real one. */
+  /** Default: the real clock. */
   readonly clock?: Clock
 }
 
-/** A model that says what it was told to say. */
+/** A scripted model that also records its requests. */
 export interface ScriptedModel extends Model {
   /** Every request, in order. */
   readonly requests: readonly ModelRequest[]
@@ -83,7 +84,7 @@ export function scripted(script: readonly ScriptStep[] | ScriptStep, options: Sc
       const told = typeof step === 'function' ? step(request, turn) : step
       const answer: ScriptedAnswer = typeof told === 'string' ? { text: told } : told
       const [least, most] = typeof latencyMs === 'number' ? [latencyMs, latencyMs] : latencyMs
-      // Both are drawn for every answer, so that one more failure does not shift all that follows.
+      // Both numbers are drawn for every answer, so that a failure does not shift the following ones.
       const [draw, luck] = [random(), random()]
       await pauseFor(clock, answer.latencyMs ?? least + draw * (most - least), signal)
       if (luck < failures) throw options.failure?.() ?? unavailable()
@@ -92,6 +93,7 @@ export function scripted(script: readonly ScriptStep[] | ScriptStep, options: Sc
   }
 }
 
+/** The step at an index; throws where the script has ended. */
 function stepAt(script: readonly ScriptStep[] | ScriptStep, at: number, again: boolean): ScriptStep {
   if (!Array.isArray(script)) return script as ScriptStep
   const step = script[again && script.length > 0 ? at % script.length : at]
@@ -110,6 +112,7 @@ interface Telling {
   readonly model: string
 }
 
+/** The parts of one answer. */
 function* partsOf(answer: ScriptedAnswer, telling: Telling): Generator<ModelPart> {
   const { text = '', calls = [], error } = answer
   const { request, turn, deltaLength, signal, model } = telling

@@ -1,6 +1,6 @@
 /**
- * Records a session of a host into one file: every frame of every server, the clock, what the model was asked and said, what users
- * said and what came of it. The file holds all of that in the open: keep it as you would keep the conversation itself.
+ * Records a host session into one file (frames, clock, model requests and answers, user input, turns), and replays it. The file contains
+ * everything in clear text: protect it like the conversation itself.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
@@ -20,20 +20,22 @@ import type { Turn } from '../loop/turn.ts'
 import type { Attachment } from '../loop/user-input.ts'
 import type { Model, ModelPart } from '../models/model.ts'
 
-/** A host's session that is being recorded. */
+/** A recording in progress. */
 export interface Recorder {
-  /** For the option `wrap` of connections to this server. */
+  /** For the connect option `wrap` of this server. */
   wrap(server: string): (connection: Connection) => Connection
-  /** The same model, overheard. */
+  /** The same model, recorded. */
   model(model: Model): Model
+  /** Generates ids and records them. */
   readonly newId: () => string
+  /** Records turns; for the option `onTurn`. */
   readonly onTurn: OnTurn
-  /** Resolves when all is written. */
+  /** Resolves when everything is written. */
   close(): Promise<void>
 }
 
 /**
- * Opens the file of a recording. Takes the place of a file of that name, and throws where it cannot be written.
+ * Opens a recording; replaces an existing file, and throws where it cannot be written.
  * @example const recorder = openRecorder('session.jsonl')
  */
 export function openRecorder(file: string, options: Omit<RecordOptions, 'target'> = {}): Recorder {
@@ -63,15 +65,15 @@ export function openRecorder(file: string, options: Omit<RecordOptions, 'target'
   }
 }
 
-/** The options of a loop that a recorder listens in on. */
+/** The loop options that a recorder wraps. */
 type RecordedOptions = Pick<LoopOptions, 'model' | 'newId' | 'onTurn'>
 
-/** Undefined where there is no file: nothing is recorded then. */
+/** The recorder of a file; undefined where none is given. */
 export function recorderFor(file: string | undefined, clock: Clock): Recorder | undefined {
   return file === undefined ? undefined : openRecorder(file, { clock })
 }
 
-/** The same options, recorded where there is a recorder. */
+/** The same options, wrapped where there is a recorder. */
 export function recordedOptions(recorder: Recorder | undefined, { model, newId, onTurn }: RecordedOptions): RecordedOptions {
   if (recorder === undefined) return { model, ...(newId && { newId }), ...(onTurn && { onTurn }) }
   const both: OnTurn = (turn, said) => {
@@ -83,6 +85,7 @@ export function recordedOptions(recorder: Recorder | undefined, { model, newId, 
   return { model: models, newId: recorder.newId, onTurn: both }
 }
 
+/** Records each request with its parts, also where it fails. */
 function recordedModel(model: Model, writer: RecordingWriter): Model {
   return {
     ...model,
@@ -103,11 +106,11 @@ function recordedModel(model: Model, writer: RecordingWriter): Model {
   }
 }
 
-/** What a turn came to, without what differs from run to run. */
+/** A turn without what differs from run to run; used to compare two runs. */
 interface TurnLine {
   readonly conversation: string
   readonly seq: number
-  /** Null where an event began it. */
+  /** Null where an event started it. */
   readonly text: string | null
   readonly status: string
   readonly answer?: string
@@ -123,7 +126,7 @@ interface TurnLine {
   readonly prompt: readonly { readonly from: string; readonly namespace?: string; readonly tokens: number }[]
 }
 
-/** What two runs are compared by. */
+/** The line of a turn. */
 function turnLine(turn: Turn): TurnLine {
   const { conversation, seq, text, status, why } = turn
   return {
@@ -145,10 +148,10 @@ function turnLine(turn: Turn): TurnLine {
   }
 }
 
-// Plays a recorded session again, against another policy, other servers or another model, and shows what came out differently. What
-// is not replaced comes from the recording: servers answer as they did, the model says what it said, and time is the time of then.
+// Replay: runs a recorded session with another policy, server or model and reports the differences. Everything else comes from the recording:
+// answers of servers, output of the model, and the time.
 
-/** What a host is opened with; take what is not to be replaced. */
+/** Options for the replayed host; override what should be replaced. */
 export interface ReplayGiven {
   readonly servers: Readonly<Record<string, () => Connection>>
   readonly model: Model
@@ -157,19 +160,19 @@ export interface ReplayGiven {
   readonly onTurn: OnTurn
 }
 
-/** As much of a host as is needed to play. */
+/** The part of a host that a replay needs. */
 export interface ReplayHost {
   conversation(id: string): { send(text: string, options: { readonly attach: readonly Attachment[] }): Promise<Turn> }
   close(): Promise<void>
 }
 
-/** How a recording is replayed. */
+/** Options of a replay. */
 export interface ReplayOptions {
   /** Opens the host: `given => createHost({ ...given, policy: another })`. */
   readonly open: (given: ReplayGiven) => Promise<ReplayHost>
 }
 
-/** What came out differently. */
+/** A difference between the runs. */
 export interface Difference {
   /** `turn 2 of c1`, or the name of a server. */
   readonly where: string
@@ -179,14 +182,14 @@ export interface Difference {
   readonly after: unknown
 }
 
-/** What came of a replay. */
+/** The result of a replay. */
 export interface Replayed {
   readonly differences: readonly Difference[]
-  /** Turns that were played. */
+  /** Replayed turns. */
   readonly turns: number
 }
 
-/** Plays the turns of a recording again in the host that `open` opens, and tells what came out differently. */
+/** Replays the turns of a recording in the host that `open` opens, and reports the differences. */
 export async function replay(file: string, { open }: ReplayOptions): Promise<Replayed> {
   const recording = await openRecording(file)
   const servers = serversOf(recording)
@@ -216,10 +219,12 @@ export async function replay(file: string, { open }: ReplayOptions): Promise<Rep
   return { differences: [...turnDifferences(before, now), ...serverDifferences(servers)], turns: now.length }
 }
 
+/** The lines of one kind. */
 function linesOf<K extends HostLine['kind']>({ lines }: RecordingText, kind: K): Extract<HostLine, { kind: K }>[] {
   return lines.filter((line): line is Extract<HostLine, { kind: K }> => line.kind === kind)
 }
 
+/** The recorded servers by name. */
 function serversOf(recording: RecordingText): ReadonlyMap<string, RecordedServer> {
   const connections = Map.groupBy(connectionsOf(recording), ({ server }) => server)
   return new Map(
@@ -230,7 +235,7 @@ function serversOf(recording: RecordingText): ReadonlyMap<string, RecordedServer
   )
 }
 
-/** The same question gets the answer of then; another one the next that nobody has had. */
+/** A model that gives the recorded answer to the same request, otherwise the next unused one. */
 function replayedModel(recording: RecordingText): Model {
   const open = linesOf(recording, 'model')
   return {
@@ -254,12 +259,13 @@ function replayedModel(recording: RecordingText): Model {
   }
 }
 
-/** Begins at the time of the recording and goes on at the pace of now. */
+/** A clock that starts at the time of the recording and runs at normal speed. */
 function replayedClock({ header }: RecordingText): Clock {
   const ahead = realClock.now() - Date.parse(header.began)
   return { now: () => realClock.now() - ahead, setTimeout: realClock.setTimeout }
 }
 
+/** Differences of turns, matched by conversation and number. */
 function turnDifferences(before: readonly TurnLine[], after: readonly TurnLine[]): readonly Difference[] {
   const key = ({ conversation, seq }: TurnLine): string => `turn ${seq} of ${conversation}`
   const now = new Map(after.map(turn => [key(turn), turn]))
@@ -271,12 +277,14 @@ function turnDifferences(before: readonly TurnLine[], after: readonly TurnLine[]
   return [...found, ...[...now].flatMap(([where, turn]) => compare(where, undefined, turn))]
 }
 
+/** The differences of one turn. */
 function compare(where: string, before: TurnLine | undefined, after: TurnLine | undefined): readonly Difference[] {
-  // As it is in the file, where what is undefined is not there.
+  // Through JSON, as in the file, where undefined members are absent.
   const [then, now] = [before, after].map(turn => (turn === undefined ? undefined : JSON.parse(JSON.stringify(turn))))
   return differencesOf(then, now).map(({ path, ...values }) => ({ where, what: path === '' ? 'turn' : path, ...values }))
 }
 
+/** Requests that were added or are missing, by server. */
 function serverDifferences(servers: ReadonlyMap<string, RecordedServer>): readonly Difference[] {
   return [...servers].flatMap(([where, server]) => {
     const { added, missing } = server.differences()

@@ -1,4 +1,4 @@
-/** A server as a host is told of it: from a file, or from the program itself. */
+/** Servers as a host knows them: reads the program's options into one shape, and determines the identity of a server. */
 import type { ConnectOptions } from '../../client/api.ts'
 import type { Command, Target } from '../../client/target.ts'
 import { nearest } from '../../core/suggestion.ts'
@@ -6,10 +6,10 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
 import type { LiveSection } from '../config/entry.ts'
 
-/** What to connect to, each time anew. */
+/** What to connect to; a function is called for each connection. */
 export type Opening = Target | (() => Awaitable<Target>)
 
-/** A server that a host was told of, in one form whatever told of it. */
+/** A server in one shape, from the config or the program. */
 export interface KnownServer {
   readonly name: string
   readonly target: Opening
@@ -20,34 +20,34 @@ export interface KnownServer {
   readonly disabled: boolean
   readonly autoApprove: readonly string[]
   readonly live: LiveSection
-  /** Events of the server (`server.event`) that become events of the inbox. */
+  /** Names of the server's events that go to the inbox. */
   readonly events?: readonly string[]
-  /** Another one means: connect anew. */
+  /** Changes when the server has to be reconnected. */
   readonly digest: string
 }
 
-/** A server in the program's own words: what to connect to, or that with more about it. */
+/** A server in the program's options: what to connect to, alone or with settings. */
 export type ServerOption = Opening | (ServerPlace & ServerSettings)
 
-/** What may be said beside the place of a server. */
+/** Settings beside the place of a server. */
 export interface ServerSettings {
-  /** Sent with every request to a server on the network. */
+  /** Headers of every request over HTTP. */
   readonly headers?: Readonly<Record<string, string>>
-  /** How long a call may take, in milliseconds. */
+  /** The longest call, in milliseconds. */
   readonly timeoutMs?: number
-  /** How long it may take until it has answered the opening, in milliseconds. Default 30 s. */
+  /** The longest start, in milliseconds. Default 30 s. */
   readonly startTimeoutMs?: number
-  /** How to connect: `auth`, `revisions`, … What the host answers itself (sampling, questions, MCP Live) it keeps. */
+  /** Connect options such as `auth` and `revisions`. Handlers that the host needs itself (sampling, elicitation, MCP Live) are not replaced. */
   readonly connect?: ConnectOptions
-  /** Tools that may be called without a question in turns that the user begins. */
+  /** Tools that may be called without asking in turns that the user starts. */
   readonly autoApprove?: readonly string[]
-  /** Which feature sets of MCP Live are on, and what they may do. */
+  /** Feature sets of MCP Live, and what they may do. */
   readonly live?: LiveSection
-  /** Events of the server (`server.event`) to subscribe to, by name: each becomes an event of the inbox. */
+  /** Names of the server's events (`server.event`) that go to the inbox. */
   readonly events?: readonly string[]
 }
 
-/** Where it is: as in config files `url`, or `command` with its arguments; or anything that can be connected to, as `target`. */
+/** The place: `url` or `command` as in config files, or any `target`. */
 type ServerPlace = { readonly target: Opening } | { readonly url: string | URL } | Command
 
 const settings: readonly (keyof ServerSettings)[] = [
@@ -62,12 +62,12 @@ const settings: readonly (keyof ServerSettings)[] = [
 const commandMembers = ['command', 'args', 'env', 'cwd', 'stderr'] as const
 const liveMembers: readonly (keyof LiveSection)[] = ['enable', 'disable', 'scopes', 'uses', 'tools']
 
-/** Reads what the program says of a server. */
+/** Reads a server of the program's options. */
 export function knownServer(name: string, option: ServerOption): KnownServer {
   return { disabled: false, autoApprove: [], live: {}, digest: name, ...detailed(name, option), name }
 }
 
-/** What is written is used, or refused by its name: nothing is left out in silence. */
+/** Splits an option and reports unknown members, so that nothing is ignored silently. */
 function detailed(name: string, option: ServerOption): { readonly target: Opening } {
   const { target, more } = placeIn(option)
   if (!isOpening(target)) {
@@ -79,6 +79,7 @@ function detailed(name: string, option: ServerOption): { readonly target: Openin
   return { ...more, target }
 }
 
+/** Separates the place from the settings. */
 function placeIn(option: ServerOption): { readonly target: unknown; readonly more: Readonly<Record<string, unknown>> } {
   if (!isRecord(option) || option instanceof URL || 'start' in option) return { target: option, more: {} }
   if ('target' in option || 'url' in option) {
@@ -92,6 +93,7 @@ function placeIn(option: ServerOption): { readonly target: unknown; readonly mor
   return { target, more: more ?? {} }
 }
 
+/** Throws for an unknown member. */
 function check(place: string, given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
   const stranger = Object.keys(given).find(member => !known.includes(member))
   if (stranger === undefined) return
@@ -100,15 +102,15 @@ function check(place: string, given: Readonly<Record<string, unknown>>, known: r
   throw new TypeError(`${place}.${clip(stranger)} is not known: ${hint}`)
 }
 
+/** Whether a value can be connected. */
 function isOpening(target: unknown): target is Opening {
   if (typeof target === 'string' || typeof target === 'function') return true
   return isRecord(target) && (target instanceof URL || 'command' in target || 'start' in target)
 }
 
 /**
- * What is connected under the name of a server. Names are given anew: an answer that was about one server must not count for another
- * that gets its name later. Headers and variables are no part of it, because credentials change while the server stays the same.
- * Undefined where nothing is known but the name: the program itself opens the connection.
+ * Identifies what is connected under a name, so that an approval for one server does not count for another with the same name. Headers and
+ * environment are left out, because credentials change while the server stays the same. Undefined where only the name is known.
  */
 export function identityOf(entry: Pick<KnownServer, 'target'> | undefined): string | undefined {
   const target = entry?.target
@@ -118,7 +120,7 @@ export function identityOf(entry: Pick<KnownServer, 'target'> | undefined): stri
   return JSON.stringify(['command', command, args, cwd ?? null])
 }
 
-/** Queries and user names may hold credentials. */
+/** Without query and user name, which may contain credentials. */
 function placeOf(target: string | URL): string | undefined {
   if (!URL.canParse(target)) return undefined
   const { protocol, host, pathname } = new URL(target)

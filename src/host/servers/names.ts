@@ -1,38 +1,38 @@
 /**
- * Under which names others see what many servers offer. A name that only one server uses stays as it is. One that several use is
- * given to none of them: each gets the name of its server in front, so that it never depends on who was there first whose tool is
- * called.
+ * Assigns unique names to what many servers offer; used for tools of the host and the gateway. A name of a single server stays as it is.
+ * A name of several goes to none of them: each gets its server's name as a prefix, so that the order of connection never matters.
  */
 import { createHash } from 'node:crypto'
 
-/** Characters that every client and every provider of models takes in the name of a tool. */
+/** The longest name that all clients and model providers accept. */
 const longest = 64
+/** Digits of a hash. */
 const hashed = 8
-/** What we make of names that are too long is nobody's own. */
+/** Names with this prefix are reserved for shortened names. */
 const hashedFront = /^[0-9a-f]{8}_/
 
-/** By server, by its own names: the names that others see. */
+/** Shown names by server and own name. */
 export type Names = ReadonlyMap<string, ReadonlyMap<string, string>>
 
-/** What stands in front of all names of a server; undefined where they are short as long as they can be. */
+/** The prefix of all names of a server; undefined where names stay short if possible. */
 export type Prefixes = (server: string) => string | undefined
 
 interface NameRules {
   /** Whether a name can be shown as it is. */
   readonly fits: (name: string) => boolean
   readonly prefixes?: Prefixes
-  /** What names have in common that readers take for one and the same. Default: the whole name. */
+  /** Maps names to a form in which equal ones collide. Default: the name itself. */
   readonly folded?: (name: string) => string
-  /** Names, folded, that are given already. */
+  /** Folded names that are already assigned. */
   readonly taken?: ReadonlySet<string>
-  /** Whether a name is kept for another server, which had it before. */
+  /** Whether a name is reserved for another server that had it before. */
   readonly reserved?: (server: string, name: string) => boolean
 }
 
 const asItIs = (name: string): string => name
 const nobody: ReadonlySet<string> = new Set()
 
-/** `offered`: what each server calls its own. */
+/** Assigns names. `offered`: the own names of each server. */
 export function assignNames(offered: ReadonlyMap<string, Iterable<string>>, rules: NameRules): Names {
   const { fits, prefixes = () => undefined, folded = asItIs, taken = nobody, reserved } = rules
   const own = distinct(offered)
@@ -60,7 +60,7 @@ export function assignNames(offered: ReadonlyMap<string, Iterable<string>>, rule
     const shown = new Map<string, string>()
     for (const name of names) {
       const wish = wishOf(server, name)
-      // What two would be called after all is told apart by a hash of where it comes from.
+      // Remaining collisions get a hash of server and name.
       shown.set(name, wished.get(folded(wish)) === 1 ? wish : marked(server, name))
     }
     all.set(server, shown)
@@ -73,7 +73,7 @@ export function distinct(offered: ReadonlyMap<string, Iterable<string>>): Readon
   return new Map([...offered].map(([server, names]) => [server, [...new Set(names)]]))
 }
 
-/** How many would have a name as it is: not those whose names all get something in front. */
+/** How many servers would show a name unchanged; those with a prefix do not count. */
 export function holdersOf(
   own: ReadonlyMap<string, readonly string[]>,
   folded: (name: string) => string = asItIs,
@@ -85,10 +85,7 @@ export function holdersOf(
   return holders
 }
 
-/**
- * Whether a name reads as what another server has, with that one's name in front: nobody shall be called instead of another, now or
- * when that one needs the name.
- */
+/** Whether a name looks like another server's name with prefix, so that it could be called by mistake, now or later. */
 function borrowing(own: ReadonlyMap<string, readonly string[]>, prefixes: Prefixes): (server: string, name: string) => boolean {
   const fronts = new Map<string, string[]>()
   for (const server of own.keys()) {
@@ -110,16 +107,18 @@ function borrowing(own: ReadonlyMap<string, readonly string[]>, prefixes: Prefix
   }
 }
 
-/** The server's name in front; where that is too long, a hash of it, and as much of the tail as there is room for. */
+/** The name with the server's prefix; where that is too long, a hash and the end of the name. */
 function prefixed(server: string, name: string): string {
   const whole = `${plain(server)}_${plain(name)}`
   return whole.length <= longest && server !== '' ? whole : marked(server, name)
 }
 
+/** A hash and the end of the name. */
 function marked(server: string, name: string): string {
   return `${hashOf(`${server}\0${name}`)}_${plain(name).slice(-(longest - hashed - 1))}`
 }
 
+/** Replaces characters that names may not have. */
 function plain(text: string): string {
   return text.replaceAll(/[^A-Za-z0-9_-]/g, '_')
 }

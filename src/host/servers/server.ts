@@ -1,6 +1,6 @@
 /**
- * One server of a host: connected, and connected again when it breaks, with more patience each time. Nothing that happens to it
- * is anybody else's trouble: whoever asks finds it up, or finds out why not.
+ * One server of a host: keeps it connected, reconnects with growing delays, and lists its tools through the pins. A failure affects no
+ * other server; `status` and `why` tell its state.
  */
 
 import type { ConnectOptions } from '../../client/api.ts'
@@ -24,61 +24,62 @@ import { ToolList } from './tool-list.ts'
 export interface HostTool {
   readonly server: string
   readonly tool: Tool
-  /** The feature set that it belongs to, by the config or by its own word. */
+  /** Its feature set, by the config or by its own declaration. */
   readonly featureSet?: string | undefined
-  /** The set whose state goes along with its calls where neither says so: the only one that keeps any. It permits nothing. */
+  /** The only feature set with state, where neither names one. Used for state only; it permits nothing. */
   readonly stateSet?: string | undefined
-  /** The one that the config says it belongs to (`live.tools`): the tool goes off with it, whatever the tool says itself. */
+  /** The feature set that the config assigns (`live.tools`); disabling it disables the tool, whatever the tool declares. */
   readonly assigned?: string | undefined
 }
 
-/** How a server is reached at this moment. */
+/** The connection state of a server. */
 export type ServerStatus = 'connecting' | 'up' | 'down' | 'refused'
 
-/** What the rest of the host sees of a server. */
+/** A server as the rest of the host sees it. */
 export interface HostServer {
   readonly name: string
-  /** Undefined while it is down. */
+  /** Undefined while it is not connected. */
   readonly client: Client | undefined
-  /** Undefined too where it does not speak MCP Live. */
+  /** Also undefined where it does not speak MCP Live. */
   readonly live: LiveConnection | undefined
   readonly status: ServerStatus
-  /** Why it is not up. */
+  /** Why it is not connected. */
   readonly why?: Why | undefined
-  /** Those whose definitions are the ones that were pinned; none while it is down. */
+  /** Tools whose definitions match their pins; none while it is down. */
   tools(): Promise<readonly HostTool[]>
-  /** Those that wait for somebody's yes. */
+  /** Tools that wait for approval. */
   held(): readonly HeldTool[]
 }
 
-/** What a server needs of its host. */
+/** What a server needs from its host. */
 export interface ServerPort {
   readonly clock: Clock
   readonly random: () => number
   readonly pins: Pick<Pins, 'look' | 'approve'>
-  /** What connections to a server are made with: who answers it, and how. */
+  /** The connect options of a server. */
   options(server: string): ConnectOptions
-  /** The longest pause before a server is tried again. Default: a minute. */
+  /** The longest reconnect delay. Default: a minute. */
   mostMs?(entry: KnownServer, reason: unknown): number | undefined
-  /** Why a server is not up, where somebody knows that better. It is tried again all the same. */
+  /** A better reason why a server is down, if known. It is retried all the same. */
   explain?(entry: KnownServer, reason: unknown): Why | undefined
-  /** Told that a server came up, went down, or has other tools. */
+  /** A server connected, disconnected, or changed its tools. */
   changed(server: HostServer): void
-  /** Told of tools that are held for the first time. */
+  /** A tool is held for the first time. */
   heldBack(held: HeldTool): void
+  /** Writes an audit entry. */
   note(kind: string, server: string, outcome: NoteOutcome, why?: Why, detail?: string): void
-  /** What a server that is a command writes on standard error. */
+  /** Called with the standard error of command servers. */
   stderr?: ((server: string, line: string) => void) | undefined
 }
 
-/** A server that is only ever spoken to by requests is asked for a sign of life; one that is busy with a long call may be slow to give it. */
+/** Health checks for HTTP, where a dead server is not noticed otherwise; a busy server may answer late. */
 const healthCheck = { every: '15s', patient: true } as const
-/** How long a server may take to come up. */
+/** The default time limit of a start. */
 const connectMs = 30_000
 
-/** Keeps one server connected, and connects it anew when it falls. */
+/** Keeps one server connected. */
 export class ServerLine implements HostServer {
-  /** What is said beside the connection may change while it lasts. */
+  /** Settings that do not concern the connection may change while it lasts. */
   entry: KnownServer
   readonly #port: ServerPort
   readonly #stop = new AbortController()
@@ -86,14 +87,14 @@ export class ServerLine implements HostServer {
   #client: Client | undefined = undefined
   #status: ServerStatus = 'connecting'
   #why: Why | undefined = undefined
-  /** Of this connection. */
+  /** The tools of the current connection. */
   #tools: ToolList<HostTool> | undefined = undefined
-  /** Changes of the tools are heard of, so that a list holds until then. */
+  /** Changes of tools are announced, so a list stays valid until then. */
   #follows = false
   #held: readonly HeldTool[] = []
   #running: Promise<void> = Promise.resolve()
   #wake: () => void = () => {}
-  /** How long it was up, the last time. */
+  /** How long the last connection lasted. */
   #lastedMs = 0
 
   constructor(entry: KnownServer, port: ServerPort) {
@@ -121,16 +122,17 @@ export class ServerLine implements HostServer {
     return this.#why
   }
 
-  /** Settles when it first came up, or first failed. */
+  /** Settles at the first success or failure. */
   get tried(): Promise<void> {
     return this.#first.promise
   }
 
+  /** Starts to connect. */
   start(): void {
     this.#running = this.#run()
   }
 
-  /** Ends it and all that it started. */
+  /** Disconnects for good. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error('The server was stopped'))
     this.#wake()
@@ -138,7 +140,7 @@ export class ServerLine implements HostServer {
     await this.#running
   }
 
-  /** Tries at once what would be tried later. */
+  /** Reconnects without waiting. */
   retry(): void {
     this.#wake()
   }
@@ -151,7 +153,7 @@ export class ServerLine implements HostServer {
     return this.#held
   }
 
-  /** What is held may have been approved. */
+  /** Lists the tools again, because held ones may have been approved. */
   relist(): void {
     this.#tools?.stale()
     this.#port.changed(this)
@@ -162,11 +164,12 @@ export class ServerLine implements HostServer {
       clock: this.#port.clock,
       list: () => this.#list(client),
       late: () => this.#port.changed(this),
-      // A server that never spoke of tools, and has none, is not asked before every turn.
+      // A server without the capability and without tools is not asked before every turn.
       holds: tools => this.#follows || (tools.length === 0 && client.capabilities['tools'] === undefined),
     })
   }
 
+  /** Lists the tools and checks them against their pins. */
   async #list(client: Client): Promise<readonly HostTool[]> {
     const tools: Tool[] = []
     for await (const tool of client.tools()) tools.push(tool)
@@ -176,7 +179,7 @@ export class ServerLine implements HostServer {
     for (const each of held) if (!known.has(each.digest)) this.#port.heldBack(each)
     return offered.map(tool => {
       const assigned = this.#configuredSet(tool.name)
-      // The config first, so that no tool leaves the rules of its set by what it says itself.
+      // The config comes first, so that a tool cannot escape its set's rules by its own declaration.
       const featureSet = assigned ?? toolSetOf(tool as unknown as Params, new Map())
       const stateSet = featureSet === undefined ? client.toolSet(tool.name) : undefined
       return {
@@ -188,11 +191,13 @@ export class ServerLine implements HostServer {
     })
   }
 
+  /** The feature set that the config assigns to a tool. */
   #configuredSet(tool: string): string | undefined {
     const { tools = {} } = this.entry.live
     return Object.hasOwn(tools, tool) ? tools[tool] : undefined
   }
 
+  /** Connects again and again until stopped or refused. */
   async #run(): Promise<void> {
     const { signal } = this.#stop
     for (let failures = 0; !signal.aborted; ) {
@@ -208,7 +213,7 @@ export class ServerLine implements HostServer {
     this.#first.resolve()
   }
 
-  /** Connects, and gives why it ended. */
+  /** One connection; returns why it ended. */
   async #once(): Promise<unknown> {
     this.#lastedMs = 0
     let upAt: number | undefined
@@ -234,6 +239,7 @@ export class ServerLine implements HostServer {
     }
   }
 
+  /** Opens the connection within the start timeout. */
   async #open(): Promise<Client> {
     const { entry } = this
     const options = this.#port.options(this.name)
@@ -242,7 +248,7 @@ export class ServerLine implements HostServer {
     const cancel = this.#port.clock.setTimeout(() => late.abort(tooLate(startMs)), startMs, true)
     try {
       const signal = AbortSignal.any([this.#stop.signal, late.signal])
-      // Also one that never says what it is ends when it is told to.
+      // A target function that never settles is abandoned when the signal aborts.
       const target = typeof entry.target === 'function' ? await unlessAborted(openingOf(entry.target), signal) : entry.target
       return await connect(this.#quiet(target), {
         ...(overHttp(target) && { healthCheck }),
@@ -258,7 +264,7 @@ export class ServerLine implements HostServer {
     }
   }
 
-  /** What a command writes on standard error does not belong on the screen of the host. */
+  /** Redirects a command's standard error away from the host's own. */
   #quiet(target: Target): Target {
     if (typeof target === 'string' || target instanceof URL || !('command' in target) || target.stderr !== undefined)
       return target
@@ -266,7 +272,7 @@ export class ServerLine implements HostServer {
     return { ...target, stderr: stderr === undefined ? 'ignore' : line => stderr(this.name, line) }
   }
 
-  /** Looks again at the tools when the server says that they changed. */
+  /** Lists the tools again when the server announces a change. */
   async #follow(client: Client): Promise<void> {
     try {
       this.#follows = announcesTools(client)
@@ -275,12 +281,13 @@ export class ServerLine implements HostServer {
         this.#port.changed(this)
       }
     } catch {
-      // It announces no changes, or is gone: the one is its right, the other is noticed elsewhere.
+      // The server announces no changes, or the connection ended, which is noticed elsewhere.
     } finally {
       this.#follows = false
     }
   }
 
+  /** Records why the connection ended; a TypeError means that retrying is useless. */
   #fall(reason: unknown, waitMs: number): void {
     const said = clip(reason instanceof Error ? reason.message : String(reason ?? 'it closed the connection'), 300)
     const known = this.#port.explain?.(this.entry, reason)
@@ -310,6 +317,7 @@ export class ServerLine implements HostServer {
     this.#port.changed(this)
   }
 
+  /** Waits for the reconnect delay, or until `retry`. */
   #pause(ms: number): Promise<void> {
     return new Promise(resolve => {
       const cancel = this.#port.clock.setTimeout(resolve, ms, true)
@@ -322,7 +330,7 @@ export class ServerLine implements HostServer {
   }
 }
 
-/** Between requests there is nothing that could break. */
+/** HTTP has no lasting connection that could break. */
 function overHttp(target: Target): boolean {
   return target instanceof URL ? target.protocol.startsWith('http') : typeof target === 'string' && /^https?:/i.test(target)
 }
@@ -340,15 +348,15 @@ function tooLate(startMs: number): Error {
   return new Error(`it did not come up within ${startMs / 1000} s (startTimeout of its entry)`)
 }
 
-/** How long is waited before a server is tried again. */
+/** Reconnect delays. */
 const reviving = {
   firstMs: 500,
   mostMs: 60_000,
-  /** A connection that lasted this long was a good one: the next failure is a first one. */
+  /** After a connection of this length the delay starts anew. */
   steadyMs: 30_000,
 } as const
 
-/** Doubles with each failure in a row. Half of it is chance, so that many that fell together do not come back together. */
+/** The delay doubles with each failure in a row; half of it is random, so that servers do not reconnect in step. */
 export function reviveDelay(failures: number, random: () => number, mostMs: number = reviving.mostMs): number {
   const most = Math.min(reviving.firstMs * 2 ** Math.min(Math.max(0, failures - 1), 20), mostMs)
   return Math.round(most / 2 + (random() * most) / 2)

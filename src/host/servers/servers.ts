@@ -1,15 +1,15 @@
-/** All servers of a host. Each stands alone; a new config touches only those that it changes. */
+/** All servers of a host. A new config only affects the servers whose entries changed. */
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { HeldTool } from '../../policy/pins/pins.ts'
 import type { KnownServer } from './entry.ts'
 import { type HostServer, ServerLine, type ServerPort, type ServerStatus } from './server.ts'
 
-/** What a new config did. */
+/** The effect of a new config. */
 export interface Applied {
   readonly started: readonly string[]
   readonly stopped: readonly string[]
   readonly restarted: readonly string[]
-  /** Those that go on, but are told another selection. */
+  /** Servers that stay connected but got other settings. */
   readonly updated: readonly string[]
 }
 
@@ -27,16 +27,17 @@ export class Servers {
     return this.#lines.get(name) ?? this.#refused.get(name)
   }
 
-  /** In the order of the config. */
+  /** In config order, refused ones last. */
   list(): readonly HostServer[] {
     return [...this.#lines.values(), ...this.#refused.values()]
   }
 
+  /** The entry of a server that is not refused. */
   entry(name: string): KnownServer | undefined {
     return this.#lines.get(name)?.entry
   }
 
-  /** Makes what runs be what is wanted. What does not differ is not touched. */
+  /** Starts, stops and updates servers to match the config; unchanged ones are not touched. */
   async apply(wanted: ReadonlyMap<string, KnownServer>, refused: ReadonlyMap<string, Why> = new Map()): Promise<Applied> {
     const applied = { started: [] as string[], stopped: [] as string[], restarted: [] as string[], updated: [] as string[] }
     const gone: Promise<void>[] = []
@@ -61,22 +62,22 @@ export class Servers {
     return split(applied)
   }
 
-  /** Settles when each server came up once, or failed once. */
+  /** Settles when each server connected or failed once. */
   async tried(): Promise<void> {
     await Promise.all([...this.#lines.values()].map(line => line.tried))
   }
 
-  /** Tries a server at once that is down. */
+  /** Reconnects a server without waiting. */
   retry(name: string): void {
     this.#lines.get(name)?.retry()
   }
 
-  /** Its tools may be others now: they are looked at again. */
+  /** Lists the tools of a server again. */
   relist(name: string): void {
     this.#lines.get(name)?.relist()
   }
 
-  /** Takes a held definition for the right one from now on. */
+  /** Approves a held tool definition. */
   async approve(held: HeldTool): Promise<void> {
     await this.#port.pins.approve(held)
     this.#lines.get(held.server)?.relist()
@@ -88,13 +89,14 @@ export class Servers {
     await Promise.allSettled(all.map(line => line.stop()))
   }
 
+  /** Connects a new server. */
   #start(entry: KnownServer): void {
     const line = new ServerLine(entry, this.#port)
     this.#lines.set(entry.name, line)
     line.start()
   }
 
-  /** What is said beside the connection may change while it lasts. */
+  /** Applies settings that do not concern the connection. True if there were changes. */
   #update(name: string, entry: KnownServer): boolean {
     const line = this.#lines.get(name)
     if (line === undefined || JSON.stringify(beside(line.entry)) === JSON.stringify(beside(entry))) return false
@@ -104,13 +106,14 @@ export class Servers {
     return true
   }
 
+  /** Lists a server as refused. */
   #refuse(name: string, said: Why): void {
     this.#refused.set(name, refusedServer(name, said))
     this.#port.note('server', name, 'refused', said)
   }
 }
 
-/** Part of the keys of what is kept of it. */
+/** Names are part of store keys, so they are bounded. */
 function isName(name: string): boolean {
   return name !== '' && name.length <= 100 && name.isWellFormed() && encodeURIComponent(name).length <= 300
 }
@@ -124,11 +127,12 @@ function unnamed(name: string): Why {
   )
 }
 
+/** The settings that do not concern the connection. */
 function beside({ live, autoApprove, events = [] }: KnownServer): unknown {
   return [live, autoApprove, events]
 }
 
-/** Those that were stopped only to be started anew. */
+/** Separates restarts from starts and stops. */
 function split({ started, stopped, updated }: Omit<Applied, 'restarted'>): Applied {
   const restarted = stopped.filter(name => started.includes(name))
   const only = (names: readonly string[]): readonly string[] => names.filter(name => !restarted.includes(name))

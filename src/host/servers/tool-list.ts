@@ -1,26 +1,27 @@
 /**
- * The tools of one connection, as they were last listed. Whoever asks waits for a list only so long: a server that is slow to list its
- * tools, or cannot, keeps nobody else's turn waiting.
+ * The tools of one connection, cached. A caller waits for a list only for a limited time, so that a slow server does not delay the turns of
+ * others. Also `fairLists`, which shares a bounded list between servers.
  */
 import type { Clock } from '../../core/clock.ts'
 
 interface ToolListOptions<T> {
   readonly clock: Clock
-  /** Asks the server. */
+  /** Lists the tools. */
   readonly list: () => Promise<readonly T[]>
-  /** Whether a list stays true until it is said to be stale. */
+  /** Whether a list stays valid until `stale`. */
   readonly holds: (tools: readonly T[]) => boolean
-  /** A list is here for which somebody did not wait. */
+  /** Called when a list arrives that a caller did not wait for. */
   readonly late?: () => void
 }
 
-/** How long the first list is waited for, and a later one where an earlier is there. */
+/** How long the first list is waited for. */
 const firstMs = 10_000
+/** How long a later one is waited for. */
 const againMs = 250
-/** After a failure it is not asked for so long. */
+/** The pause after a failure. */
 const failedMs = 5_000
 
-/** The last known list, and the one that is being asked for. */
+/** The last list, and the request for the next. */
 export class ToolList<T> {
   readonly #options: ToolListOptions<T>
   #last: readonly T[] | undefined = undefined
@@ -28,14 +29,14 @@ export class ToolList<T> {
   #asking: Promise<readonly T[]> | undefined = undefined
   #askedAt = 0
   #notBefore = 0
-  /** Somebody went on without the list that is asked for. */
+  /** A caller went on without the current request. */
   #missed = false
 
   constructor(options: ToolListOptions<T>) {
     this.#options = options
   }
 
-  /** Rejects where the server could not be asked, and was not asked before. */
+  /** The tools. Rejects only where the first listing fails. */
   get(): Promise<readonly T[]> {
     const now = this.#options.clock.now()
     const last = this.#last
@@ -44,19 +45,20 @@ export class ToolList<T> {
     return this.#within(this.#asking, (last === undefined ? firstMs : againMs) - (now - this.#askedAt), last ?? [])
   }
 
-  /** They may be others now. */
+  /** Invalidates the list. */
   stale(): void {
     this.#asking = undefined
     this.#holds = false
     this.#notBefore = 0
   }
 
+  /** Requests a list. */
   #ask(now: number): Promise<readonly T[]> {
     this.#askedAt = now
     const asking: Promise<readonly T[]> = this.#options.list()
     asking.then(
       tools => {
-        // What was asked before a change tells nothing of it.
+        // A list requested before `stale` may be outdated.
         if (this.#asking !== asking) return
         this.#asking = undefined
         this.#last = tools
@@ -74,11 +76,13 @@ export class ToolList<T> {
     return asking
   }
 
+  /** Returns the fallback, and remembers that a caller did not wait. */
   #without(otherwise: readonly T[]): readonly T[] {
     this.#missed = true
     return otherwise
   }
 
+  /** Waits for a list for a limited time. */
   #within(asking: Promise<readonly T[]>, ms: number, otherwise: readonly T[]): Promise<readonly T[]> {
     if (ms <= 0) return Promise.resolve(this.#without(otherwise))
     return new Promise((resolve, reject) => {
@@ -88,10 +92,7 @@ export class ToolList<T> {
   }
 }
 
-/**
- * Lists of several servers that are shown as one of bounded length, each cut to its share of so many in all, so that none can fill it
- * for the others. Who wants less leaves the rest to the others.
- */
+/** Cuts several lists to a total length with fair shares: a list that needs less leaves the rest to the others. */
 export function fairLists<T>(lists: readonly (readonly T[])[], most: number): readonly (readonly T[])[] {
   const shares = new Map<readonly T[], number>()
   let left = most

@@ -1,7 +1,6 @@
 /**
- * State across servers (MCP Live 0.2 §8): for each (server, feature set) a tree of checkpoints with a head. Calls carry what the
- * head holds, results grow the tree where they say, and a rollback moves the head once the server agrees. Nothing that a server
- * reports is dropped: what cannot be placed or applied is kept and marked.
+ * State of feature sets (MCP Live 0.2 §8): a tree of checkpoints with a head, for each server and feature set. Calls carry the head,
+ * results add checkpoints, and a rollback moves the head once the server agrees. Reports that cannot be placed are kept and marked.
  */
 import type { Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
@@ -26,57 +25,57 @@ import {
   unnamedCheckpoint,
 } from './lineage.ts'
 
-/** What a call carries, and on what it rests: to be handed back with its result. */
+/** What a call carries; pass it to `record` with the result. */
 export interface Sent {
   /** The state at the head, where the host keeps it. */
   readonly state?: unknown
-  /** The name of the head, where the server keeps the state. */
+  /** The id of the head, where the server keeps the state. */
   readonly checkpoint?: string
   readonly head?: string
-  /** Counts what is sent. */
+  /** The order of sending. */
   readonly order: number
 }
 
-/** As much of it as counts when the result comes. Without an order it counts as sent last. */
+/** The part that `record` needs. Without an order it counts as sent last. */
 type SentBefore = { readonly head?: string | undefined; readonly order?: number | undefined }
 
-/** What came of going back. */
+/** The result of a rollback. */
 export interface RolledBack {
   readonly success: boolean
-  /** The name of the head after it. */
+  /** The head afterwards. */
   readonly head?: string
-  /** The server was not asked, because it cannot be; what it is sent from now on is the earlier state. */
+  /** The server does not support the request; it gets the earlier state with the next call. */
   readonly hostOnly?: boolean
   readonly why?: Why
 }
 
-/** What the book has to know of the servers. */
+/** What the book needs to know about servers. */
 interface StateBookPort {
   /** Who keeps the state of a set. */
   keeper(server: string, featureSet: string): StateKeeper
-  /** Whether a set can go back. */
+  /** Whether a set declares rollback. */
   rollsBack(server: string, featureSet: string): boolean
-  /** Asks the server to go back. */
+  /** Asks the server to roll back. */
   ask(server: string, featureSet: string, checkpoint: string, signal: AbortSignal | undefined): Promise<RollbackAnswer>
 }
 
-/** What a server says to going back. */
+/** A server's answer to a rollback. */
 export interface RollbackAnswer {
   readonly success: boolean
-  /** Where the server now stands: the target, or a checkpoint of its own that equals it. */
+  /** The server's checkpoint now: the target, or a new one that equals it. */
   readonly checkpoint: string
   readonly reason?: string
-  /** It does not know the question. */
+  /** The server does not know the method. */
   readonly unsupported?: boolean
 }
 
-/** A checkpoint as it is shown. */
+/** A checkpoint in a tree. */
 export interface TreeNode {
   readonly checkpoint: string
   readonly parent: string | null
   /** Milliseconds since the epoch. */
   readonly at: number
-  /** `kept`: its state is here. `server`: the server has it. */
+  /** `kept`: the host has its state. `server`: the server has it. */
   readonly state: 'kept' | 'server' | 'orphan' | 'broken'
   readonly current: boolean
 }
@@ -86,26 +85,29 @@ export interface StateBookOptions {
   readonly store: Store
   readonly clock: Clock
   readonly port: StateBookPort
-  /** Told of what is odd about a report. */
+  /** Called for irregular reports. */
   readonly odd?: ((server: string, featureSet: string, why: Why) => void) | undefined
-  /** Told of each rollback, whatever came of it. */
+  /** Called after each rollback, successful or not. */
   readonly rolled?: ((server: string, featureSet: string, checkpoint: string, outcome: RolledBack) => void) | undefined
-  /** Checkpoints of one set; the oldest are forgotten. Default 8,000, which is also the most. */
+  /** Checkpoints per set; the oldest are dropped. Default and maximum 8,000. */
   readonly checkpoints?: number
 }
 
-/** A name longer than this is no name. */
+/** The longest checkpoint id. */
 const longestId = 512
+/** Attempts after conflicts with other processes. */
 const tries = 5
-/** What is forgotten at once, a tenth, must fit into one commit. */
+/** A tenth of this is dropped at once and must fit into one commit. */
 const mostCheckpoints = 8_000
 
-/** The states of all servers, each with where it came from. */
+/** The states of all servers. */
 export class StateBook {
   readonly #options: StateBookOptions
   readonly #contents: Contents
   readonly #growth: Growth
+  /** Loaded lineages. */
   readonly #lineages = new Map<string, Promise<Lineage>>()
+  /** The last work per key. */
   readonly #turns = new Map<string, Promise<unknown>>()
 
   constructor(options: StateBookOptions) {
@@ -129,8 +131,8 @@ export class StateBook {
   }
 
   /**
-   * Takes down what a result reported. `sent` is what `before` gave for the call: of several calls in flight the head is the result
-   * of the one sent last, however late the others come. Without it the report stands for itself.
+   * Records the state that a result reported. `sent`: what `before` returned for the call; of several calls in flight, the one sent last
+   * determines the head. Without it the report stands alone.
    */
   async record(server: string, featureSet: string, report: StateReport, sent?: SentBefore | string): Promise<Recorded> {
     const recorded = await this.#inTurn(server, featureSet, async lineage => {
@@ -148,9 +150,8 @@ export class StateBook {
   }
 
   /**
-   * Goes back to a checkpoint, or over to another branch. The server is asked first, and only its yes moves the head; a server
-   * that does not know the question does not hinder what the host keeps itself. Null: to before the first checkpoint, where the host
-   * keeps the state: the next call carries none, as the very first did. A server that keeps it itself cannot be asked for that.
+   * Rolls back to a checkpoint, on any branch. The server is asked first, and only its consent moves the head; a server that does not know the
+   * method does not prevent it where the host keeps the state. Null: before the first checkpoint, possible only where the host keeps it.
    */
   async rollback(
     server: string,
@@ -165,7 +166,7 @@ export class StateBook {
       rolled({ success: false, why: failedRollback(checkpoint ?? '', classify(error)) })
       throw error
     })
-    // What a server cannot even be asked for has not been tried.
+    // A request that cannot even be made is not reported.
     if (outcome.why?.code !== 'NO_EARLIER_STATE') rolled(outcome)
     return outcome
   }
@@ -198,18 +199,18 @@ export class StateBook {
     if (!answer.success && !hostOnly) return { success: false, why: rollbackRefused(checkpoint, answer.reason) }
     const named = hostOnly || answer.checkpoint === '' ? checkpoint : answer.checkpoint
     const head = await this.#inTurn(server, featureSet, fresh =>
-      // What was sent until now rests on what was left: its result is a branch, however late it comes.
+      // Calls that were sent before now build on the old head, so their results become branches.
       this.#growth.move(fresh, fresh.find(checkpoint) ?? target, named, order, ++fresh.order),
     )
     return { success: true, head, ...(hostOnly && { hostOnly }) }
   }
 
-  /** One work at a time on a set, for servers that cannot do with siblings. */
+  /** Runs one job at a time on a set, for servers that cannot handle branches. */
   serially<T>(server: string, featureSet: string, work: () => Promise<T>): Promise<T> {
     return this.#queue(`serial ${keyOf(server, featureSet)}`, work)
   }
 
-  /** The state at a checkpoint. Throws a Problem where there is none here. */
+  /** The state at a checkpoint. Throws a Problem where it is not kept. */
   async at(server: string, featureSet: string, checkpoint: string): Promise<unknown> {
     const lineage = await this.#fresh(server, featureSet)
     const node = lineage.find(checkpoint)
@@ -227,7 +228,7 @@ export class StateBook {
     return { checkpoint: node.id, parent: node.parent, ...(kept !== undefined && { data: kept.value }) }
   }
 
-  /** The steps (RFC 6902) that lead from the state at one checkpoint to that at another, whichever branches they lie on. */
+  /** The JSON Patch (RFC 6902) between the states of two checkpoints, on any branches. */
   async diff(server: string, featureSet: string, from: string, to: string): Promise<readonly PatchStep[]> {
     return difference(await this.at(server, featureSet, from), await this.at(server, featureSet, to))
   }
@@ -249,7 +250,7 @@ export class StateBook {
     return lineages(this.#options.store)
   }
 
-  /** Whether its state can still be had. */
+  /** Whether the state is still stored. */
   async #isKept(lineage: Lineage, { version }: StateCheckpoint): Promise<boolean> {
     return version !== undefined && (await this.#contents.has(lineage.space, version))
   }
@@ -264,7 +265,7 @@ export class StateBook {
     return loading
   }
 
-  /** As it is on the store now, where other processes may have written. */
+  /** The lineage, reloaded where another process has written. */
   #fresh(server: string, featureSet: string): Promise<Lineage> {
     return this.#queue(keyOf(server, featureSet), async () => {
       const lineage = await this.#lineage(server, featureSet)
@@ -273,7 +274,7 @@ export class StateBook {
     })
   }
 
-  /** One change of a lineage at a time; where another process was quicker, it is made on what that one left. */
+  /** Changes a lineage, one change at a time; retries after a conflict with another process. */
   #inTurn<T>(server: string, featureSet: string, work: (lineage: Lineage) => Promise<T>): Promise<T> {
     return this.#queue(keyOf(server, featureSet), async () => {
       const lineage = await this.#lineage(server, featureSet)
@@ -288,6 +289,7 @@ export class StateBook {
     })
   }
 
+  /** Runs work one after the other by key. */
   #queue<T>(key: string, work: () => Promise<T>): Promise<T> {
     const turn = (this.#turns.get(key) ?? Promise.resolve()).then(work, work)
     this.#turns.set(key, turn)
@@ -303,22 +305,22 @@ function keyOf(server: string, featureSet: string): string {
   return JSON.stringify([server, featureSet])
 }
 
-/** A name for keys: short, and of no foreign characters. */
+/** A short key without foreign characters. */
 async function spaceOf(key: string): Promise<string> {
   return (await digestText(key)).slice(0, 22)
 }
 
-// What the book of states knows of servers: by what they declare now, or declared when they were last there.
+// What servers declare about state, remembered while they are down.
 
 interface Known {
   readonly keeper: StateKeeper
   readonly rollback: boolean
 }
 
-/** Servers may declare ever new sets. */
+/** Remembered sets. */
 const remembered = 10_000
 
-/** Answers what the book of states asks about servers. */
+/** Answers the book's questions about servers. */
 export function stateBookPort(serverOf: (name: string) => HostServer | undefined): StateBookPort {
   /** By server and set, for while it is down. */
   const last = new Map<string, Known>()
@@ -327,7 +329,7 @@ export function stateBookPort(serverOf: (name: string) => HostServer | undefined
     const live = serverOf(server)?.live
     const facts = live?.featureSets.get(featureSet)
     if (live === undefined || facts === undefined) return last.get(key) ?? { keeper: 'either', rollback: false }
-    // From 0.4 on a server does not declare who keeps its state: data or a patch in a result says so.
+    // From 0.4 on the keeper is not declared; data or a patch in a result shows it.
     const silent = live.dialect.label === '0.4' || live.dialect.label === '0.5'
     const keeper = facts.hostState === true ? 'host' : silent ? 'either' : 'server'
     const known: Known = { keeper, rollback: facts.rollback === true }

@@ -1,4 +1,4 @@
-/** How a lineage grows by what servers report, and how its head moves. Each call is one change, made while nobody else changes it. */
+/** Adds reported checkpoints to a lineage and moves its head. Each method is one change, made while nobody else changes the lineage. */
 import type { Clock } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
 import { Problem, problem } from '../../core/problem.ts'
@@ -9,30 +9,30 @@ import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import { type Lineage, orphaned, reused, type StateCheckpoint } from './lineage.ts'
 
-/** What came of recording a reported checkpoint. */
+/** The result of recording a checkpoint. */
 export interface Recorded {
   readonly checkpoint: string
-  /** The head until then; absent where there was none. */
+  /** The previous head; absent where there was none. */
   readonly before?: string
   /** Whether it is the head now. */
   readonly current: boolean
   readonly mark?: 'orphan' | 'broken'
-  /** What is odd about it. */
+  /** Irregularities. */
   readonly whys: readonly Why[]
 }
 
-/** A report whose parent is settled: null is a root. */
+/** A report with a known parent; null is a root. */
 type PlacedReport = StateReport & { readonly parent: string | null }
 
 interface GrowthParts {
   readonly store: Store
   readonly clock: Clock
   readonly contents: Contents
-  /** Checkpoints of one lineage. */
+  /** Checkpoints per lineage. */
   readonly most: number
 }
 
-/** What is about to be placed. */
+/** A checkpoint to be placed. */
 interface Placing {
   readonly node: StateCheckpoint
   readonly content: Content
@@ -49,6 +49,7 @@ export class Growth {
     this.#parts = parts
   }
 
+  /** Records a report: a repeat only moves the head, otherwise a checkpoint is placed. */
   async record(lineage: Lineage, keeper: StateKeeper, report: PlacedReport, order: number): Promise<Recorded> {
     const { checkpoint: id, parent: name } = report
     const parent = name === null ? undefined : lineage.find(name)
@@ -59,10 +60,10 @@ export class Growth {
     }
     const whys: Why[] = []
     const content = contentOf(report, parent, keeper)
-    // What the server keeps itself rests on what only the server knows: it can be gone back to all the same.
+    // A checkpoint whose state the server keeps needs no known parent.
     const orphan = name !== null && parent === undefined && (keeper === 'host' || content.kind !== 'none')
     if (orphan) whys.push(orphaned(id, name))
-    // What could not be placed before may be told again, better.
+    // A marked checkpoint may be reported again with better data.
     const again = known?.mark === undefined ? undefined : known
     if (known !== undefined && again === undefined) whys.push(reused(id))
     const odd = await this.#mismatch(lineage, report, parent)
@@ -74,9 +75,8 @@ export class Growth {
   }
 
   /**
-   * Makes a checkpoint the head, unless what was sent later has decided that. Gives the name of the head. A server may call the
-   * place it went back to by a new name: then that is a checkpoint of its own, like the one it went back to. `upto`: results of what was
-   * sent until then do not lead any more.
+   * Makes a checkpoint the head, unless a later call has decided that, and returns the head's id. A new id from the server becomes a
+   * checkpoint of its own with the same state. `upto`: results of calls sent until then no longer move the head.
    */
   async move(lineage: Lineage, target: StateCheckpoint, named: string, order: number, upto = order): Promise<string> {
     if (order < lineage.headOrder) return lineage.current?.id ?? target.id
@@ -87,7 +87,7 @@ export class Growth {
         : { ...like, n: lineage.nextNumber, id: named, parent: target.id, up: target.n, at: this.#parts.clock.now() }
     const { n, id, version } = made ?? target
     const ops = lineage.writing(made, n)
-    // The tree goes there too, so that it does not forget it.
+    // The version tree moves too, so that it keeps this version.
     if (version !== undefined) await this.#parts.contents.move(lineage.space, version, ops)
     else await this.#commit(ops)
     await lineage.written(made, n)
@@ -95,7 +95,7 @@ export class Growth {
     return id
   }
 
-  /** Leaves the set as it was before its first checkpoint: there is no head, and nothing is forgotten. */
+  /** Removes the head, as before the first checkpoint; nothing is deleted. */
   async clear(lineage: Lineage, order: number, upto: number): Promise<void> {
     if (order < lineage.headOrder) return
     await this.#commit(lineage.writing(undefined, 0))
@@ -103,6 +103,7 @@ export class Growth {
     lineage.headOrder = upto
   }
 
+  /** Writes a checkpoint, updates the head, and adopts orphans that waited for it. */
   async #place(lineage: Lineage, placing: Placing): Promise<Recorded> {
     const { content, keeper, order } = placing
     const leads = order >= lineage.headOrder && content.kind !== 'broken' && !(keeper === 'host' && content.kind === 'none')
@@ -120,7 +121,7 @@ export class Growth {
     return written.mark === undefined ? shown : { ...shown, mark: written.mark }
   }
 
-  /** Gives the checkpoint as it was written, or why its state cannot be made. */
+  /** The written checkpoint, or why its state cannot be computed. */
   async #write(lineage: Lineage, { node, content }: Placing, current: number | undefined): Promise<StateCheckpoint | Why> {
     const { contents } = this.#parts
     if (content.kind === 'data' || content.kind === 'patch') {
@@ -139,7 +140,7 @@ export class Growth {
     return made
   }
 
-  /** Those that came before their parent find it now, and their patches a state to be applied to. */
+  /** Attaches orphans whose parent has arrived, and applies their patches. */
   async #adopt(lineage: Lineage, parent: StateCheckpoint, keeper: StateKeeper): Promise<void> {
     for (const orphan of lineage.orphansOf(parent.id)) {
       if (orphan.n === parent.n || parent.mark !== undefined) continue
@@ -156,7 +157,7 @@ export class Growth {
     }
   }
 
-  /** The same report once more: an answer that was repeated, or that came by two ways. */
+  /** Whether a report repeats a known checkpoint. */
   async #isRepeat(lineage: Lineage, known: StateCheckpoint, report: PlacedReport, parent?: StateCheckpoint): Promise<boolean> {
     if (known.mark !== undefined || known.parent !== report.parent || known.up !== (parent?.n ?? 0)) return false
     if (report.data === undefined) return true
@@ -171,7 +172,7 @@ export class Growth {
     return base === undefined ? undefined : mismatch(report, base.value)
   }
 
-  /** The tree takes what was written last for current; what is current here is what it must not forget. */
+  /** Makes the head current in the version tree, which would otherwise keep what was written last. */
   async #hold(lineage: Lineage): Promise<void> {
     const version = lineage.current?.version
     if (version !== undefined) await this.#parts.contents.move(lineage.space, version, [])
@@ -188,12 +189,12 @@ function orphanOf(bare: StateCheckpoint, content: Content, patch: readonly unkno
   return { ...bare, mark: 'orphan', ...(waits && { pending: patch }) }
 }
 
-// What a reported checkpoint holds: its state whole, as a patch on its parent's, the parent's unchanged, or nothing at all.
+// The content of a checkpoint: whole state, patch on its parent, the parent's state, or none.
 
-/** Who keeps the state: the host, the server, or whoever a report says. */
+/** Who keeps the state: the host, the server, or whoever a report shows. */
 export type StateKeeper = 'host' | 'server' | 'either'
 
-/** What can be made of a report. */
+/** What a report contains. */
 type Content =
   | { readonly kind: 'data'; readonly data: unknown }
   | { readonly kind: 'patch'; readonly patch: readonly unknown[] }
@@ -220,10 +221,10 @@ function baseless({ checkpoint, parent }: StateReport): Why {
   )
 }
 
-/** States kept ready, at most: the heads of the sets that are used. */
+/** Cached states: the heads of sets in use. */
 const ready = 16
 
-/** The version tree, with the states that were last used at hand. They are shared: nobody changes them. */
+/** The version tree with a cache. Cached states are shared and must not be changed. */
 export class Contents {
   readonly #tree: StateTree
   readonly #ready = new Map<string, unknown>()
@@ -232,7 +233,7 @@ export class Contents {
     this.#tree = new StateTree({ store, clock, versions })
   }
 
-  /** Undefined where it is no longer kept. */
+  /** A state; undefined where it is no longer stored. */
   async read(space: string, version: number): Promise<{ readonly value: unknown } | undefined> {
     const key = `${space}#${version}`
     if (this.#ready.has(key)) return { value: this.#use(key, this.#ready.get(key)) }
@@ -240,12 +241,12 @@ export class Contents {
     return read === undefined ? undefined : { value: this.#use(key, read.value) }
   }
 
-  /** Without reading it: some are large. */
+  /** Whether a state is stored, without reading it. */
   has(space: string, version: number): Promise<boolean> {
     return this.#tree.has(space, version)
   }
 
-  /** Writes a state on that of another version. Gives its own version, or why it cannot be. */
+  /** Writes a state on top of another version. Returns its version, or why it is invalid. */
   async write(
     space: string,
     content: Content & { readonly kind: 'data' | 'patch' },
@@ -261,13 +262,13 @@ export class Contents {
       this.#use(`${space}#${made.version.id}`, made.value)
       return made.version.id
     } catch (error) {
-      // Another process was quicker: that is no fault of the patch.
+      // A conflict with another process is not the patch's fault.
       if (!(error instanceof Problem) || (error.code === 'STATE_CONFLICT' && error.retryable)) throw error
       return why(error.code, 'state.patch', error.message, 'Have the server report the whole state as data')
     }
   }
 
-  /** Makes another version current; nothing of it is read. */
+  /** Makes another version current, without reading it. */
   move(space: string, version: number, also: readonly Op[]): Promise<void> {
     return this.#tree.rollback(space, version, also)
   }
@@ -283,7 +284,7 @@ export class Contents {
   }
 }
 
-/** Whether a patch leads where the data beside it says. Undefined: it does, or nobody can tell. */
+/** Why a patch does not lead to the data beside it; undefined where it does, or cannot be checked. */
 function mismatch(report: StateReport, base: unknown): Why | undefined {
   try {
     if (canonicalJson(patched(base, report.patch ?? [])) === canonicalJson(report.data)) return undefined

@@ -1,7 +1,6 @@
 /**
- * The checkpoints of one (server, feature set): ids are the server's, parents what it says they are. What each holds lies in the
- * version tree of core/state; here is who came of whom, and which one is current. Read once from the store, then kept in memory
- * and written through.
+ * The checkpoints of one server and feature set: their ids, parents and the current one. The states themselves are in the version tree of
+ * core/state. Read once, then kept in memory and written through. Also the reasons for irregular checkpoints.
  */
 
 import { type Problem, problem } from '../../core/problem.ts'
@@ -10,21 +9,21 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
-/** One state, with the one that it came from. */
+/** A checkpoint and its parent. */
 export interface StateCheckpoint {
-  /** Counts up within its lineage. */
+  /** Its number within the lineage. */
   readonly n: number
-  /** What the server calls it. A server that begins anew may use a name twice: the later one then has it. */
+  /** The server's id. A server may reuse an id; the later checkpoint has it then. */
   readonly id: string
-  /** The parent's name. Null: a root. */
+  /** The parent's id; null for a root. */
   readonly parent: string | null
-  /** The parent's number; 0: none, or none that is known. */
+  /** The parent's number; 0: none, or unknown. */
   readonly up: number
-  /** The version of the tree that holds its state; absent where the server keeps it, or where there is none. */
+  /** The version with its state; absent where the server keeps it, or there is none. */
   readonly version?: number
-  /** `orphan`: its parent is unknown. `broken`: its state could not be made. */
+  /** `orphan`: the parent is unknown. `broken`: the state could not be computed. */
   readonly mark?: 'orphan' | 'broken'
-  /** The patch of an orphan, until its parent comes. */
+  /** The patch of an orphan, until its parent arrives. */
   readonly pending?: readonly unknown[]
   readonly at: number
 }
@@ -44,15 +43,16 @@ export class Lineage {
   readonly #store: Store
   readonly #nodes = new Map<number, StateCheckpoint>()
   readonly #byId = new Map<string, number>()
-  /** Orphans by the name of the parent that they miss. */
+  /** Orphans by the missing parent's id. */
   readonly #orphans = new Map<string, Set<number>>()
   #head: Head
+  /** The version of the head's record. */
   #entry: number | undefined = undefined
-  /** Counts what is sent; not kept, since nothing outlives the process in flight. */
+  /** Numbers calls; not stored, because no call outlives the process. */
   order = 0
-  /** The order of what the head came of. */
+  /** The number of the call that set the head. */
   headOrder = 0
-  /** The orders of orphans, which may still become the head. */
+  /** Call numbers of orphans, which may still become the head. */
   readonly orders = new Map<number, number>()
 
   private constructor(store: Store, space: string, server: string, featureSet: string) {
@@ -67,12 +67,12 @@ export class Lineage {
     return lineage
   }
 
-  /** Reads it anew if another process has written. */
+  /** Reloads where another process has written. */
   async refresh(): Promise<void> {
     if ((await this.#store.get(heads + this.space))?.version !== this.#entry) await this.reload()
   }
 
-  /** Reads everything anew: another process has written. */
+  /** Reads everything from the store. */
   async reload(): Promise<void> {
     this.#nodes.clear()
     this.#byId.clear()
@@ -112,12 +112,12 @@ export class Lineage {
     return [...this.#nodes.values()]
   }
 
-  /** Those that wait for a parent of this name. */
+  /** Orphans that wait for this parent. */
   orphansOf(id: string): readonly StateCheckpoint[] {
     return [...(this.#orphans.get(id) ?? [])].flatMap(n => this.#nodes.get(n) ?? [])
   }
 
-  /** The steps that keep a checkpoint (a new one, or one that has changed), and make it the current one or not. */
+  /** Operations that write a checkpoint and the head. Fail where another process has written. */
   writing(node: StateCheckpoint | undefined, current: number = this.#head.current): readonly Op[] {
     const last = Math.max(this.#head.last, node?.n ?? 0)
     const head = put(
@@ -128,14 +128,14 @@ export class Lineage {
     return node === undefined ? [head] : [head, put(nodeKey(this.space, node.n), JSON.stringify(node))]
   }
 
-  /** What was written holds. */
+  /** Applies to memory what was committed. */
   async written(node: StateCheckpoint | undefined, current: number = this.#head.current): Promise<void> {
     this.#entry = (await this.#store.get(heads + this.space))?.version
     this.#head = { ...this.#head, current, last: Math.max(this.#head.last, node?.n ?? 0) }
     if (node !== undefined) this.#keep(node)
   }
 
-  /** Forgets the oldest, but never the current one. */
+  /** Drops the oldest checkpoints, but never the current one. */
   async prune(most: number): Promise<void> {
     if (this.#nodes.size <= most) return
     const gone = [...this.#nodes.keys()].filter(n => n !== this.#head.current).slice(0, Math.min(500, Math.ceil(most / 10)))
@@ -157,7 +157,7 @@ export class Lineage {
   }
 }
 
-/** Whose lineages there are. */
+/** All lineages in a store. */
 export async function lineages(store: Store): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
   const found: { server: string; featureSet: string }[] = []
   for (let after: string | undefined; ; ) {
@@ -191,7 +191,7 @@ function readHead(text: string): Head {
   throw new Error('The head of a lineage cannot be read: was it written by another program?')
 }
 
-// What is said of checkpoints that are odd, unknown, or cannot be gone back to.
+// Reasons about checkpoints that are irregular, unknown, or cannot be rolled back to.
 
 /** Why a checkpoint without a usable name is not kept. */
 export function unnamedCheckpoint(): Why {
@@ -253,7 +253,7 @@ export function rollbackRefused(checkpoint: string, reason: string | undefined):
   )
 }
 
-/** Nobody knows what the server has done: it gave no answer, or an error. */
+/** Why a rollback failed without a clear answer: a timeout or an error. */
 export function failedRollback(checkpoint: string, { code, message }: Problem): Why {
   return why(
     code === 'OPERATION_TIMEOUT' ? 'ROLLBACK_TIMEOUT' : 'ROLLBACK_FAILED',

@@ -18,6 +18,7 @@ export function strongest(rules: readonly ReadRule[]): ReadRule | undefined {
   )
 }
 
+/** The more careful effect first, then by name. */
 function precedes(one: ReadRule, other: ReadRule): boolean {
   const [a, b] = [effects.indexOf(one.effect), effects.indexOf(other.effect)]
   return a === b ? one.name < other.name : a < b
@@ -33,6 +34,7 @@ function covers(wide: ReadRule, narrow: ReadRule): boolean {
   return coversLists(a, b) && coversTargets(a, b) && coversOrigin(a, b) && coversArguments(a, b) && coversTimes(wide, narrow)
 }
 
+/** Compares the conditions that are lists of patterns. */
 function coversLists(a: Conditions, b: Conditions): boolean {
   const names = ['kind', 'server', 'featureSet', 'tags', 'begunBy', 'client', 'principal'] as const
   return names.every(name => coversTexts(a[name], b[name]))
@@ -45,10 +47,12 @@ function coversTargets(a: Conditions, b: Conditions): boolean {
   return named.length > 0 && named.every(target => a[target] !== undefined && coversTexts(a[target], b[target]))
 }
 
+/** Compares the conditions on origin. */
 function coversOrigin(a: Conditions, b: Conditions): boolean {
   return [...a.origin].every(([path, patterns]) => coversTexts(patterns, b.origin.get(path)))
 }
 
+/** Compares the conditions on arguments. */
 function coversArguments(a: Conditions, b: Conditions): boolean {
   const texts = new Map(b.arguments.map(([path, patterns]) => [path.join('.'), patterns]))
   return a.arguments.every(([path, patterns]) => coversTexts(patterns, texts.get(path.join('.'))))
@@ -60,6 +64,7 @@ function coversTexts(wide: readonly string[] | undefined, narrow: readonly strin
   return narrow?.every(text => wide.some(pattern => matches(pattern, text))) ?? false
 }
 
+/** Compares hours, rates and expiry. */
 function coversTimes(wide: ReadRule, narrow: ReadRule): boolean {
   const [a, b] = [wide.rule.when ?? {}, narrow.rule.when ?? {}]
   return (

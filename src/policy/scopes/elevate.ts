@@ -25,6 +25,7 @@ export function extracted(extractors: Extractors, server: string, tool: string, 
   return scopes.some(each => each.length === 0) ? [] : scopes.flat()
 }
 
+/** The scopes that one extractor reads. */
 function read(extractor: Extractor, args: Arguments): readonly Scope[] {
   if (typeof extractor === 'function') {
     const scopes = extractor(args)
@@ -35,6 +36,7 @@ function read(extractor: Extractor, args: Arguments): readonly Scope[] {
   return named.some(each => each.length === 0) ? [] : named.flat()
 }
 
+/** The scopes in one argument: a text or a list of texts. */
 function scopesOf(name: string, value: unknown): readonly Scope[] {
   if (typeof value === 'string') return [{ label: value, payload: { [name]: value } }]
   if (!Array.isArray(value) || !value.every(item => typeof item === 'string')) return []

@@ -96,6 +96,7 @@ export function glob(pattern: string): (text: string) => boolean {
   }
 }
 
+/** Compiles a pattern into tokens. */
 function read(pattern: string): readonly number[] {
   const tokens: number[] = []
   for (let i = 0; i < pattern.length; i++) {
@@ -110,6 +111,7 @@ function read(pattern: string): readonly number[] {
   return tokens
 }
 
+/** The states before the first character. */
 function begin(tokens: readonly number[]): Uint8Array {
   const states = new Uint8Array(tokens.length + 1)
   reach(tokens, states, 0)
@@ -123,6 +125,7 @@ function reach(tokens: readonly number[], states: Uint8Array, state: number): vo
   while (at < tokens.length && (tokens[at] as number) < 0) states[++at] = 1
 }
 
+/** Follows one character from one state. */
 function step(tokens: readonly number[], next: Uint8Array, state: number, code: number): void {
   const token = tokens[state] as number
   if (token >= 0) {
@@ -151,6 +154,7 @@ interface Places {
   readonly cut: boolean
 }
 
+/** Collects the texts and places of a payload, up to a limit. */
 function scopePlacesIn(payload: unknown): Places {
   const texts: string[] = []
   const places: string[] = []
@@ -174,6 +178,7 @@ function scopePlacesIn(payload: unknown): Places {
   return { texts, places, cut }
 }
 
+/** Whether a text looks like a path or URL. */
 function looksLikePlace(text: string): boolean {
   return /[/\\]|^[.~]|%2f|%5c|%2e|\0/i.test(text) || /[\u2044\u2215\u29f8\u2571\uff0f\uff3c\u2024\uff0e]/u.test(text)
 }
@@ -201,6 +206,7 @@ function spell(text: string): Spelling {
   return { flaw: characterFlaw(text) ?? segmentFlaw(text), readings: readingsOf(text) }
 }
 
+/** What is unusual about the characters. */
 function characterFlaw(text: string): string | undefined {
   if (text.includes('\0')) return 'it holds a NUL'
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return 'it holds control characters'
@@ -214,6 +220,7 @@ function characterFlaw(text: string): string | undefined {
   return undefined
 }
 
+/** What is unusual about the path segments. */
 function segmentFlaw(text: string): string | undefined {
   const path = text.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '').replace(/^[a-z]:(?=\/)/i, '')
   if (path.includes('//')) return 'it has an empty segment'
@@ -227,6 +234,7 @@ function segmentFlaw(text: string): string | undefined {
   return undefined
 }
 
+/** All readings of a text: as it is, unescaped and cleaned. */
 function readingsOf(text: string): readonly string[] {
   const found = new Set<string>()
   const plain = unescaped(text)

@@ -72,6 +72,7 @@ interface RootsBook {
   set(roots: readonly Root[]): void
 }
 
+/** Creates the roots. */
 function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
   let roots = first
   return {
@@ -133,6 +134,7 @@ function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
   }
 }
 
+/** The reason where the user did not answer. */
 function unanswered(server: string, action: 'decline' | 'cancel') {
   return {
     code: 'USER_DECLINED',
@@ -142,6 +144,7 @@ function unanswered(server: string, action: 'decline' | 'cancel') {
   }
 }
 
+/** The reason where a page is unsafe. */
 function unfit(server: string) {
   return {
     code: 'UNSAFE_ADDRESS',
@@ -212,6 +215,7 @@ function modelRequest({ messages, preferences }: InferenceRequest, most: number,
   }
 }
 
+/** The reason where a server cancelled an inference. */
 function cancelled(server: string): Why {
   return why('CANCELLED', 'inference', `${clip(server)} no longer wants the inference`, 'Nothing needs to be done')
 }

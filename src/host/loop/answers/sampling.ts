@@ -99,6 +99,7 @@ async function plainYes(
   return stage === 'answer' ? { yes: true } : policy.approve(asked, verdict)
 }
 
+/** The reason where the user declined. */
 function declined(server: string, rule: string): Why {
   return why('SAMPLE_DECLINED', rule, `The user declined sampling for ${server}`, 'Agree when asked, or allow it in the policy')
 }
@@ -140,6 +141,7 @@ function messageOf({ role, content }: SamplingMessage, server: string): ModelMes
   return { role: 'user', content: quoteFromServer('server-request', { server }, plainBlocks(blocks)) }
 }
 
+/** The content of a tool result, quoted. */
 function resultFrom(server: string, content: readonly ContentBlock[]): readonly LiveBlock[] {
   return quoteFromServer('tool-result', { server }, content.flatMap(modelBlocksOf))
 }
