@@ -77,6 +77,7 @@ export class LiveListener {
     this.#proceed()
   }
 
+  // Wakes all callers of `select`.
   #proceed(): void {
     for (const waiting of this.#heard) waiting.abort()
   }
@@ -116,6 +117,7 @@ export class LiveListener {
     }
   }
 
+  // Opens one stream; the request has no timeout.
   async #listen(): Promise<Listened> {
     const { session, hostId, host } = this.#parts
     const { cursor } = this.#deliveries
@@ -140,12 +142,14 @@ export class LiveListener {
     else this.#send(taken).catch(error => this.#parts.session.engine.trace('live-answer-lost', error))
   }
 
+  // The server cancels a delivery by a notification on the stream.
   #cancel({ params }: WireDelivery): void {
     const { requestId } = params
     if (typeof requestId === 'string')
       this.#running.get(requestId)?.abort(new DOMException('The server cancelled it', 'AbortError'))
   }
 
+  // Runs an answerer, and sends its answer.
   async #work(delivery: WireDelivery): Promise<void> {
     const { deliveryId } = delivery
     const running = new AbortController()
@@ -167,6 +171,7 @@ export class LiveListener {
     }
   }
 
+  // Turns a thrown error into an error answer.
   async #answer(delivery: WireDelivery, asked: AnswerContext): Promise<WireAnswer> {
     const { session, answer } = this.#parts
     try {
@@ -196,6 +201,7 @@ export class LiveListener {
     }
   }
 
+  // Sends an answer, or a piece of one.
   #request(answer: WireAnswer): Promise<unknown> {
     const { session, hostId } = this.#parts
     const options = { signal: this.#stop.signal, meta: { [liveExtension]: { hostId } } }
@@ -232,6 +238,7 @@ export function answeringHandlers(
   ])
 }
 
+// The answer context of a request on a session wire.
 function asking(exchange: Exchange): AnswerContext {
   return {
     get signal() {

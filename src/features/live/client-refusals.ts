@@ -18,6 +18,7 @@ export interface RefusedMessage {
   readonly why: Why
 }
 
+// Code, rule, and a suggested fix.
 type Reason = readonly [code: string, rule: string, fix: (set: string) => string]
 
 /** Refusals by the gate, by error kind. Errors of handlers have other kinds, and handlers report those themselves. */
@@ -79,6 +80,7 @@ export class PushBrake {
     return answer
   }
 
+  // Pauses reading if the refusals came too fast.
   #look(): void {
     const early = atLeastMs - (this.#now() - this.#since)
     this.#refused = 0

@@ -263,11 +263,13 @@ export class LiveClient {
     }
   }
 
+  // Only refusals by the gate are reported here.
   #refused(method: string, params: unknown, error: unknown): void {
     const refused = refusedMessageOf(method, params, error)
     if (refused !== undefined) this.#handlers.onRefused?.(refused)
   }
 
+  // Too many waiting messages are refused as busy.
   #admit(answerer: Answerer, params: Params, asked: AnswerContext): Awaitable<unknown> {
     if (!answerer.waits || this.#held === undefined) return this.#answer(answerer, params, asked)
     if (this.#waiting >= mostWaiting) {
@@ -364,6 +366,7 @@ export class LiveClient {
     }
   }
 
+  // Options of the set registry.
   #bookOptions() {
     return {
       select: this.#handlers.select.bind(this.#handlers),
@@ -377,6 +380,7 @@ export class LiveClient {
     this.#handlers.onDiagnostic?.(what)
   }
 
+  // Listening was refused for good: MCP Live ends, the connection stays.
   #deaf(error: unknown): void {
     this.#session?.engine.trace('live-listen-refused', error)
     this.#plain = true

@@ -76,6 +76,7 @@ function callsOf(kit: ClientKit, live: LiveClient): ToolCallExtension {
   }
 }
 
+// The definition of a listed tool.
 function toolOf(kit: ClientKit, name: string): Params | undefined {
   return kit.port(clientToolsPort).known(name) as Params | undefined
 }

@@ -112,6 +112,7 @@ const kinds: KindsOf<FeatureSetOptions> = {
   hostState: 'boolean',
 }
 
+// Queues the author's calls until the runtime is loaded.
 function serverLive(parts: LiveParts): ServerLive {
   const names = new Set<string>()
   const channels = new Set<string>()
@@ -142,6 +143,7 @@ function serverLive(parts: LiveParts): ServerLive {
   }
 }
 
+// Throws for invalid names and options.
 function checkSet(name: string, options: FeatureSetOptions, names: ReadonlySet<string>): void {
   if (typeof name !== 'string' || !/^[\w-]+(\.[\w-]+)*$/.test(name))
     throw new TypeError(
@@ -176,6 +178,7 @@ interface Loading {
 
 type AnyTool = (args: never, context: LiveCallContext) => Awaitable<unknown>
 
+// The author's handle of a set.
 function handleOf(name: string, parts: LiveParts, { channels, load, later, runtime, forget }: Loading): FeatureSet {
   const onChannels = (handlers: ChannelHandlers): FeatureSet => {
     later(live => live.onChannels(name, handlers))

@@ -61,6 +61,7 @@ export function blocksOf(input: LiveInput, where: string): readonly LiveBlock[] 
   return blocks
 }
 
+// Why a block is invalid.
 function faultOf(block: unknown): string | undefined {
   const { type, text, data, mimeType, uri } = (isRecord(block) ? block : {}) as Record<string, unknown>
   if (type === 'text') return typeof text === 'string' ? undefined : 'a text block needs a text'

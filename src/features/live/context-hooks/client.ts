@@ -135,6 +135,7 @@ export class ContextHooks {
     })
   }
 
+  // Counts running hooks.
   async #run(method: Method, params: BeforeInference, signal: AbortSignal): Promise<unknown> {
     this.#inFlight++
     try {

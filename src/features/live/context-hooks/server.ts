@@ -165,6 +165,7 @@ function injectionsOf(name: string, given: Injected): readonly Injection[] {
   })
 }
 
+// Writes an injection in the host's dialect.
 function written({ content, metadata, ...rest }: Injection, source: boolean, featureSet: string | undefined): WireInjection {
   const more = featureSet === undefined ? metadata : { ...metadata, featureSet }
   const blocks = writeBlocks(content as Exclude<typeof content, string | { type: string }>, source)

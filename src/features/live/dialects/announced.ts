@@ -116,6 +116,7 @@ export function readDeclarations(wire: unknown): Declarations {
   return { sets, faulty }
 }
 
+// Entries of an object or of an array.
 function entries(wire: unknown): readonly (readonly [name: string, value: unknown])[] {
   if (Array.isArray(wire)) {
     return wire.flatMap(one => (isRecord(one) && typeof one['name'] === 'string' ? [[one['name'], one] as const] : []))
@@ -133,6 +134,7 @@ function faultOf(name: string, value: unknown): string | undefined {
   return Array.isArray(value['uses']) ? undefined : 'it does not say what it uses'
 }
 
+// Keeps known members only, within the limits.
 function factsOf(value: Readonly<Record<string, unknown>>): FeatureSetFacts {
   const uses = (value['uses'] as readonly unknown[]).filter(use => typeof use === 'string').slice(0, mostUses)
   return {
@@ -177,6 +179,7 @@ export function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonl
   return [...found]
 }
 
+// Depth and number of paths are limited, because the server chooses them.
 function walk(name: string, path: string, node: unknown, depth: number, found: Set<string>): void {
   if (!segment.test(name) || depth > deepest || found.size >= mostPaths || qualifiers.has(path)) return
   if (node === true) return expand(path, found)
@@ -186,6 +189,7 @@ function walk(name: string, path: string, node: unknown, depth: number, found: S
   for (const [member, value] of members) walk(member, `${path}.${member}`, value, depth + 1, found)
 }
 
+// Adds everything that `true` stands for.
 function expand(path: string, found: Set<string>): void {
   const leaves = below.get(path)
   if (leaves === undefined || whole.has(path)) found.add(path)

@@ -87,6 +87,7 @@ function readBlock(wire: unknown): LiveBlock | string {
   return `a block of type "${echo(type)}"`
 }
 
+// Media inline, under `source`, or as a link.
 function readMedia(wire: Readonly<Record<string, unknown>>, type: 'image' | 'audio'): LiveBlock | string {
   const from = isRecord(wire['source']) ? wire['source'] : wire
   const { data } = from
@@ -100,6 +101,7 @@ function readMedia(wire: Readonly<Record<string, unknown>>, type: 'image' | 'aud
 
 const linkMembers = ['name', 'title', 'description', 'mimeType'] as const
 
+// A link with its known members.
 function readLink(wire: Readonly<Record<string, unknown>>): LiveLink | string {
   if (typeof wire['uri'] !== 'string') return 'a link without its URI'
   const said = linkMembers.filter(member => typeof wire[member] === 'string').map(member => [member, wire[member]] as const)
@@ -201,6 +203,7 @@ export function expandTags(tags: readonly string[]): readonly string[] {
   return [...all]
 }
 
+// Members that the codec does not know.
 function others(wire: Params, names: ReadonlySet<string>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(wire).filter(([name]) => !names.has(name)))
 }
@@ -225,6 +228,7 @@ export function readBefore(wire: unknown): ReadBefore | undefined {
   return { featureSet: wire['featureSet'], injections, dropped: fewOf(dropped) }
 }
 
+// One injection, or why it is invalid.
 function readInjection(wire: unknown, dropped: string[]): Injection | string {
   if (!isRecord(wire)) return 'an injection that is no object'
   const { namespace, position, metadata } = wire

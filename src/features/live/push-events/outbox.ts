@@ -190,6 +190,7 @@ export class Outbox {
     waiting.settle(answer)
   }
 
+  // Removes the event from the store.
   #finish(waiting: Waiting): void {
     waiting.over = true
     this.#dropping = Promise.all([this.#dropping, this.#options.eventStore.drop([waiting.entry])]).then(
@@ -199,6 +200,7 @@ export class Outbox {
     this.#options.changed()
   }
 
+  // Events are ordered by age, so the loop stops at the first young one.
   #expire(): void {
     const oldest = this.#options.clock.now() - this.#options.keepMs
     for (const waiting of this.#waiting.values()) {
@@ -211,6 +213,7 @@ export class Outbox {
     }
   }
 
+  // Merges stored events with those in memory.
   async #load(): Promise<void> {
     const before = [...this.#waiting]
     const found = await this.#options.eventStore.all()

@@ -85,10 +85,12 @@ function tooLarge(): Problem {
   })
 }
 
+// The wire form of an event.
 function writePush({ to, channel, content, ...event }: OutgoingPush, { source }: HostDialect): WirePush {
   return { ...event, payload: { content: writeBlocks(content, source) } }
 }
 
+// The wire form of a channel message.
 function writeIncoming(
   { content, timestamp, tags }: OutgoingPush,
   channel: ChannelOrigin,

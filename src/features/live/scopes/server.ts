@@ -63,6 +63,7 @@ async function sentAlong({ params, meta }: Exchange, scope: Scope): Promise<bool
   return given.label === scope.label && (await digest(given.payload ?? {})) === (await digest(scope.payload ?? {}))
 }
 
+// Reads the host's answer to `scope/elevate`.
 function settled(scope: Scope, answer: Elevation): Payload {
   if (elevationShape.check(answer) !== undefined) throw denied(scope, 'The host answered something else than yes or no', again)
   if (answer.approved) return (answer.payload as Payload) ?? scope.payload
@@ -72,6 +73,7 @@ function settled(scope: Scope, answer: Elevation): Payload {
 const again = 'Look at what the host makes of scope/elevate'
 const unasked = 'Use a host that speaks MCP Live, or one that can ask its user (elicitation)'
 
+// The question for users of plain clients.
 function question(featureSet: string, { label, payload }: Scope): string {
   const what = payload === undefined ? '' : ` (${clip(JSON.stringify(payload), 500)})`
   return `May "${clip(featureSet)}" act on ${clip(label, 200)}${what}?`

@@ -1,6 +1,6 @@
 /**
- * Keys at work: claimed before anything below happens, settled when its outcome is known, so that a repetition gets that outcome,
- * joins what is under way, or is told that nobody knows. Loaded with the first key.
+ * Runs calls under idempotency keys: a key is claimed before the call runs and settled with its outcome. A repeated call gets that
+ * outcome, joins the running call, or is told that the outcome is unknown. Loaded with the first key.
  */
 import type { Audit } from '../../../core/audit/audit.ts'
 import { type Clock, lifetimeOfSeconds } from '../../../core/clock.ts'
@@ -38,18 +38,20 @@ import {
   stamped,
 } from './server.ts'
 
-/** Calls under keys, and what became of them. */
+/** Runs keyed calls, and answers `idempotency/get`. */
 export interface Replays {
   run(exchange: Exchange, next: Next): Promise<unknown>
   status(exchange: Exchange): Promise<WireStatus>
 }
 
 interface Parts extends IdempotencyParts {
+  /** The longest lifetime of a key. */
   readonly maxTtlMs: number
+  /** How long a repeated call waits for a running one. */
   readonly joinMs: number
 }
 
-/** Of a tool only what matters here. */
+/** The part of a tool's definition that matters here. */
 interface KeyedTool {
   readonly facts: {
     readonly idempotent?: boolean
@@ -57,51 +59,54 @@ interface KeyedTool {
   }
 }
 
-/** A call that is done now. */
+/** A call that this process executes now. */
 interface Claimed extends Keyed {
   readonly owner: string
   readonly audit: Audit | undefined
 }
 
-/** One call with its key. */
+/** A call with its key. */
 interface Keyed {
   readonly exchange: Exchange
   readonly next: Next
+  /** The key and its lifetime. */
   readonly wish: KeyOfCall
+  /** Owner and key; identifies the operation. */
   readonly place: string
 }
 
+/** The default limit of a stored result, in characters. */
 const standardResult = 1024 * 1024
 
-/** Runs calls under keys, each once. */
+/** Creates the runner of keyed calls. */
 export function createReplays(parts: Parts): Replays {
-  /** What its handler still does here, although its call was answered for it. */
+  /** Handlers that still run although their call was already answered, for example after a timeout. */
   const lingering = new Map<string, Promise<unknown>>()
   return {
     run: async (exchange, next) => {
       const owner = await ownerOf(exchange)
       const said = keyOf(exchange, parts.maxTtlMs)
-      // Strangers who call the same do not do the same: only what has a key is one call.
+      // Equal calls of anonymous callers are not deduplicated; only a key makes them one call.
       if (said === undefined && isNobody(owner)) return next()
       if (said !== undefined && exchange.get(compensation) === undefined) checkName(owner, said.key)
       const wish = said ?? (await mintedWish(parts, exchange))
       carry(exchange, idempotencyExtension, wish.key)
       const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
-      // Nothing is done without its record.
+      // Without a journal record nothing is executed.
       return claimed(parts, lingering, owner, keyed).catch(told)
     },
     status: exchange => status(parts, exchange).catch(told),
   }
 }
 
-/** One key for the same call, so that it is found again. */
+/** A generated key, derived from the call, so that an equal call gets the same key. */
 async function mintedWish(parts: Parts, exchange: Exchange): Promise<KeyOfCall> {
   const { name, arguments: args } = exchange.params
   const same = await fingerprint(name as string, (args ?? {}) as Params, unitOf(exchange))
   return { key: `${minted}${same}`, ttlMs: Math.min(parts.maxTtlMs, dedupeMs(parts, exchange) ?? 1000) }
 }
 
-/** Whoever knows the key of somebody who is not known gets what that one got: so nobody else may be able to know it. */
+/** An anonymous caller's result can be fetched by anyone who knows the key, so the key must be unguessable. */
 function checkName(owner: string, key: string): void {
   if (!mayName(owner, key))
     throw new McpError(
@@ -114,6 +119,7 @@ function told(error: unknown): never {
   throw error instanceof StoreError ? problemOf(error) : error
 }
 
+// Claims the key in a loop, because other processes may claim or release it at any time.
 async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, owner: string, keyed: Keyed): Promise<unknown> {
   const { exchange, wish, place } = keyed
   const { claims, audit } = await parts.journal()
@@ -133,11 +139,14 @@ async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, o
     const left = until - parts.clock.now()
     if (claim.kind === 'replay') return giveAgain(exchange, wish.key, claim.operation, parts.problemMeta)
     if (claim.kind === 'conflict') throw conflict(wish.key, claim.operation)
+    // Another call with the key is running: wait for it, then look again.
     if (claim.kind === 'running') {
       if (left <= 0 || !(await claim.settled(left))) throw inProgress(wish.key)
       continue
     }
+    // The outcome is unknown: repeat it only if the tool is idempotent.
     if (claim.kind === 'indeterminate' && !isRepeatable(exchange)) throw unknown(wish.key, claim.operation)
+    // The handler of a timed-out call may still be running in this process.
     const old = lingering.get(place)
     if (old !== undefined && (left <= 0 || !(await within(parts.clock, left, old)))) {
       if (claim.kind === 'fresh') await claim.ticket.release()
@@ -145,12 +154,12 @@ async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, o
     }
     const ticket = claim.kind === 'fresh' ? claim.ticket : await claim.retake()
     const done = ticket === undefined ? undefined : await execute(parts, lingering, ticket, { ...keyed, owner, audit })
-    // Otherwise others were faster, or took us for dead: then the outcome is theirs.
+    // Another process was faster or has taken over; its outcome counts.
     if (done !== undefined) return done
   }
 }
 
-/** Runs it, and writes down what came of it before anybody hears of that. */
+/** Executes the call, and stores the outcome before the caller learns it. */
 async function execute(
   parts: Parts,
   lingering: Map<string, Promise<unknown>>,
@@ -158,14 +167,14 @@ async function execute(
   claimed: Claimed,
 ): Promise<CallToolResult | undefined> {
   const { exchange, next, wish, place } = claimed
-  // One that goes on has the id with which it began.
+  // A continued call keeps its correlation id.
   exchange.correlation = ticket.operation.id
   let result: CallToolResult
   try {
     result = (await next()) as CallToolResult
   } catch (error) {
     if (isDone(exchange) && !(error instanceof McpError)) {
-      // Its handler has done its work, which must not be done again because what goes with it could not be written.
+      // The handler has finished; the call must not run again because a later step failed.
       await settled(parts, ticket, claimed, remembered(parts, ticket, exchange, failedBy(problemOf(error))))
       throw error
     }
@@ -192,25 +201,27 @@ function failedBy(problem: Problem): FailedResult {
   return { content: [{ type: 'text', text: problemText(problem) }], isError: true, [because]: problem }
 }
 
-/** Whether its handler was through with it, whatever failed after that. */
+/** Whether the handler had finished, whatever failed afterwards. */
 function isDone(exchange: Exchange): boolean {
   return exchange.given !== undefined && endOf(exchange, exchange.given as FailedResult) === 'stored'
 }
 
+// What happens to the claim: kept for the next round, released, outcome unknown, or stored.
 type End = 'paused' | 'released' | 'lost' | 'stored'
 
-/** Only what came of its handler is remembered, and of that only what would come of it again. */
+/** Only outcomes of the handler are stored, and of its failures only those that would recur. */
 function endOf(exchange: Exchange, result: FailedResult): End {
   if (exchange.asking?.pending === true || isInputRequired(result)) return 'paused'
+  // Refused before the handler ran, so a repeated call may try again.
   if (!exchange.begun && !exchange.detached) return 'released'
   const why = result[because]
   if (why === undefined) return 'stored'
-  // Whatever the handler did until then, it was stopped in the midst of it.
+  // The handler was stopped midway, so nobody knows what it has done.
   if (why.code === 'OPERATION_TIMEOUT' || (exchange.cancelled && why.code === 'SERVER_ERROR')) return 'lost'
   return why.category === 'permanent' || why.category === 'invalid_input' ? 'stored' : 'released'
 }
 
-/** Whoever repeats it is told why nobody knows. */
+/** The reason shown to whoever repeats the call. */
 function lostBy(result: FailedResult): string {
   return clip(result[because]?.message ?? 'it was stopped', 300)
 }
@@ -230,12 +241,12 @@ function remembered(
   try {
     return rememberResult(exchange, result, Math.min(resultLength, capacity))
   } catch {
-    // Whoever writes the answer finds the same, and says so.
+    // The response fails for the same reason, and reports it.
     return rememberFailure(new McpError('internal', 'The result could not be written as JSON'))
   }
 }
 
-/** Undefined where another has taken over. A store that fails now leaves the outcome unknown to others, but not to this caller. */
+/** Undefined if another process has taken over. If the store fails, the outcome is lost for others, but this caller still gets it. */
 async function settled(
   parts: Parts,
   ticket: Ticket,
@@ -250,7 +261,7 @@ async function settled(
   }
 }
 
-/** The line of the audit log that is written with its end. */
+/** The audit entry that is committed with the outcome. */
 function auditOf({ operation }: Ticket, { owner, wish, audit }: Claimed, outcome: string): readonly Op[] {
   if (audit === undefined) return []
   const { id: correlation, target } = operation
@@ -268,7 +279,6 @@ function linger(exchange: Exchange, lingering: Map<string, Promise<unknown>>, pl
   lingering.set(place, over)
 }
 
-/** Whether it ends in time. */
 function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   return new Promise(resolve => {
     const cancel = clock.setTimeout(() => resolve(false), ms)
@@ -284,7 +294,7 @@ function isRepeatable({ target }: Exchange): boolean {
   return idempotent ?? (annotations?.idempotentHint === true || annotations?.readOnlyHint === true)
 }
 
-/** The unit of work that a call takes part in: the same call in another one is another call. */
+/** The transaction of a call; the same call in another transaction is a different one. */
 function unitOf({ meta }: Exchange): string | undefined {
   const said = meta?.[`${NS}/transactions`]
   const id = isRecord(said) ? said['transaction_id'] : undefined
@@ -340,11 +350,11 @@ function unknown(key: string, { target, startedAt, endedAt, lostBy }: Operation)
 interface KeyOfCall {
   readonly key: string
   readonly ttlMs: number
-  /** Its caller asked for more. */
+  /** The caller asked for a longer lifetime. */
   readonly shortened?: boolean
 }
 
-/** Undefined where it came with none. */
+/** Reads the key of a call; undefined if there is none. All places that name a key must agree. */
 function keyOf(exchange: Exchange, maxTtlMs: number): KeyOfCall | undefined {
   const { meta, caller } = exchange
   const before = exchange.get(carried)?.[idempotencyExtension]
@@ -358,7 +368,7 @@ function keyOf(exchange: Exchange, maxTtlMs: number): KeyOfCall | undefined {
     before,
   ].filter(key => key !== undefined)
   const key = found[0]
-  // One that we made ourselves and sealed is made again, with the time that belongs to it.
+  // A generated key from sealed state is generated again, with its own lifetime.
   if (found.length === 0 && said === none) return undefined
   if (found.length === 1 && typeof before === 'string' && String(key).startsWith(minted)) return undefined
   if (typeof key !== 'string' || !keyPattern.test(key)) throw invalid(`The idempotency key must be ${keyRule}`)
@@ -377,7 +387,7 @@ function secondsIn(seconds: unknown = defaultTtlSeconds): number {
   throw invalid('idempotency_ttl_seconds must be a whole number above 0')
 }
 
-/** As a header it is a quoted string by the IETF draft, but mostly sent bare. */
+/** The IETF draft defines a quoted string, but most clients send it unquoted. */
 function unquoted(header: string | undefined): string | undefined {
   return header === undefined ? undefined : (/^"(.*)"$/s.exec(header.trim())?.[1] ?? header.trim())
 }

@@ -1,4 +1,7 @@
-/** Offering idempotency: a call with a key is done once, and its outcome given again. What that takes is loaded with the first key. */
+/**
+ * Server side of idempotency: the option `idempotency`, `ctx.idempotencyKey`, and the form in which outcomes are stored and replayed.
+ * The runner is loaded with the first key.
+ */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Operation } from '../../../core/journal/operation.ts'
@@ -17,36 +20,36 @@ import { fromWire, problemExtension, problemPort, toWire, type WireProblem } fro
 import { getKey, idempotencyExtension, isKeyed, keyHeader, otherKeyHeader, type WireReplay } from './messages.ts'
 import type { Replays } from './runtime.ts'
 
-/** What an author may say of it. */
+/** Options of idempotency. */
 interface IdempotencyOptions {
-  /** The longest that a key is remembered after its call has ended. Default 24 h. */
+  /** The longest lifetime of a key after its call has ended. Default 24 h. */
   readonly maxTtl?: Duration
-  /** How long a repetition waits for the call that is under way. Default 10 s. */
+  /** How long a repeated call waits for the running one. Default 10 s. */
   readonly join?: Duration
   /**
-   * Calls with keys and transactions remembered, in all. Default 1,000,000. One caller may hold as many as are still free; then its new
-   * calls are refused until some of its own have ended, and nothing is forgotten before its time.
+   * Total limit of remembered calls and transactions. Default 1,000,000. One caller may hold at most as many as are still free; then
+   * its new calls are refused. Nothing is forgotten early.
    */
   readonly records?: number
-  /** Characters of all that is remembered, shared in the same way. Default 256 Mi; half of the store where that is kept in memory. */
+  /** Total limit in characters, shared in the same way. Default 256 Mi; half of the store if it is in memory. */
   readonly length?: number
-  /** Characters of one result; of a longer one, or one beyond the caller's share, only that it was there is remembered. Default 1 Mi. */
+  /** Limit of one result in characters; a longer one is not stored, only that the call was done. Default 1 Mi. */
   readonly resultLength?: number
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface IdempotencyServerOptions {
-  /** How calls with an idempotency key are remembered. */
+  /** How keyed calls are remembered. */
   readonly idempotency?: IdempotencyOptions
 }
 
-/** What it adds to the context of a call. */
+/** What the feature adds to `ctx`. */
 export interface IdempotencyContext {
-  /** The idempotency key of this call, if it has one: whoever does something elsewhere for it may pass it on, or write it down. */
+  /** The idempotency key of this call, if any; pass it on to other services. */
   readonly idempotencyKey: string | undefined
 }
 
-/** Calls under a key are made once. */
+/** The server feature: keyed calls are executed once. */
 export const idempotencyFeature = defineServerFeature<IdempotencyServerOptions>({
   name: 'idempotency',
   options: { idempotency: 'object' },
@@ -65,22 +68,24 @@ export const idempotencyFeature = defineServerFeature<IdempotencyServerOptions>(
   },
 })
 
+/** What the feature needs from the server. */
 export interface IdempotencyParts extends IdempotencyOptions {
   readonly journal: () => Promise<Journal>
-  /** Whether clients are told of it. Keys are honoured all the same. */
+  /** Whether clients are told about keys; they are honoured in any case. */
   readonly declared: boolean
   readonly clock: Clock
   readonly trace: Trace
-  /** How long a call that has asked its caller something may wait for the answer. */
+  /** How long a call may wait for an answer of its caller. */
   readonly askMs: number
   readonly problemMeta: ProblemMeta
-  /** What a tool says of calls without a key; undefined where each is one of its own. Default: it says nothing. */
+  /** The `dedupe` option of a tool; undefined if each call without a key is separate. */
   readonly dedupe?: (tool: string) => Dedupe | undefined
 }
 
-/** The option of a tool. */
+/** How long equal calls without a key count as one. */
 type Dedupe = Duration | ((args: Params, caller: Caller) => Duration | undefined)
 
+/** Creates the layer and the handler of `idempotency/get`. */
 export function idempotencyServer(parts: IdempotencyParts): Side {
   const maxTtlMs = toMilliseconds(parts.maxTtl ?? '24h', 'idempotency.maxTtl')
   const joinMs = toMilliseconds(parts.join ?? '10s', 'idempotency.join')
@@ -106,7 +111,7 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
   }
 }
 
-/** For how long a call without a key is the same as another; undefined where it is one of its own. */
+/** How long a call without a key is deduplicated; undefined if it is not. */
 export function dedupeMs({ dedupe }: Pick<IdempotencyParts, 'dedupe'>, exchange: Exchange): number | undefined {
   const { params, caller } = exchange
   const said = dedupe?.(params['name'] as string)
@@ -115,36 +120,37 @@ export function dedupeMs({ dedupe }: Pick<IdempotencyParts, 'dedupe'>, exchange:
   return given === undefined ? undefined : toMilliseconds(given, 'dedupe')
 }
 
-/** Members of a result's `_meta` that tell a peer of a problem. */
+/** Returns the `_meta` that describes a problem to a client. */
 type ProblemMeta = (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
 
-/** JSON. One of `result`, `failure` and `lost` is there. */
+/** A stored outcome, as JSON; exactly one of `result`, `failure` and `lost` is set. */
 interface Outcome {
   readonly result?: CallToolResult
-  /** Why the result is a failure. */
+  /** The problem behind a failed result. */
   readonly problem?: WireProblem
-  /** The value is of a schema that older wires wrap. */
+  /** The value's schema must be wrapped on older wires. */
   readonly wraps?: boolean
-  /** The result names a task, which only this wire knows. */
+  /** The revision whose task the result names; other revisions cannot read it. */
   readonly task?: string
-  /** The call was refused by a protocol failure of its handler. */
+  /** The handler failed with a protocol error. */
   readonly failure?: { readonly kind: string; readonly message: string; readonly data?: unknown; readonly code?: number }
-  /** The result was longer than what is kept. */
+  /** The length of a result that was too long to store. */
   readonly lost?: number
 }
 
 type Marked = FailedResult & { readonly [wraps]?: boolean }
 
-/** What is kept of a call that has ended. */
+/** The outcome of an ended call, as it is stored. */
 export interface RememberedOutcome {
   readonly status: 'done' | 'failed'
   readonly outcome: Outcome
-  /** How long at most. */
+  /** A shorter lifetime, for tasks. */
   readonly ttlMs?: number | undefined
 }
 
-/** What to remember of a result. Throws where JSON cannot hold it. */
+/** Converts a result for storage. Throws if it is not JSON. */
 export function rememberResult(exchange: Exchange, result: Marked, longest: number): RememberedOutcome {
+  // The problem is stored separately, because its form depends on the client.
   const { [problemExtension]: _, ...meta } = result._meta ?? {}
   const { _meta, ...rest } = result
   const plain: CallToolResult = Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta }
@@ -165,12 +171,13 @@ export function rememberResult(exchange: Exchange, result: Marked, longest: numb
   }
 }
 
+/** Converts a protocol error for storage. */
 export function rememberFailure({ kind, message, data, code }: McpError): RememberedOutcome {
   const more = { ...(isJson(data) ? { data } : {}), ...(code === undefined ? {} : { code }) }
   return { status: 'failed', outcome: { failure: { kind, message, ...more } } }
 }
 
-/** The answer to a repetition: the same result, or the same failure thrown. */
+/** Answers a repeated call: returns the same result, or throws the same error. */
 export function giveAgain(exchange: Exchange, key: string, operation: Operation, problemMeta: ProblemMeta): CallToolResult {
   const { result, failure, lost, task, ...more } = operation.outcome as Outcome
   if (failure !== undefined) throw new McpError(failure.kind, failure.message, failure)
@@ -187,7 +194,7 @@ export function giveAgain(exchange: Exchange, key: string, operation: Operation,
   return stamped(exchange, key, again, operation, true)
 }
 
-/** Tells of the key in the result, to peers that know what that is. */
+/** Adds the key to the result, for clients that declared the extension. */
 export function stamped<R extends CallToolResult>(
   { peer }: Exchange,
   key: string,
@@ -207,7 +214,7 @@ export function stamped<R extends CallToolResult>(
   return { ...result, _meta: { ...result._meta, [idempotencyExtension]: stamp } }
 }
 
-/** A call that became a task is answered with the task, in one of two forms; the task is kept for so long. */
+/** The task in a result, in either of two wire forms, with its lifetime. */
 function taskIn(result: object): { readonly ttlMs: number | undefined } | undefined {
   if (!isRecord(result) || result['content'] !== undefined) return undefined
   const task = result['resultType'] === 'task' ? result : result['task']
@@ -216,6 +223,7 @@ function taskIn(result: object): { readonly ttlMs: number | undefined } | undefi
   return { ttlMs: typeof ttl === 'number' ? ttl : undefined }
 }
 
+// Error data of handlers may contain anything.
 function isJson(data: unknown): boolean {
   try {
     return data !== undefined && JSON.stringify(data) !== undefined

@@ -1,4 +1,4 @@
-/** Suggestions for a call that says what it is for. Loaded with the first one. */
+/** Suggestions for calls that state their intent. Loaded with the first one. */
 import { problem } from '../../../core/problem.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -12,15 +12,16 @@ import { type CallToolResult, listTools } from '../../mcp/tools/messages.ts'
 import { intentExtension, isTooLong, longestIntent, type WireIntent, type WireSuggested, wireSuggestion } from './messages.ts'
 import type { IntentParts } from './server.ts'
 
-/** How long an answer waits for a suggestion, from the beginning of the call on. */
+/** How long a response waits for a suggestion, counted from the start of the call. */
 const patienceMs = 1000
-/** Pages of the list of tools that are looked through for one that is suggested. */
+/** Limit of tool-list pages that are searched for the suggested tool. */
 const mostPages = 100
 
+/** Runs a call, and adds a suggestion if there is one in time. */
 export async function advised<C>(parts: IntentParts<C>, exchange: Exchange, next: Next): Promise<unknown> {
   const { intent, mode } = wishOf(exchange)
   if (mode === 'suggest_only') return suggestOnly(exchange, await suggestion(parts, exchange, intent))
-  // Beside the call, not before it: it runs as if nothing had been said.
+  // Runs in parallel; the call itself is unaffected.
   const coming = declared(exchange.peer, intentExtension) === undefined ? undefined : suggestion(parts, exchange, intent)
   const result = await next()
   if (coming === undefined || exchange.asking?.pending === true) return result
@@ -29,6 +30,7 @@ export async function advised<C>(parts: IntentParts<C>, exchange: Exchange, next
   return found === undefined ? result : withSuggestion(result as unknown as CallToolResult, found)
 }
 
+// Answers `suggest_only`: the tool is not called.
 function suggestOnly(exchange: Exchange, found: Suggestion | undefined): CallToolResult {
   const tool = clip(exchange.params['name'] as string)
   const advice = found === undefined ? 'There is nothing better to suggest' : `Suggested instead: ${found.tool}. ${found.reason}`
@@ -38,16 +40,18 @@ function suggestOnly(exchange: Exchange, found: Suggestion | undefined): CallToo
   return { ...result, _meta: { [intentExtension]: meta } }
 }
 
+// Adds the suggestion to the result.
 function withSuggestion<R extends CallToolResult>(result: R, found: Suggestion): R {
   return { ...result, _meta: { ...result._meta, [intentExtension]: { suggestion: wireSuggestion(found) } } }
 }
 
-/** What the author would suggest, if it is there in time and the caller may see it. A failure here is none of the call. */
+/** The author's suggestion, if it arrives in time and names a tool that the caller may see. Its failure does not affect the call. */
 async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: string): Promise<Suggestion | undefined> {
   const { options, clock, trace, context } = parts
   const suggest = options?.suggest
   if (suggest === undefined) return undefined
   const tool = exchange.params['name'] as string
+  // Cloned, so that the author's function cannot change the call.
   const args = structuredClone(exchange.params['arguments'] ?? {}) as Params
   let stop: (() => void) | undefined
   const late = new Promise<undefined>(resolve => {
@@ -56,7 +60,7 @@ async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: 
   try {
     const made = Promise.resolve(suggest({ tool, arguments: args, intent }, context(exchange)))
     const checked = made.then(found => (found === undefined ? undefined : visible(parts, exchange, found)))
-    // What comes too late may still fail.
+    // A late suggestion may still fail; that is only traced.
     checked.catch(error => trace('suggestion-failed', error))
     return await Promise.race([checked, late])
   } catch (error) {
@@ -67,7 +71,7 @@ async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: 
   }
 }
 
-/** Nobody learns of a tool from a suggestion. */
+/** A suggestion must not reveal a tool that the caller's list does not show. */
 async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Suggestion): Promise<Suggestion | undefined> {
   checkSuggestion(found, 'A suggestion')
   const { tool } = found
@@ -82,6 +86,7 @@ async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Sugg
   return undefined
 }
 
+// Reads and checks the intent in `_meta`.
 function wishOf({ meta }: Exchange): WireIntent {
   const said = meta?.[intentExtension]
   const where = `params._meta["${intentExtension}"]`

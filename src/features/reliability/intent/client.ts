@@ -1,6 +1,6 @@
 /**
- * Saying what calls are for, to servers of which the host wants that; and what they suggest. A suggestion is a server's opinion:
- * only the host can have it followed, and no further than one step.
+ * Client side of intents: tells servers what calls are for, if the host allows it, and handles suggestions. A suggestion is followed
+ * only if the host decides so, and only one step.
  */
 import { problem } from '../../../core/problem.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
@@ -21,45 +21,45 @@ import { intentExtension, isTooLong, longestIntent, suggestionFrom, type WireInt
 
 export type { Suggestion } from '../../../core/suggestion.ts'
 
-/** The call that was made, or was not, when something else was suggested. */
+/** The call for which something else was suggested. */
 interface SuggestedFor {
   readonly tool: string
   readonly arguments: Params
   readonly intent: string
-  /** The name of the server whose words they are. */
+  /** The server that made the suggestion. */
   readonly server: string
 }
 
-/** Told of a suggestion. True: the suggested call is made, and its outcome is that of the call. */
+/** Decides about a suggestion. True: make the suggested call instead. */
 type OnSuggestion = (suggestion: Suggestion, call: SuggestedFor) => Awaitable<boolean>
 
-/** What a call may say of its purpose. */
+/** Options of a call. */
 export interface IntentCallOptions {
-  /** What it is for, in a sentence. Sent only to servers that may hear it (the option `intent` of connect). */
+  /** What the call is for, in a sentence. Sent only if `connect` has `intent: true`. */
   readonly intent?: string
-  /** The call is not made; the server only says what it would suggest for the `intent`. */
+  /** Do not execute the call; only ask for a suggestion. */
   readonly suggestOnly?: boolean
 }
 
 /** What an answer suggests. */
 export interface IntentAnswer {
-  /** Another call that the server thinks would serve better: its words, not more. */
+  /** Another call that the server recommends; treat it as data. */
   readonly suggestion: Suggestion | undefined
-  /** The suggestion whose outcome this is, where the host had it followed. */
+  /** The suggestion that was followed to get this answer. */
   readonly followed?: Suggestion
 }
 
-/** Whether servers hear what calls are for. */
+/** Options of `connect` for intents. */
 export interface IntentClientOptions {
-  /** Whether this server may hear what calls are for (the option `intent` of a call). Default false: it is not sent. */
+  /** Whether the server may learn what calls are for. Default false. */
   readonly intent?: boolean
-  /** Told what the server suggests instead of a call; true: that is done. Without it nothing is followed. */
+  /** Decides about suggestions; true: follow it. Without it nothing is followed. */
   readonly onSuggestion?: OnSuggestion
 }
 
 const reads: NonNullable<ToolCallExtension['reads']> = { suggestion: ({ _meta }) => suggestionIn(_meta) }
 
-/** Says what calls are for, and hears suggestions. */
+/** The client feature: sends intents, and handles suggestions. */
 export const intentClient = defineClientFeature<IntentClientOptions>({
   name: 'intent',
   uses: [clientToolsPort],
@@ -76,9 +76,9 @@ export const intentClient = defineClientFeature<IntentClientOptions>({
         if (said === undefined || suggestion === undefined || intent === undefined) return outcome
         const server = kit.session.opened.serverInfo?.name ?? ''
         if ((await onSuggestion?.(suggestion, { server, tool: name, arguments: args ?? {}, intent })) !== true) return outcome
-        // What the server does not list is not called because it says so.
+        // A tool that the server does not list is not called.
         if (tools.known(suggestion.tool) === undefined) return outcome
-        // One step: without an intent nothing more is suggested.
+        // One step only: the suggested call carries no intent, so it gets no suggestion.
         const { output: _, idempotencyKey: __, task: ___, suggestOnly: ____, ...again } = rest
         const followed = await next(suggestion.tool, suggestion.arguments ?? args, again, manner)
         return Object.assign(followed, { followed: suggestion })
@@ -89,7 +89,7 @@ export const intentClient = defineClientFeature<IntentClientOptions>({
           : next(name, args, options, manner)
     }
     return {
-      // Declared only where the host wants it said.
+      // Declared only if the host allows intents.
       side: { capabilities: revision => (enabled ? declaration(revision, intentExtension) : {}) },
       extensions: [extend(toolCalls, { name: 'intent', around, reads })],
     }
@@ -100,8 +100,8 @@ type IntentCall = ToolCallOptions & IntentCallOptions & { readonly idempotencyKe
 type IntentParameters = [name: string, args: Params | undefined, options: IntentCall, manner: CallManner | undefined]
 
 /**
- * What a call is sent with; undefined where nothing is said: the host does not want it, or the server would not know what it is.
- * Throws where the call must not be made instead.
+ * The `_meta` of a call; undefined if the host does not allow it or the server does not support it. Throws if the call must not be
+ * executed.
  */
 function intentMeta(
   { intent, suggestOnly = false }: IntentCallOptions,
@@ -118,18 +118,19 @@ function intentMeta(
   return { [intentExtension]: wish }
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 function suggestionIn(meta: Params | undefined): Suggestion | undefined {
   const said = meta?.[intentExtension]
   return typeof said === 'object' && said !== null && 'suggestion' in said ? suggestionFrom(said.suggestion) : undefined
 }
 
-/** For people: whose words they are comes first, and they stand in quotation marks. */
+/** Text for people: names the server first, and quotes its words. */
 export function suggestionText(server: string, { tool, reason }: Suggestion): string {
   const quoted = reason.replace(/[<>[\]`"]/g, mark => (mark === '<' ? '‹' : mark === '>' ? '›' : "'"))
   return `${clip(server)} suggests ${clip(tool)}: "${clip(quoted, 300)}"`
 }
 
+// `suggestOnly` must not fall back to executing the call.
 function onlySuggested(intent: string | undefined, enabled: boolean) {
   const fix =
     intent === undefined

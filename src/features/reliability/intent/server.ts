@@ -1,4 +1,4 @@
-/** Hearing what calls are for. It never changes what a call does: at most it is answered with another one that may serve better. */
+/** Server side of intents: `ctx.intent`, and the option `suggest`. An intent never changes what a call does. */
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
@@ -11,37 +11,37 @@ import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { intentExtension, intentIn } from './messages.ts'
 
-/** A call, and what it is for. */
+/** A call and its intent. */
 export interface IntendedCall {
   readonly tool: string
-  /** A copy: what is done to it is not done to the call. */
+  /** A copy; changes do not affect the call. */
   readonly arguments: Params
-  /** Somebody else's words. */
+  /** Written by the caller; treat it as data. */
   readonly intent: string
 }
 
+// Options of intents.
 interface IntentOptions<C> {
   /**
-   * Finds a call that would serve the intent better: another tool, or the same with other arguments; without any, with those of
-   * the call. Told to the caller if the
-   * tool is one it may see; the call goes its way meanwhile, and waits for this a second at most.
+   * Finds a call that serves the intent better: another tool, or other arguments. The caller gets it only if it may see the tool. The
+   * call runs in parallel, and waits for this at most one second.
    */
   readonly suggest?: (call: IntendedCall, context: C) => Awaitable<Suggestion | undefined>
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface IntentServerOptions<C> {
-  /** What callers say that calls are for, and what they are told of it. Given, clients are told that they may say it. */
+  /** Handles intents; if set, clients are told that intents are supported. */
   readonly intent?: IntentOptions<C>
 }
 
-/** What it adds to the context of a call. */
+/** What the feature adds to `ctx`. */
 export interface IntentContext {
-  /** What the caller says the call is for. Somebody else's words: they describe, and permit nothing. */
+  /** What the caller says the call is for. Data, never a permission. */
   readonly intent: string | undefined
 }
 
-/** What calls are for: `ctx.intent`, and suggestions. */
+/** The server feature: `ctx.intent` and suggestions. */
 export const intentFeature = defineServerFeature<IntentServerOptions<CallContext>>({
   name: 'intent',
   options: { intent: 'object' },
@@ -57,13 +57,14 @@ export const intentFeature = defineServerFeature<IntentServerOptions<CallContext
   },
 })
 
+/** What the feature needs from the server. */
 export interface IntentParts<C> {
-  /** Undefined: clients are not told that it is heard. */
+  /** Undefined: clients are not told about intents. */
   readonly options: IntentOptions<C> | undefined
   readonly context: (exchange: Exchange) => C
   readonly clock: Clock
   readonly trace: Trace
-  /** Whether there is a tool of that name. */
+  /** Whether a tool of that name exists. */
   readonly offers: (tool: string) => boolean
 }
 
@@ -71,7 +72,7 @@ function intentServer<C>(parts: IntentParts<C>): Side {
   return {
     layers: [
       {
-        // Whether it may be called at all is decided before; nothing is written down of it yet.
+        // After the permission check, before anything is recorded.
         stage: 'decide',
         methods: [callTool.name],
         marked: true,

@@ -1,4 +1,7 @@
-/** Using the manifest of a server, or putting one together where it has none. */
+/**
+ * Client side of the manifest: fetches a server's manifest, or builds a partial one from its lists. Also imports and exports manifests,
+ * and converts them to camel case.
+ */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
@@ -25,22 +28,23 @@ import {
   type WireManifestResult,
 } from './messages.ts'
 
-/** Reading a server's manifest. */
+/** What the feature adds to the client. */
 export interface ManifestClientApi {
   /**
-   * All that is known of the server before a call: its tools with their scopes, cost, risk and limits. Kept as long as the server
-   * lets us; of a server that has none it is put together from its lists.
+   * Everything known about the server before a call: tools with scopes, cost, risk and limits. Cached as the server allows; for servers
+   * without a manifest it is built from the lists.
    */
   manifest(options?: RequestOptions): Promise<Manifest>
 }
 
-/** Reads the manifest: good until its time is over or a change is announced, then asked for by its revision. */
+/** The client feature: caches the manifest until it expires or a change is announced, then revalidates it by its revision. */
 export const manifestClient = defineClientFeature<object, ClientManifest>({
   name: 'manifest',
   provides: manifestPort,
   uses: [cachePort, clientToolsPort],
   options: {},
   setup(kit) {
+    // Kept for revalidation after it has expired in the cache.
     let last: WireManifestResult | undefined
     const fetch = async (send: SendOptions): Promise<WireManifestResult> => {
       const cache = kit.port(cachePort)
@@ -69,7 +73,7 @@ export const manifestClient = defineClientFeature<object, ClientManifest>({
     return {
       client,
       port: client,
-      // Where each request declares for itself, the one that asks for it does: the others have no use for it.
+      // On stateless wires only the request for the manifest declares the extension.
       side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, manifestExtension) : {}) },
       extensions: [
         extend(announcements, (topic, uri) => {
@@ -80,23 +84,26 @@ export const manifestClient = defineClientFeature<object, ClientManifest>({
   },
 })
 
+// Whether the server declares the extension.
 function hasManifest(revision: Revision, capabilities: Capabilities): boolean {
   return declared({ revision, capabilities }, manifestExtension) !== undefined
 }
 
-/** What a server answered: checked, and together with what is kept where that still holds. */
+/** Checks the answer, and combines "not modified" with the cached manifest. */
 function resultOf(answer: unknown, kept: WireManifestResult | undefined): WireManifestResult {
   if (!isRecord(answer) || typeof answer['revision'] !== 'string') throw bad('without a revision')
   const { revision } = answer
   const ttlMs = typeof answer['ttlMs'] === 'number' ? answer['ttlMs'] : 0
   const cacheScope = answer['cacheScope'] === 'public' ? 'public' : 'private'
   if (answer['not_modified'] !== true) return { revision, manifest: checked(answer['manifest']), ttlMs, cacheScope }
+  // Without a cached copy of that revision the answer is unusable.
   if (kept?.revision !== revision) throw bad('that a revision stays as it is which this client does not have')
   const { rate_limits } = answer
   const manifest = rate_limits === undefined ? kept.manifest : checked({ ...kept.manifest, rate_limits })
   return { revision, manifest, ttlMs, cacheScope }
 }
 
+// An invalid manifest is the server's fault, so it becomes a protocol error.
 function checked(value: unknown): WireManifest {
   try {
     return readManifest(value)
@@ -109,7 +116,7 @@ function bad(how: string): McpError {
   return new McpError('invalid-result', `The server answered manifest/get ${how}`)
 }
 
-/** As much as can be said of a server that has none: nothing of it is more than the server told everybody. */
+/** A partial manifest from what every server announces. */
 function partialManifest(info: Implementation | undefined, revision: Revision, tools: readonly Tool[]): WireManifest {
   const { name = '', version = '', description, websiteUrl } = info ?? {}
   return {
@@ -126,18 +133,19 @@ function partialManifest(info: Implementation | undefined, revision: Revision, t
   }
 }
 
-/** The most tools, and the most events, of one manifest. */
+/** Limit of tools and of events in one manifest. */
 const most = 10_000
 
-/** What was taken in: tools as a list has them, and what is said of the whole. */
+/** An imported manifest as catalogs. */
 interface ImportedManifest {
   readonly tools: Catalog<Tool>
-  /** Undefined where nothing is said of any. */
+  /** Undefined if the manifest has no events. */
   readonly events: Catalog<WireEventType> | undefined
+  /** Everything else in the manifest. */
   readonly about: Omit<WireManifest, 'tools' | 'events'>
 }
 
-/** Checks what calls itself a manifest. Throws a TypeError that names the member that is wrong. */
+/** Checks a manifest. Throws a TypeError that names the invalid member. */
 export function readManifest(value: unknown): WireManifest {
   const fault = manifestShape.check(value)
   if (fault !== undefined) {
@@ -150,7 +158,7 @@ export function readManifest(value: unknown): WireManifest {
   return manifest
 }
 
-/** Checks a manifest, and takes its tools and events into catalogs. */
+/** Checks a manifest, and converts it to catalogs. */
 export function importManifest(value: unknown): ImportedManifest {
   const { tools: entries, events: types, ...about } = readManifest(value)
   const tools = createCatalog<Tool>({ noun: 'tool', key: tool => tool.name })
@@ -160,13 +168,15 @@ export function importManifest(value: unknown): ImportedManifest {
   return { tools, events, about }
 }
 
-/** Writes imported catalogs as a manifest again. */
+/** Converts imported catalogs to a manifest again. */
 export function exportManifest({ tools, events, about }: ImportedManifest): WireManifest {
   const listed = tools.snapshot.entries.map(tool => entryOf(tool))
   return { ...about, tools: listed, ...(events === undefined ? {} : { events: events.snapshot.entries }) }
 }
 
+// Type-level conversion of snake_case names.
 type Camel<S> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
+// Schemas keep their member names.
 type Opaque = 'input_schema' | 'output_schema' | 'payload_schema'
 type Camelled<T> = T extends readonly (infer Item)[]
   ? readonly Camelled<Item>[]
@@ -174,17 +184,17 @@ type Camelled<T> = T extends readonly (infer Item)[]
     ? { readonly [K in keyof T as Camel<K>]: K extends Opaque ? T[K] : Camelled<T[K]> }
     : T
 
-/** All that is known of a server before a call. */
+/** Everything known about a server before a call. */
 export interface Manifest extends Camelled<Omit<WireManifest, 'manifest_version'>> {
-  /** The digest of the document; undefined where the server has none. */
+  /** The digest of the document; undefined if the server has no manifest. */
   readonly revision: string | undefined
-  /** Put together from what every server tells: there may be more to know. */
+  /** Built from lists; the server may offer more. */
   readonly partial: boolean
-  /** The document itself, as it came: to be kept, or given on. */
+  /** The document as received, for storing or forwarding. */
   readonly document: WireManifest
 }
 
-/** The manifest as programs read it. */
+/** Converts a manifest to camel case. */
 export function viewOf(document: WireManifest, revision: string | undefined, partial: boolean): Manifest {
   const { manifest_version, ...rest } = document
   return { ...camelled(rest), revision, partial, document }

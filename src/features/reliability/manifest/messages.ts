@@ -1,4 +1,7 @@
-/** The manifest on the wire: all that a server offers and what is known of it, under a revision that is the digest of its contents. */
+/**
+ * The manifest on the wire: everything that a server offers, with a revision that is the digest of the document; and the conversion
+ * between tools and manifest entries.
+ */
 import type { RequestOptions } from '../../../engine/client-feature.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
@@ -20,13 +23,14 @@ import type { Tool, ToolAnnotations } from '../../mcp/tools/messages.ts'
 import { eventTypeShape } from '../events/messages.ts'
 import { recommendationShape } from '../recommendations/messages.ts'
 
-/** The name of the extension. */
+/** The extension name. */
 export const manifestExtension = `${NS}/manifest`
-/** Of the document's form, not of what it says. */
+/** The version of the document format. */
 export const manifestVersion = '0.1.0'
-/** The same document as a resource. */
+/** The URI of the manifest as a resource. */
 export const manifestUri = 'manifest:///service'
 
+/** The answer to `manifest/get`. */
 export interface WireManifestResult {
   readonly revision: string
   readonly manifest: WireManifest
@@ -34,17 +38,17 @@ export interface WireManifestResult {
   readonly cacheScope: 'public' | 'private'
 }
 
-/** To whoever has this revision already. */
+/** The answer if the client already has this revision. */
 interface WireNotModified {
   readonly not_modified: true
   readonly revision: string
-  /** Counters are in no revision: where there are any, they come all the same. */
+  /** Counters are not part of the revision, so they are sent anyway. */
   readonly rate_limits?: WireRateLimits
   readonly ttlMs: number
   readonly cacheScope: 'public' | 'private'
 }
 
-/** Asks for the manifest, unless it is of a revision that the client has. */
+/** Requests the manifest, unless the client already has this revision. */
 export const getManifest = request<WireManifestResult | WireNotModified>()({
   name: 'manifest/get',
   to: 'server',
@@ -54,15 +58,15 @@ export const getManifest = request<WireManifestResult | WireNotModified>()({
   params: object({ if_revision: optional(string) }),
 })
 
-/** The manifest of a server, for other features of a client. */
+/** The manifest, for other client features. */
 export interface ClientManifest {
   manifest(options?: RequestOptions): Promise<{ readonly document: WireManifest }>
 }
 
-/** The client's copy of the manifest. */
+/** The port of this feature. */
 export const manifestPort: Port<ClientManifest> = port('manifest')
 
-/** The names that a service may give to the extensions it has. */
+/** Names for extensions in the common manifest format. */
 export const extensionTokens = [
   'streaming',
   'progress_notifications',
@@ -79,9 +83,10 @@ export const extensionTokens = [
   'multimodal_signatures',
   'conformance',
 ] as const
+/** One of `extensionTokens`. */
 export type ExtensionToken = (typeof extensionTokens)[number]
 
-/** What is said of a tool beside its name, its description and its schemas. */
+/** What a manifest says about a tool beside name, description and schemas. */
 export const toolFacts = {
   input_types: optional(array(string)),
   output_types: optional(array(string)),
@@ -101,15 +106,15 @@ export const toolFacts = {
   required_scopes: optional(array(string)),
   supports_streaming: optional(boolean),
   supports_pagination: optional(boolean),
-  // Beyond the common form, which leaves room for more: how it is taken back, whether it may run in the background, its own limit.
+  // Members beyond the common format: compensation, task support, and the tool's rate limit.
   compensation: optional(object({ tool: string, description: optional(string) })),
   task_support: optional(oneOf('forbidden', 'optional', 'required')),
   rate_limits: optional(object({ requests_per_minute: optional(integer) })),
-  /** The name is the true one, though the form allows only lower-case words joined by underscores. */
+  /** The name is correct, although the common format allows only snake_case. */
   nonconforming_name: optional(boolean),
 }
 
-/** A tool in a manifest. */
+/** The shape of a tool. */
 export const toolShape = object({
   name: string,
   description: string,
@@ -124,18 +129,19 @@ const serverShape = object({
   mcp_spec_version: string,
   description: optional(string),
   homepage: optional(string),
-  // Beyond the common form.
+  // Beyond the common format.
   mcp_spec_versions: optional(array(string)),
   supports_batch: optional(boolean),
 })
 
-/** How callers sign in, in a manifest. */
+/** The shape of the authentication section. */
 export const authShape = object({
   methods: optional(array(oneOf('oauth2_device', 'oauth2_code', 'api_key', 'bearer_token', 'none'))),
   scopes: optional(array(object({ name: string, description: string, grants: optional(array(string)) }))),
   session_ttl_seconds: optional(integer),
 })
 
+/** The shape of a manifest. */
 export const manifestShape = object({
   manifest_version: oneOf('0.1.0'),
   server: serverShape,
@@ -151,28 +157,31 @@ export const manifestShape = object({
     }),
   ),
   recommendations: optional(array(recommendationShape)),
-  // Beyond the common form.
+  // Beyond the common format.
   events: optional(array(eventTypeShape)),
 })
 
-/** The manifest as it is sent. */
+/** A manifest on the wire. */
 export type WireManifest = Infer<typeof manifestShape>
-/** A tool in the manifest. */
+/** A tool on the wire. */
 export type WireManifestTool = Infer<typeof toolShape>
+/** The authentication section on the wire. */
 export type WireAuth = Infer<typeof authShape>
+/** A way to authenticate. */
 export type AuthMethod = NonNullable<WireAuth['methods']>[number]
-/** The limits in the manifest. */
+/** The rate limits on the wire. */
 export type WireRateLimits = NonNullable<WireManifest['rate_limits']>
 
 type Members = Readonly<Record<string, unknown>>
 
 const prefix = `${NS}/`
 const facts: ReadonlyMap<string, Shape<unknown>> = new Map(Object.entries(toolFacts))
-/** What an entry says by itself, whatever stands in `_meta`. */
+/** Members that always come from the tool itself, not from `_meta`. */
 const own: ReadonlySet<string> = new Set(['name', 'description', 'input_schema', 'output_schema'])
+// The common format's syntax of tool names.
 const common = /^[a-z][a-z0-9_]*$/
 
-/** `shown`: the same tool as a wire has it, whose schemas count. `more`: what is known of it elsewhere. */
+/** Writes a tool. `shown`: the tool as the wire lists it, whose schemas are used. `more`: further members. */
 export function entryOf(tool: Tool, shown: Tool = tool, more: Members = {}): WireManifestTool {
   const { name, description = '', annotations, execution } = tool
   const { inputSchema, outputSchema } = shown
@@ -192,7 +201,7 @@ export function entryOf(tool: Tool, shown: Tool = tool, more: Members = {}): Wir
   }
 }
 
-/** The members of the manifest in all that extensions say of a tool. What is of another type than it must be is not said. */
+/** Collects manifest members from the `_meta` of all extensions; values of the wrong type are ignored. */
 function saidOf(meta: Members | undefined): Members {
   const said: Record<string, unknown> = {}
   for (const [extension, members] of Object.entries(meta ?? {})) {
@@ -206,13 +215,14 @@ function saidOf(meta: Members | undefined): Members {
   return said
 }
 
+// Derives the risk from annotations, if no extension states it.
 function riskOf(annotations: ToolAnnotations | undefined, compensation: unknown): WireManifestTool['risk_level'] {
   if (compensation !== undefined) return 'reversible'
   if (annotations?.readOnlyHint === true) return 'safe'
   return annotations?.destructiveHint === true ? 'destructive' : undefined
 }
 
-/** By name: the extension that says it. What nobody owns stays with the manifest's own. */
+/** Which extension each member belongs to; others belong to the manifest extension. */
 const owners: ReadonlyMap<string, string> = new Map([
   ...['cost', 'latency'].map(name => [name, `${NS}/operational`] as const),
   ...['input_types', 'output_types', 'max_input_size_bytes'].map(name => [name, `${NS}/media`] as const),
@@ -222,7 +232,7 @@ const owners: ReadonlyMap<string, string> = new Map([
   ['compensation', `${NS}/transactions`],
 ])
 
-/** The tool that an entry shows, as a list would have it. */
+/** Converts a manifest entry to a tool. */
 export function toolOf(entry: WireManifestTool): Tool {
   const { name, description, input_schema, output_schema, idempotent, task_support, nonconforming_name, ...rest } = entry
   const meta: Record<string, Record<string, unknown>> = {}
@@ -241,7 +251,7 @@ export function toolOf(entry: WireManifestTool): Tool {
   }
 }
 
-/** In the `_meta` of a tool whose input and output know pages. */
+/** What a paginated tool has in its `_meta`. */
 export interface WirePaged {
   readonly supports_pagination: boolean
 }

@@ -1,4 +1,7 @@
-/** Where what the manifest says comes from. Loaded when it is first written. */
+/**
+ * Builds manifests: collects what the server offers, writes one document per revision and audience, and caches it. Loaded when the
+ * manifest is first requested.
+ */
 import type { Snapshot } from '../../../core/catalog.ts'
 import { digest } from '../../../core/digest.ts'
 import type { Engine } from '../../../engine/engine.ts'
@@ -32,9 +35,10 @@ import {
 } from './messages.ts'
 import type { ManifestOptions } from './server.ts'
 
-/** What is given to whoever asks by HTTP alone. */
+/** The document for plain HTTP requests. */
 type ManifestText = Awaited<ReturnType<NonNullable<BesideEndpoint['document']>['read']>>
 
+/** Collects the inputs of the document from the server's features. */
 export async function documentOf(
   kit: ServerKit,
   { auth, scopes, homepage }: ManifestOptions,
@@ -48,7 +52,7 @@ export async function documentOf(
   const { callsPerMinute } = kit.port(ratesPort)
   return {
     info,
-    // The dialect names itself by the version of another wire.
+    // The draft dialect reports another wire's version, so all are listed.
     spoken: [...spoken.requests, ...spoken.sessions],
     snapshot: () => tools.catalog.snapshot,
     extensions: (revision: Revision) => extensionsOf(kit.sides(), own, revision),
@@ -63,14 +67,14 @@ export async function documentOf(
   }
 }
 
-/** The ids that all sides but the manifest's own declare, wherever the wire has its place for them. */
+/** The extensions that all sides but the manifest itself declare at this revision. */
 function extensionsOf(sides: readonly Side[], own: Side, revision: Revision): readonly string[] {
   const declared = sides.filter(side => side !== own).map(side => side.capabilities?.(revision) ?? {})
   const places = declared.flatMap(({ extensions, experimental }) => [extensions, experimental])
   return places.flatMap(place => (isRecord(place) ? Object.keys(place) : []))
 }
 
-/** All pages of the list, as this caller would get them. */
+/** All pages of the tool list, as this caller sees them. */
 export async function visibleTools(exchange: Exchange): Promise<readonly Tool[]> {
   const all: Tool[] = []
   let cursor: string | undefined
@@ -82,15 +86,17 @@ export async function visibleTools(exchange: Exchange): Promise<readonly Tool[]>
   return all
 }
 
+/** What is left of a caller's rate limit. */
 export function countersOf({ clock, port }: ServerKit, exchange: Exchange): WireRateLimits {
   const left = port(ratesPort).callsLeft(exchange)
   if (left === undefined) return {}
   return { remaining: Math.floor(left.tokens), resets_at: new Date(clock.now() + left.fullInMs).toISOString() }
 }
 
+// Serialised documents, by manifest.
 const texts = new WeakMap<object, string>()
 
-/** For whoever asks by HTTP alone, and never by a revision, so that it always comes whole. */
+/** Reads the document for a plain HTTP request, always complete. */
 export async function readDocument(engine: Engine, caller: Caller): Promise<ManifestText> {
   const capabilities = { extensions: { [manifestExtension]: {} } }
   const result = (await requestAs(engine, getManifest, {}, caller, capabilities)) as WireManifestResult
@@ -100,51 +106,53 @@ export async function readDocument(engine: Engine, caller: Caller): Promise<Mani
   return { text, tag: revision, maxAgeMs: ttlMs, cacheScope }
 }
 
-/** A tool that is offered, and what of it its `_meta` does not say. */
+/** An offered tool, with facts that its `_meta` does not contain. */
 interface Offered {
   readonly tool: Tool
   readonly facts?: { readonly rate?: { readonly perSecond: number } }
 }
 
+/** The inputs of a document. */
 export interface DocumentParts {
   readonly info: Implementation
-  /** All wires that are served. */
+  /** All revisions that are served. */
   readonly spoken: readonly Revision[]
   readonly snapshot: () => Snapshot<Offered>
-  /** The ids of the extensions that are declared at a revision. */
+  /** The declared extensions at a revision. */
   readonly extensions: (revision: Revision) => readonly string[]
   readonly homepage?: string | undefined
   readonly methods?: readonly AuthMethod[] | undefined
-  /** What scopes are for, by name. */
+  /** Descriptions of scopes, by name. */
   readonly scopes?: Readonly<Record<string, string>> | undefined
   readonly sessionTtlSeconds?: number | undefined
   readonly rateLimits?: WireRateLimits | undefined
   readonly recommendations: readonly WireRecommendation[]
-  /** What happens here that one can hear of. */
+  /** The offered events. */
   readonly events: OfferedEvents
   readonly cache: CacheHint
 }
 
 interface OfferedEvents {
-  /** Counts changes. */
+  /** Increases with each change. */
   version(): number
   listed(revision: Revision): readonly WireEventType[]
 }
 
+/** A finished document. */
 export interface Built {
   readonly revision: string
   readonly manifest: WireManifest
-  /** The answer to whoever asks for it: its bytes are written once. */
+  /** The response, serialised once. */
   readonly page: ListPage
 }
 
-/** In a snapshot's memo: on its way, and when it is there. */
+/** A cached document: pending, then finished. */
 interface Kept {
   readonly coming: Promise<Built>
   built: Built | undefined
 }
 
-/** The manifests of a server: one for whoever may see all tools, and those of others. */
+/** The manifests of a server: one for callers that see all tools, and individual ones for others. */
 export class Documents {
   readonly #parts: DocumentParts
 
@@ -152,17 +160,17 @@ export class Documents {
     this.#parts = parts
   }
 
-  /** The manifest for whoever may see all tools. */
+  /** The manifest for callers that see all tools. */
   whole(revision: Revision): Promise<Built> {
     return this.#kept(revision).coming
   }
 
-  /** Its revision, if it was made before. */
+  /** Its revision, if it is already built. */
   known(revision: Revision): string | undefined {
     return this.#kept(revision).built?.revision
   }
 
-  /** The manifest for whoever may see these tools only. */
+  /** The manifest for callers that see only these tools. */
   async of(revision: Revision, tools: readonly Tool[], cache: CacheHint = this.#parts.cache): Promise<Built> {
     const { snapshot } = this.#parts
     const offered = new Map(snapshot().entries.map(entry => [entry.tool.name, entry]))
@@ -177,7 +185,7 @@ export class Documents {
   #kept(revision: Revision): Kept {
     const { snapshot, extensions, events, cache } = this.#parts
     const current = snapshot()
-    // Extensions come and go with more than tools, and so do events.
+    // Extensions and events can change independently of the tools.
     const key = `manifest ${revision.id} ${events.version()} ${extensions(revision).join()}`
     return current.memo(key, () => {
       const kept: Kept = { coming: built(manifestOf(this.#parts, revision, current.entries), cache), built: undefined }
@@ -192,12 +200,14 @@ export class Documents {
   }
 }
 
+// The revision is the digest of the document.
 async function built(manifest: WireManifest, cache: CacheHint): Promise<Built> {
   const revision = `sha256:${await digest(manifest)}`
   const result = { revision, manifest, ...cache }
   return { revision, manifest, page: new ListPage(result, () => JSON.stringify(result)) }
 }
 
+// Assembles the document; empty sections are left out.
 function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly Offered[]): WireManifest {
   const tools = entriesOf(revision, offered)
   const events = parts.events.listed(revision)
@@ -215,12 +225,12 @@ function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly 
   }
 }
 
-/** Schemas as this wire lists them; what is said of a tool, as it is: older wires leave that out of their lists. */
+/** Schemas as this revision lists them, and all facts, even those that older revisions omit from their lists. */
 function entriesOf(revision: Revision, offered: readonly Offered[]): readonly WireManifestTool[] {
   const down = stepsDown(listTools.resultDown, revision)
   const canonical: Wire = { tools: offered.map(({ tool }) => tool) }
   const listed = down === undefined ? canonical : down(canonical)
-  // The dialect lists without saying that it does.
+  // The oldest dialect returns a bare array.
   const shown = (Array.isArray(listed) ? listed : listed['tools']) as readonly Tool[]
   return offered.map(({ tool, facts }, at) => entryOf(tool, shown[at], limitOf(facts?.rate)))
 }
@@ -235,7 +245,7 @@ function serverOf({ info, spoken, homepage = info.websiteUrl }: DocumentParts, r
   const { name, version, description } = info
   return {
     name,
-    // The form wants three numbers; what else a version is called goes behind them.
+    // The format requires three numbers; any other version is appended.
     version: semver.test(version) ? version : `0.0.0+${version}`,
     mcp_spec_version: revision.wire,
     mcp_spec_versions: spoken.map(({ wire }) => wire),
@@ -245,7 +255,7 @@ function serverOf({ info, spoken, homepage = info.websiteUrl }: DocumentParts, r
   }
 }
 
-/** All scopes that a tool or an event needs, whether somebody described them or not. */
+/** All scopes that tools or events need, described or not. */
 function authOf(
   parts: DocumentParts,
   tools: readonly WireManifestTool[],
@@ -269,7 +279,7 @@ function authOf(
   }
 }
 
-/** The words of the common form for our ids; some ids have none. */
+/** Names of our extensions in the common format; some have none. */
 const words: ReadonlyMap<string, readonly ExtensionToken[]> = new Map([
   [`${NS}/streaming`, ['streaming', 'progress_notifications']],
   [`${NS}/idempotency`, ['idempotency']],

@@ -1,4 +1,7 @@
-/** Offering the manifest: by a method, as a resource, and by its revision in the handshake. What writes it is loaded when first asked for. */
+/**
+ * Server side of the manifest: `manifest/get`, a resource, the revision in the handshake, and the option `pagination` of tools. The
+ * builder is loaded on first use.
+ */
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
@@ -26,25 +29,25 @@ import {
 } from './messages.ts'
 import type { Built, DocumentParts, Documents } from './runtime.ts'
 
-/** What an author may say of it. */
+/** Options of the manifest. */
 export interface ManifestOptions {
-  /** How callers get in. */
+  /** How callers authenticate. */
   readonly auth?: readonly AuthMethod[]
-  /** What scopes are for, by name. Those that tools need are listed in any case. */
+  /** Descriptions of scopes, by name. Scopes that tools need are listed in any case. */
   readonly scopes?: Readonly<Record<string, string>>
-  /** Where to read about this server. Default: `websiteUrl`. */
+  /** The website of this server. Default: `websiteUrl`. */
   readonly homepage?: string
-  /** Tells each caller what is left of its own limits; such a manifest is for that caller alone. Default false. */
+  /** Tells each caller what is left of its limits; the manifest is then private. Default false. */
   readonly counters?: boolean
-  /** Serves it by GET at the address of the server, followed by `/capabilities`. Default false. */
+  /** Also serves it by GET at the endpoint's URL plus `/capabilities`. Default false. */
   readonly http?: boolean
-  /** How long clients may keep it. Default: as the server says for all. */
+  /** How long clients may cache it. Default: the server's setting. */
   readonly cache?: CacheOptions
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface ManifestServerOptions {
-  /** Tells clients in one document what there is and what is known of it. Default: none. */
+  /** Offers the manifest. Default: off. */
   readonly manifest?: boolean | ManifestOptions
 }
 
@@ -59,7 +62,7 @@ const optionKinds: KindsOf<ManifestOptions> = {
 
 const runtime = () => import('./runtime.ts')
 
-/** The manifest of a server: where what it says comes from. The option `pagination` of tools. */
+/** The server feature: the manifest, and the option `pagination` of tools. */
 export const manifestFeature = defineServerFeature<ManifestServerOptions>({
   name: 'manifest',
   options: { manifest: 'any' },
@@ -83,7 +86,7 @@ export const manifestFeature = defineServerFeature<ManifestServerOptions>({
       sides: [side],
       ...(wanted.http === true ? { beside: { document: { path: '/capabilities', read } } } : {}),
       installed: () => {
-        // What reads it stands before every handler.
+        // Only listed here; a layer answers the read.
         kit.port(resourcesPort).add(manifestUri, listedAs, () => undefined)
         tools.catalog.onChange(changed)
         kit.port(eventsPort).onChange(changed)
@@ -100,20 +103,20 @@ const listedAs = {
 }
 
 interface ManifestParts {
-  /** Asked for when it is first written. */
+  /** Called when the manifest is first built. */
   readonly document: () => Promise<DocumentParts>
   readonly cache: CacheHint
   /** Whether callers may see different tools. */
   readonly filtered: () => boolean
-  /** The tools that a caller may see. */
+  /** The tools that a caller sees. */
   readonly visible: (exchange: Exchange) => Promise<readonly Tool[]>
-  /** What is left of a caller's limits; undefined where nobody is told. */
+  /** What is left of a caller's limits; undefined if not told. */
   readonly counters: ((exchange: Exchange) => Promise<WireRateLimits>) | undefined
 }
 
 interface ManifestServer {
   readonly side: Side
-  /** The manifest for the caller of an exchange, and who may keep it. */
+  /** The manifest for a caller, and how it may be cached. */
   of(exchange: Exchange): Promise<{ readonly built: Built; readonly manifest: WireManifest; readonly cache: CacheHint }>
 }
 
@@ -125,7 +128,7 @@ function manifestServer(parts: ManifestParts): ManifestServer {
     documents ??= new Documents(document)
     return documents
   }
-  // Where callers see different tools, no revision holds for all.
+  // If callers see different tools, no single revision applies.
   const known = (revision: Revision): string | undefined => (parts.filtered() ? undefined : documents?.known(revision))
   const of: ManifestServer['of'] = async exchange => {
     const { revision } = exchange.peer
@@ -147,7 +150,7 @@ function manifestServer(parts: ManifestParts): ManifestServer {
       handlers: [[getManifest, async (exchange: Exchange) => answer(await of(exchange), exchange.params['if_revision'])]],
       layers: [
         {
-          // The opening names the revision, which takes a moment to find out.
+          // The handshake contains the revision, so the document must be built first.
           stage: 'enter',
           methods: [initialize.name, discover.name],
           when: exchange => !parts.filtered() && known(exchange.peer.revision) === undefined,
@@ -168,6 +171,7 @@ function manifestServer(parts: ManifestParts): ManifestServer {
   }
 }
 
+// A personal document must not be shared between callers.
 const personal = ({ ttlMs }: CacheHint): CacheHint => ({ ttlMs, cacheScope: 'private' })
 
 function settings(revision: string | undefined): Readonly<Record<string, unknown>> {
@@ -176,7 +180,7 @@ function settings(revision: string | undefined): Readonly<Record<string, unknown
 
 type Given = Awaited<ReturnType<ManifestServer['of']>>
 
-/** What counts from call to call is no reason to send all the rest again. */
+/** Changed counters are no reason to send the whole document again. */
 function answer({ built, manifest, cache }: Given, kept: unknown): unknown {
   const { revision } = built
   if (manifest === built.manifest) return kept === revision ? { not_modified: true, revision, ...cache } : built.page
@@ -184,17 +188,18 @@ function answer({ built, manifest, cache }: Given, kept: unknown): unknown {
   return kept === revision ? { not_modified: true, revision, rate_limits, ...cache } : { revision, manifest, ...cache }
 }
 
+// The manifest as a resource.
 function contents({ built, manifest, cache }: Given): ReadResourceResult {
   const _meta = { [manifestExtension]: { revision: built.revision } }
   const entry = { uri: manifestUri, mimeType: 'application/json', text: JSON.stringify(manifest), _meta }
   return { contents: [entry], ...cache }
 }
 
-// A tool whose results come in pages: believed where its schemas have what that takes.
+// Pagination of tools, checked against their schemas.
 
 /** The option of a tool. */
 export interface Paginated {
-  /** Its results come in pages: which argument says where one begins, and which member of the output where the next one does. */
+  /** Its results are paginated: the argument with the cursor, and the output member with the next one. */
   readonly pagination?: { readonly cursor: string; readonly next: string }
 }
 
@@ -203,7 +208,7 @@ interface Schemas {
   readonly outputSchema?: Readonly<Record<string, unknown>>
 }
 
-/** What a list tells of it. Throws where the schemas know no such thing. */
+/** The `_meta` of the tool. Throws if the schemas lack these members. */
 function paginationMeta(
   tool: string,
   { pagination }: Paginated,

@@ -1,4 +1,7 @@
-/** Using tools with media: what a server would refuse is not sent, and what it answers is looked at before anybody decodes it. */
+/**
+ * Client side of media: checks arguments before a call is sent, and results before they are decoded. The inspection is loaded on first
+ * use.
+ */
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
@@ -13,9 +16,9 @@ import {
 } from '../../mcp/tools/messages.ts'
 import { mediaExtension, mediaOf, warningsIn } from './messages.ts'
 
-/** What an answer says of its media. */
+/** What an answer says about its media. */
 export interface MediaAnswer {
-  /** What is odd about it though it was given, a sentence each: such as media of a type that the tool does not announce. */
+  /** Warnings about the result, such as media of an undeclared type. */
   readonly warnings: readonly string[]
 }
 
@@ -23,7 +26,7 @@ const views: NonNullable<ToolCallExtension['views']> = {
   warnings: ({ found, meta }) => found ?? warningsIn(meta),
 }
 
-/** Looks at media before they are sent and when they come. */
+/** The client feature: checks media in both directions. */
 export const mediaClient = defineClientFeature({
   name: 'media',
   uses: [clientToolsPort],
@@ -41,14 +44,14 @@ export const mediaClient = defineClientFeature({
       views,
     }
     return {
-      // Where each request declares for itself, calls of tools do.
+      // On stateless wires each tool call declares the extension.
       side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, mediaExtension) : {}) },
       extensions: [extend(toolCalls, looked)],
     }
   },
 })
 
-/** What is not taken is not sent. A list that cannot be read is no ground to stay silent: the server looks by itself. */
+/** Refuses media that the tool does not accept. If the tool list cannot be read, the server checks. */
 async function checkCall(
   tools: ClientTools,
   name: string,
@@ -60,25 +63,25 @@ async function checkCall(
   if (saysMedia(tool)) await checkArguments(tool, args)
 }
 
-/** Whether a server has such tools: then each must be known before it is called. */
+/** Whether the server declares the extension; then a tool must be known before it is called. */
 function hasMedia(peer: Peer | undefined): boolean {
   return peer !== undefined && declared(peer, mediaExtension) !== undefined
 }
 
-/** Whether there is anything to look at. Cheap: every call is asked. */
+/** Whether there is anything to check. Must be fast, because it runs for every call. */
 function saysMedia(tool: Tool | undefined): tool is Tool {
   return tool?._meta?.[mediaExtension] !== undefined
 }
 
 const works = () => import('./runtime.ts')
 
-/** Throws the problem that the server would find in the arguments. */
+/** Throws the problem that the server would report. */
 async function checkArguments(tool: Tool, args: Params | undefined): Promise<void> {
   const media = mediaOf(tool._meta)
   if (media !== undefined) (await works()).inspectArguments(media, tool.inputSchema, args)
 }
 
-/** What is odd about a result. Throws where a block of it is not what it is said to be. */
+/** Returns warnings about a result. Throws if a block is not what it claims to be. */
 async function checkResult(tool: Tool, { content, isError, _meta }: CallToolResult): Promise<readonly string[]> {
   const media = mediaOf(tool._meta)
   if (media === undefined || isError === true || !Array.isArray(content)) return warningsIn(_meta)

@@ -1,4 +1,4 @@
-/** Media on the wire: what a tool takes and gives, in its `_meta`; in a result's, what is odd about it. And blocks in both known forms. */
+/** Media on the wire: what a tool accepts and returns, warnings in results, and the two known forms of content blocks. */
 import type { Artifact } from '../../../core/artifact.ts'
 import { NS } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -6,10 +6,10 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 
-/** The name of the extension. */
+/** The extension name. */
 export const mediaExtension = `${NS}/media`
 
-/** In the `_meta` of a tool. */
+/** What a tool declares in `_meta`. */
 export interface WireMedia {
   readonly input_types?: readonly string[]
   readonly output_types?: readonly string[]
@@ -17,13 +17,15 @@ export interface WireMedia {
   readonly max_output_size_bytes?: number
   /** Whether other types than the listed ones are refused. */
   readonly strict?: boolean
-  /** How bytes come. Others than these two are read as `reference`. */
+  /** How bytes are transferred; unknown values are read as `reference`. */
   readonly binary_transport?: 'base64' | 'reference'
 }
 
-/** What is odd about a result that is given all the same. */
+/** A warning about a result. */
 export interface WireWarning {
+  /** Which block it is about. */
   readonly block: string
+  /** The violated rule. */
   readonly rule: string
   readonly message: string
 }
@@ -37,7 +39,7 @@ const mediaShape = object({
   binary_transport: optional(string),
 })
 
-/** What a tool says of media; undefined where it says nothing, or nothing that can be read. */
+/** Reads a tool's declaration; undefined if it is missing or invalid. */
 export function mediaOf(meta: Readonly<Record<string, unknown>> | undefined): WireMedia | undefined {
   const said = meta?.[mediaExtension]
   if (said === undefined || mediaShape.check(said) !== undefined) return undefined
@@ -46,7 +48,7 @@ export function mediaOf(meta: Readonly<Record<string, unknown>> | undefined): Wi
   return { ...rest, binary_transport: binary_transport === 'base64' ? 'base64' : 'reference' }
 }
 
-/** The sentences of a result's warnings: the first of them, each as long as a line. */
+/** The texts of a result's warnings, limited in number and length. */
 export function warningsIn(meta: Readonly<Record<string, unknown>> | undefined): readonly string[] {
   const said = meta?.[mediaExtension]
   const warnings = isRecord(said) ? said['warnings'] : undefined
@@ -56,7 +58,7 @@ export function warningsIn(meta: Readonly<Record<string, unknown>> | undefined):
     .flatMap(each => (isRecord(each) && typeof each['message'] === 'string' ? [clip(each['message'], 300)] : []))
 }
 
-/** A block whose bytes stand in a `source`, as MCP Live 0.2 and model interfaces have it. */
+/** A block with bytes under `source`, as in MCP Live 0.2 and model APIs. */
 type SourceBlock =
   | Exclude<ContentBlock, { readonly type: 'image' | 'audio' | 'resource_link' }>
   | {
@@ -65,7 +67,7 @@ type SourceBlock =
     }
   | { readonly type: 'resource_link'; readonly uri: string; readonly name?: string }
 
-/** Nothing of the block is lost: what the other form has no word for stays as it is. */
+/** Converts a block; members unknown to the other form are kept. */
 export function toSourceBlock(block: ContentBlock): SourceBlock {
   if (block.type === 'image' || block.type === 'audio') {
     const { data, mimeType, ...rest } = block
@@ -76,7 +78,7 @@ export function toSourceBlock(block: ContentBlock): SourceBlock {
   return rest
 }
 
-/** Reads either form; undefined where it is neither. */
+/** Reads either form; undefined if it is neither. */
 export function fromSourceBlock(block: unknown): ContentBlock | undefined {
   if (typeof block === 'string') return { type: 'text', text: block }
   if (!isRecord(block)) return undefined
@@ -95,13 +97,13 @@ export function fromSourceBlock(block: unknown): ContentBlock | undefined {
   return undefined
 }
 
-/** How media are read. */
+/** Options of `readMedia`. */
 export interface ReadMediaOptions {
-  /** The type of bare base64, which does not say one. Default: what its first bytes show. */
+  /** The type of plain base64. Default: detected from the first bytes. */
   readonly type?: string
-  /** Types that it may have, such as `image/*`. Default: any. */
+  /** Allowed types, such as `image/*`. Default: any. */
   readonly types?: readonly string[]
-  /** The most bytes. Default 16 MiB. */
+  /** The size limit. Default 16 MiB. */
   readonly maxBytes?: number
 }
 
@@ -121,7 +123,7 @@ export async function readMedia(
   return decodeMedia(value, options)
 }
 
-/** In the `_meta` of a result. */
+/** The warnings in the `_meta` of a result. */
 export interface WireWarnings {
   readonly warnings: readonly WireWarning[]
 }

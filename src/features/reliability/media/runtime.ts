@@ -1,6 +1,7 @@
 /**
- * Whether media are what they are said to be, and no more than is taken. The cheap questions come first: sizes are reckoned from
- * lengths, types compared, then every character looked at, and of the bytes only the first are ever decoded.
+ * Inspects media: whether they are what they claim to be, and within the limits. Cheap checks come first: sizes are computed from
+ * lengths, then types are compared, then characters are checked; only the first bytes are ever decoded. Loaded with the first call that
+ * needs it.
  */
 import { type Artifact, artifactOf, isMime, isOfType } from '../../../core/artifact.ts'
 import { base64Head, base64Size, fromBase64, isBase64 } from '../../../core/base64.ts'
@@ -12,23 +13,28 @@ import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { claimsIn } from '../provenance/messages.ts'
 import type { MediaValue, ReadMediaOptions, WireMedia, WireWarning } from './messages.ts'
 
-/** Which rule a block breaks, and what to do about it. */
+/** A violated rule, and how to fix it. */
 interface Breach {
   readonly rule: 'type' | 'base64' | 'size' | 'types' | 'magic'
+  /** Where the block is, as an author would write it. */
   readonly block: string
   readonly message: string
   readonly fix: string
   readonly details?: Readonly<Record<string, unknown>>
 }
 
+// The limits for one direction.
 interface MediaRules {
   readonly types: readonly string[] | undefined
-  /** Bytes of all pieces together. */
+  /** Total limit in bytes. */
   readonly max: number | undefined
+  /** Whether types outside of the list are refused. */
   readonly strict: boolean
+  /** Whether references are accepted. */
   readonly byReference: boolean
 }
 
+// The declared limits for arguments or results.
 function rulesFor(way: 'input' | 'output', media: WireMedia): MediaRules {
   return {
     types: media[`${way}_types`],
@@ -38,7 +44,7 @@ function rulesFor(way: 'input' | 'output', media: WireMedia): MediaRules {
   }
 }
 
-/** The first rule that is broken; undefined where none is. */
+/** The first violated rule; undefined if there is none. */
 function breachOf(pieces: readonly MediaPiece[], rules: MediaRules): Breach | undefined {
   let total = 0
   for (const piece of pieces) {
@@ -55,6 +61,7 @@ function breachOf(pieces: readonly MediaPiece[], rules: MediaRules): Breach | un
   return undefined
 }
 
+// Checks that the type is allowed and matches the content.
 function typeBreach(piece: MediaPiece, { types, strict }: MediaRules): Breach | undefined {
   const { type, data } = piece
   const head = data === undefined ? undefined : base64Head(data)
@@ -66,7 +73,7 @@ function typeBreach(piece: MediaPiece, { types, strict }: MediaRules): Breach | 
   return shown === undefined || type === undefined ? undefined : contradicted(piece, type, shown)
 }
 
-/** Types outside the list, where that is no ground for a refusal. */
+/** Warnings for types outside of the list, if they are not refused. */
 function warningsOf(pieces: readonly MediaPiece[], { types, strict }: MediaRules): readonly WireWarning[] {
   if (types === undefined || strict) return []
   return pieces.flatMap(({ where, type }) => {
@@ -80,16 +87,17 @@ function isListed(type: string, types: readonly string[]): boolean {
   return types.some(pattern => isOfType(pattern, type))
 }
 
-/** What a caller is told whose arguments break a rule. */
+/** The problem for arguments that violate a rule. */
 function refusedInput(breach: Breach): Problem {
   return refusal(breach, breach.rule === 'size' ? 'PAYLOAD_TOO_LARGE' : 'INVALID_INPUT')
 }
 
-/** What a caller is told where the tool's own result breaks one: nothing that another call would mend. */
+/** The problem for a result that violates a rule; repeating the call would not help. */
 function refusedOutput(breach: Breach): Problem {
   return refusal(breach, breach.rule === 'size' ? 'PAYLOAD_TOO_LARGE' : 'SERVER_ERROR', true)
 }
 
+// `own`: the server's fault, so the caller can do nothing.
 function refusal({ rule, block, message, fix, details }: Breach, code: ProblemCode, own = false): Problem {
   return problem(code, message, {
     suggestion: own ? 'The tool has run; do not call it again for this: its author has to mend its result' : fix,
@@ -99,6 +107,7 @@ function refusal({ rule, block, message, fix, details }: Breach, code: ProblemCo
   })
 }
 
+// The five rules, each with its message and fix.
 function noType({ where, type = '' }: MediaPiece): Breach {
   const message = `The media type of ${where}, "${clip(type)}", is none`
   return { rule: 'type', block: where, message, fix: 'Write type/subtype, such as image/png' }
@@ -144,9 +153,10 @@ function contradicted({ where }: MediaPiece, type: string, shown: string): Breac
   }
 }
 
+// The default size limit of `readMedia`.
 const standardMax = 16 * 1024 * 1024
 
-/** Checks a piece of media and gives it as an artifact. */
+/** Checks a piece of media, and decodes it to an artifact. */
 export async function decodeMedia(
   value: MediaValue | undefined,
   { type, types, maxBytes = standardMax }: ReadMediaOptions,
@@ -160,7 +170,7 @@ export async function decodeMedia(
   return artifactOf(bytes, piece.type ?? sniff(base64Head(piece.data)) ?? 'application/octet-stream', claims)
 }
 
-/** A block with an embedded resource holds it one level below. */
+/** Finds the bytes in a value; an embedded resource holds them one level deeper. */
 function pieceOf(value: MediaValue | undefined, type: string | undefined): MediaPiece & { readonly data: string } {
   const inner = isRecord(value) && isRecord(value['resource']) ? value['resource'] : value
   const schema = { contentEncoding: 'base64', ...(type === undefined ? {} : { contentMediaType: type }) }
@@ -169,6 +179,7 @@ function pieceOf(value: MediaValue | undefined, type: string | undefined): Media
   return { where: 'media', type: found.type, data: found.data }
 }
 
+// There is nothing to decode.
 function nothing() {
   return problem('INVALID_INPUT', 'There are no media to be read here', {
     suggestion: 'Give a content block with bytes, { mimeType, data }, a data URL, or base64',
@@ -176,13 +187,13 @@ function nothing() {
   })
 }
 
-/** Throws the problem in the arguments, if there is one. */
+/** Throws the problem with the arguments, if there is one. */
 export function inspectArguments(media: WireMedia, schema: Params, args: Params | undefined): void {
   const breach = breachOf(piecesOfArguments(args, schema), rulesFor('input', media))
   if (breach !== undefined) throw refusedInput(breach)
 }
 
-/** What is odd about the content. Throws the problem in it, if there is one. */
+/** Returns warnings about the content; throws the problem, if there is one. */
 export function inspectContent(media: WireMedia, content: readonly ContentBlock[]): readonly WireWarning[] {
   const pieces = piecesOfContent(content)
   const rules = rulesFor('output', media)
@@ -191,24 +202,26 @@ export function inspectContent(media: WireMedia, content: readonly ContentBlock[
   return warningsOf(pieces, rules)
 }
 
+// One piece of media in arguments or results.
 interface MediaPiece {
-  /** Its place, as an author would write it. */
+  /** Its path, as an author would write it. */
   readonly where: string
-  /** What it is said to be; undefined where nobody says it. */
+  /** The declared type; undefined if there is none. */
   readonly type: string | undefined
-  /** Base64. */
+  /** The bytes as base64. */
   readonly data?: string
-  /** What stands as text, or elsewhere, is no matter of bytes. */
+  /** The size of text; 0 for links. */
   readonly size?: number
 }
 
-/** Deeper is no JSON that came over a wire. */
+/** Deeper values do not come from a wire, whose depth is limited. */
 const deepest = 128
+// Only the header is matched; the payload may be large.
 const dataUrl = /^data:([^,;]*)(?:;[^,;]*)*?;base64,/i
-/** The longest beginning that a data URL may have. */
+/** The longest header of a data URL. */
 const longestHead = 1_024
 
-/** Finds media in the arguments of a call. */
+/** Finds media in arguments: typed objects, data URLs, and strings that the schema marks as base64. */
 export function piecesOfArguments(args: Params | undefined, schema: Params | undefined): readonly MediaPiece[] {
   const pieces: MediaPiece[] = []
   const root = schema ?? {}
@@ -231,7 +244,7 @@ export function piecesOfArguments(args: Params | undefined, schema: Params | und
   return pieces
 }
 
-/** Blocks that have a media type, with their bytes where these are there. */
+/** Blocks with a media type, and their bytes if present. */
 function piecesOfContent(content: readonly ContentBlock[]): readonly MediaPiece[] {
   return content.flatMap((block, index): readonly MediaPiece[] => {
     const where = `content[${index}]`
@@ -246,11 +259,12 @@ function piecesOfContent(content: readonly ContentBlock[]): readonly MediaPiece[
   })
 }
 
-/** Names are foreign text: the place of what lies deep is told as far as there is room. */
+/** Extends a path; clipped, because member names come from the caller. */
 function below(where: string, step: string): string {
   return where.length >= echoLength ? where : clip(`${where}${step}`)
 }
 
+// An object with a media type and base64 data.
 function pieceOfObject(value: Params, where: string): { readonly piece: MediaPiece; readonly member: string } | undefined {
   const type = value['mimeType'] ?? value['media_type']
   if (typeof type !== 'string') return undefined
@@ -261,13 +275,15 @@ function pieceOfObject(value: Params, where: string): { readonly piece: MediaPie
   return undefined
 }
 
+// Checks the header of a data URL.
 function isDataUrl(text: string): boolean {
   return text.slice(0, 5).toLowerCase() === 'data:' && dataUrl.test(text.slice(0, longestHead))
 }
 
+// A data URL, or a string that the schema marks as base64.
 function pieceOfText(text: string, where: string, schemas: readonly Params[]): MediaPiece | undefined {
   const url = isDataUrl(text) ? dataUrl.exec(text.slice(0, longestHead)) : null
-  // RFC 2397: without a type it is plain text.
+  // RFC 2397: the default type is text/plain.
   if (url !== null) return { where, type: url[1] || 'text/plain', data: text.slice(url[0].length) }
   const encoded = schemas.find(schema => String(schema['contentEncoding']).toLowerCase() === 'base64')
   if (encoded === undefined) return undefined
@@ -275,7 +291,7 @@ function pieceOfText(text: string, where: string, schemas: readonly Params[]): M
   return { where, type: typeof type === 'string' ? type : undefined, data: text }
 }
 
-/** The schemas that hold for a member, or for the items of an array. */
+/** The schemas that apply to a member or to array items. */
 function childrenOf(root: Params, schemas: readonly Params[], name: string | undefined): readonly Params[] {
   if (schemas.length === 0) return schemas
   const found: unknown[] = []
@@ -288,10 +304,10 @@ function childrenOf(root: Params, schemas: readonly Params[], name: string | und
   return variantsOf(root, found.filter(isRecord))
 }
 
-/** Schemas with all that they are put together from. */
+/** All alternatives of the schemas, through anyOf, oneOf, allOf and $ref. */
 function variantsOf(root: Params, schemas: readonly Params[]): readonly Params[] {
   const all = new Set<Params>(schemas)
-  // What is added on the way is visited too; a schema that names itself adds nothing.
+  // The set grows while it is iterated; recursive schemas add nothing new.
   for (const schema of all) {
     for (const member of ['anyOf', 'oneOf', 'allOf'])
       for (const each of Array.isArray(schema[member]) ? schema[member] : []) if (isRecord(each)) all.add(each)
@@ -301,7 +317,7 @@ function variantsOf(root: Params, schemas: readonly Params[]): readonly Params[]
   return [...all]
 }
 
-/** Within the same document only. */
+/** Resolves a reference within the same document. */
 function targetOf(root: Params, ref: string): Params | undefined {
   if (!ref.startsWith('#')) return undefined
   let value: unknown = root

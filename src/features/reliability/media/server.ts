@@ -1,4 +1,7 @@
-/** Tools that say which media they take and give. What looks at these is loaded with the first call of such a tool. */
+/**
+ * Server side of media: the option `media` of tools, and the layers that check arguments and results. The inspection is loaded on first
+ * use.
+ */
 
 import { isMimePattern } from '../../../core/artifact.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -14,7 +17,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallToolResult, callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { mediaExtension, mediaOf, type WireMedia, type WireWarning } from './messages.ts'
 
-/** The option `media` of tools. */
+/** The server feature: the option `media` of tools. */
 export const mediaFeature = defineServerFeature<object>({
   name: 'media',
   setup: kit => {
@@ -36,30 +39,31 @@ export const mediaFeature = defineServerFeature<object>({
   },
 })
 
-/** Of a tool what its media are judged by. */
+/** What a tool's media are checked against. */
 interface MediaTool {
   readonly media: WireMedia
   readonly inputSchema: Params
 }
 
 interface MediaParts {
-  /** Whether a tool says anything of media. Cheap: every call is asked. */
+  /** Whether a tool declares media. Must be fast, because it runs for every call. */
   readonly declares: (tool: string) => boolean
-  /** What it says; undefined for one that says nothing. */
+  /** The declaration of a tool; undefined if it has none. */
   readonly tool: (name: string) => MediaTool | undefined
-  /** The result of a call that failed for this reason. */
+  /** Builds the result of a failed call. */
   readonly failed: (exchange: Exchange, problem: Problem) => CallToolResult
   readonly trace: Trace
-  /** Called when the first tool declares it: until then no call is looked at. */
+  /** Called when the first tool declares media; until then the layers are skipped. */
   readonly began: () => void
 }
 
 interface MediaServer {
   readonly side: Side
-  /** A tool is offered that says this of itself. */
+  /** Called for each offered tool. */
   declare(facts: WithMedia): void
 }
 
+// Two layers: arguments are checked before validation, results after the handler.
 function mediaServer(parts: MediaParts): MediaServer {
   let began = false
   const works = () => import('./runtime.ts')
@@ -69,7 +73,7 @@ function mediaServer(parts: MediaParts): MediaServer {
   const layers: readonly Layer[] = [
     {
       ...common,
-      // Before the arguments are validated: a schema may well decode what it is given.
+      // Before validation, because a schema may decode the value.
       stage: 'unseal',
       run: async (exchange, next) => {
         const tool = toolOf(exchange)
@@ -96,7 +100,7 @@ function mediaServer(parts: MediaParts): MediaServer {
       parts.began()
     },
     side: {
-      // Always there: a call may have been on its way, by the plan of then, before the first tool said what it takes.
+      // Always installed: a call may already be on its way under the old plan.
       layers,
       capabilities: revision => (began ? declaration(revision, mediaExtension) : {}),
     },
@@ -105,7 +109,7 @@ function mediaServer(parts: MediaParts): MediaServer {
 
 type Inspect = (content: CallToolResult['content']) => readonly WireWarning[]
 
-/** The result with what is odd about it, or the failure that it is instead: returned, not thrown, since the tool has run. */
+/** Adds warnings to a result, or replaces it by a failure. Returned and not thrown, because the tool has run. */
 function judged(parts: MediaParts, exchange: Exchange, result: unknown, inspect: Inspect): unknown {
   if (!isCallResult(result) || result.isError === true) return result
   const tool = exchange.params['name']
@@ -126,26 +130,26 @@ function isCallResult(result: unknown): result is CallToolResult {
   return isRecord(result) && Array.isArray(result['content'])
 }
 
-// What an author says of the media that a tool takes and gives, and what others are told of it.
+// What an author declares about media.
 
 interface MediaFacts {
-  /** Types that its arguments may have, such as `image/*`. A hint, unless `strict`. */
+  /** Types of arguments, such as `image/*`. A hint, unless `strict`. */
   readonly input?: readonly string[]
-  /** Types of its results. Another one is given with a warning, unless `strict`. */
+  /** Types of results. Others are returned with a warning, unless `strict`. */
   readonly output?: readonly string[]
-  /** Bytes of all media in the arguments of one call, decoded. */
+  /** Limit of all media in the arguments, in decoded bytes. */
   readonly maxInputBytes?: number
-  /** The same for a result. */
+  /** The same for results. */
   readonly maxOutputBytes?: number
-  /** Other types than those listed are refused. Default false. */
+  /** Whether other types are refused. Default false. */
   readonly strict?: boolean
-  /** How bytes come: within the message (`base64`, the default), or as references to where they are. */
+  /** How bytes are transferred: in the message (`base64`, default), or by reference. */
   readonly transport?: 'base64' | 'reference'
 }
 
 /** The option of a tool. */
 export interface WithMedia {
-  /** The media that it takes and gives: checked before anything is decoded, in both directions. */
+  /** The media that the tool accepts and returns; checked in both directions before anything is decoded. */
   readonly media?: MediaFacts
 }
 
@@ -158,7 +162,7 @@ const kinds: KindsOf<MediaFacts> = {
   transport: 'string',
 }
 
-/** What a list tells everybody of the tool. Throws where what was said makes no sense. */
+/** The `_meta` of the tool. Throws if the declaration is invalid. */
 function mediaMeta(tool: string, { media }: WithMedia): Readonly<Record<string, WireMedia>> | undefined {
   if (media === undefined) return undefined
   const where = `The media of tool "${clip(tool)}"`

@@ -1,4 +1,7 @@
-/** Asking a server what it would allow, and for more. The token of what it granted goes with every request from then on. */
+/**
+ * Client side of permissions: asks what a server would allow, and negotiates scopes. The token of a grant is sent with every later
+ * request.
+ */
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -16,52 +19,55 @@ import {
   type WireNegotiated,
 } from './messages.ts'
 
-/** What a call would get if it were made now. */
+/** Whether a call would be allowed now. */
 export interface Permission {
   readonly allowed: boolean
-  /** All scopes that are missing. */
+  /** The missing scopes. */
   readonly missing: readonly string[]
   readonly reason: string | undefined
-  /** Where the user can grant them. Never opened by this client. */
+  /** Where the user can grant them. This client never opens it. */
   readonly elevationUrl: string | undefined
 }
 
+// The result of a negotiation.
 interface Negotiated {
   readonly granted: readonly string[]
   readonly denied: readonly { readonly scope: string; readonly reason: string }[]
-  /** When what was granted ends. Undefined where nothing was. */
+  /** When the grant ends; undefined if nothing was granted. */
   readonly expiresAt: Date | undefined
 }
 
 interface NegotiateOptions {
   /** Shown to whoever decides. */
   readonly justification?: string
-  /** How long it is needed. The server may grant less. */
+  /** How long it is needed; the server may grant less. */
   readonly ttl?: Duration
 }
 
+// Sends a request with the current options.
 type Send = <P, R>(method: Method<P, R>, params: P) => Promise<R>
 
-/** `mcp.permissions`. */
+/** `client.permissions`. */
 export class Permissions {
   readonly #send: Send
+  // The token of the current grant.
   #meta: Params | undefined
 
   constructor(send: Send) {
     this.#send = send
   }
 
-  /** What goes into the `_meta` of every request; undefined where nothing was granted. */
+  /** The `_meta` for every request; undefined without a grant. */
   get meta(): Params | undefined {
     return this.#meta
   }
 
-  /** Whether a call would be allowed. Nothing is done. */
+  /** Checks whether a call would be allowed. Nothing is executed. */
   async check(tool: string, args?: Params): Promise<Permission> {
     return permissionOf(await this.#send(checkPermissions, wireCheck(tool, args)))
   }
 
-  /** The same for many, in the same order. */
+  /** Checks many calls; the answers have the same order. */
   async checkAll(calls: readonly { readonly tool: string; readonly arguments?: Params }[]): Promise<readonly Permission[]> {
     const answer: unknown = await this.#send(checkPermissions, {
       checks: calls.map(call => wireCheck(call.tool, call.arguments)),
@@ -72,7 +78,7 @@ export class Permissions {
     return checks.map(permissionOf)
   }
 
-  /** Asks for scopes. From then on calls have what was granted, and no more; what was granted before is let go. */
+  /** Requests scopes. Later calls have exactly what was granted; an earlier grant is dropped. */
   async negotiate(scopes: readonly string[], { justification, ttl }: NegotiateOptions = {}): Promise<Negotiated> {
     const answer = await this.#send(negotiatePermissions, {
       requested_scopes: scopes,
@@ -82,11 +88,12 @@ export class Permissions {
     return this.#keep(answer)
   }
 
-  /** Lets go of what was granted: calls have again what the caller's own token gives. */
+  /** Drops the grant; calls use the caller's own token again. */
   drop(): void {
     this.#meta = undefined
   }
 
+  // Stores the token, after checking the answer.
   #keep({ granted_scopes: granted, denied_scopes: denied, session }: WireNegotiated): Negotiated {
     if (!Array.isArray(granted) || (session !== undefined && typeof session?.token !== 'string'))
       throw new McpError('invalid-result', 'The server answered permissions/negotiate without granted_scopes, or without a token')
@@ -96,13 +103,13 @@ export class Permissions {
   }
 }
 
-/** Asking a server what it would allow. */
+/** What the feature adds to the client. */
 export interface PermissionsClientApi {
-  /** What a server that knows permissions would allow, and asking it for more. */
+  /** Checks and negotiates permissions. */
   readonly permissions: Permissions
 }
 
-/** Asks for permissions, and sends along what was granted. */
+/** The client feature: `client.permissions`, and the token with every request. */
 export const permissionsClient = defineClientFeature({
   name: 'permissions',
   options: {},
@@ -113,7 +120,7 @@ export const permissionsClient = defineClientFeature({
       client,
       meta: () => permissions.meta,
       side: {
-        // What was granted stays presented: without it calls would have what the caller's own token gives, which may be more.
+        // An ended grant stays presented: without it, calls would use the caller's own token, which may allow more.
         handlers: [[permissionsEnded, ({ engine, params }: Exchange) => engine.trace('permissions-ended', params)]],
         capabilities: revision => declaration(revision, permissionsExtension),
       },
@@ -121,14 +128,16 @@ export const permissionsClient = defineClientFeature({
   },
 })
 
+// The wire form of a check.
 function wireCheck(tool: string, args: Params | undefined): WireCheck {
   return { tool, ...(args === undefined ? {} : { parameters: args }) }
 }
 
+// Tolerates malformed answers.
 function permissionOf(answer: unknown): Permission {
   const { allowed, missing_scopes: missing, reason, elevation_url: url } = (answer ?? {}) as Partial<WireChecked>
   return {
-    // Whatever is no clear yes is a no.
+    // Everything but a clear yes is a no.
     allowed: allowed === true,
     missing: Array.isArray(missing) ? missing.filter(scope => typeof scope === 'string') : [],
     reason: typeof reason === 'string' ? reason : undefined,

@@ -1,24 +1,27 @@
-/** Tells what was opened under a grant when that grant ends. The code that watches grants is loaded when the first one is used. */
+/** Notifies what was opened under a grant when the grant ends. The code that watches grants is loaded with the first use. */
 import type { Clock } from '../../../core/clock.ts'
 import type { GrantEnds } from '../../../core/grant/ends.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Admission } from '../../mcp/authorization/messages.ts'
 
-/** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
+/** Calls `ended` when a grant ends; returns a function that cancels. */
 export type OnGrantEnd = (admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void) => () => void
 
+// What watching grants needs.
 interface LapsesParts {
   readonly grants: () => Promise<Grants>
   readonly clock: Clock
   readonly trace: Trace
 }
 
+// The loaded watcher.
 interface Listening {
   readonly ends: GrantEnds
   readonly text: typeof import('../../../core/grant/ends.ts').lapseText
 }
 
+/** Watches grants, loading the code on first use. */
 export function lazyEnds({ grants, clock, trace }: LapsesParts): { readonly on: OnGrantEnd; close(): void } {
   let opening: Promise<Listening> | undefined
   let closed = false
@@ -30,6 +33,7 @@ export function lazyEnds({ grants, clock, trace }: LapsesParts): { readonly on: 
     return { ends: new Ends({ grants: opened, clock, failed }), text }
   }
   const load = (): Promise<Listening> => {
+    // A failed attempt is forgotten, so the next call tries again.
     opening ??= open().catch(error => {
       opening = undefined
       throw error
@@ -46,7 +50,7 @@ export function lazyEnds({ grants, clock, trace }: LapsesParts): { readonly on: 
         },
         error => {
           failed(error)
-          // Nothing may outlive a grant whose end nobody would notice.
+          // If the end of a grant cannot be observed, what it opened is ended now.
           if (wanted) ended('Whether the grant that let it in still holds cannot be told')
         },
       )

@@ -1,4 +1,4 @@
-/** Permissions on the wire: asking what would be allowed, and for scopes; the token of what was granted goes in `_meta`. */
+/** Permissions on the wire: checks, negotiation, and the token of a grant in `_meta`. */
 
 import type { Asker, Exchange } from '../../../engine/exchange.ts'
 import { NS, notification, officialIds, request } from '../../../engine/method.ts'
@@ -6,46 +6,50 @@ import { port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
-/** Whether a caller may hear of an event, and why not; `guarded`: by a grant that may end. */
+/** Whether a caller may receive an event. `guarded`: by a grant that may end. */
 export interface EventVisibility {
   readonly refusal: string | undefined
   readonly guarded: boolean
 }
 
-/** What other features may use of permissions. */
+/** What other features may do with permissions. */
 interface PermissionsPort {
-  /** Lets a request in by the grant that it presents, where nothing did before. */
+  /** Determines the grant that a request presents, if no layer has done so yet. */
   admit(exchange: Exchange): Promise<void>
-  /** Whether a caller may hear of an event; undefined where its token alone decides. */
+  /** Whether a caller may receive an event; undefined if its token alone decides. */
   judgeEvent(asker: Asker, name: string, scopes: readonly string[]): Promise<EventVisibility> | undefined
-  /** How long a grant lasts that nobody uses; undefined where nothing is granted here. */
+  /** The idle timeout of grants; undefined if this server grants nothing. */
   readonly sessionMs: number | undefined
 }
 
-/** What other features may use of permissions. */
+/** The port of this feature. */
 export const permissionsPort = port<PermissionsPort>('permissions')
 
-/** The name of the extension. */
+/** The extension name. */
 export const permissionsExtension = `${NS}/permissions`
 
-/** `scopes_held` is what the caller believes, and decides nothing. */
+/** One check. `scopes_held` is informative and has no effect. */
 export interface WireCheck {
   readonly tool: string
   readonly parameters?: Params | undefined
   readonly scopes_held?: readonly string[] | undefined
 }
 
+/** The answer to one check. */
 export interface WireChecked {
   readonly allowed: boolean
   readonly missing_scopes?: readonly string[]
+  /** Where the user can grant what is missing. */
   readonly elevation_url?: string
   readonly reason?: string
 }
 
+// A grant and its token.
 interface WireSession {
   readonly token: string
   readonly scopes: readonly string[]
   readonly expires_at: string
+  /** The grant ends after this long without use. */
   readonly inactivity_timeout_seconds?: number
 }
 
@@ -53,13 +57,13 @@ interface WireSession {
 export interface WireNegotiated {
   readonly granted_scopes: readonly string[]
   readonly denied_scopes: readonly { readonly scope: string; readonly reason: string }[]
-  /** Only where something was granted. */
+  /** Present only if something was granted. */
   readonly session?: WireSession
 }
 
 const check = { tool: string, parameters: optional(record), scopes_held: optional(array(string)) }
 
-/** One check, or a list of them, answered as a list in the same order. */
+/** Checks one call or a list of calls. */
 export const checkPermissions = request<WireChecked | { readonly checks: readonly WireChecked[] }>()({
   name: 'permissions/check',
   to: 'server',
@@ -68,7 +72,7 @@ export const checkPermissions = request<WireChecked | { readonly checks: readonl
   params: object({ ...check, tool: optional(string), checks: optional(array(object(check))) }),
 })
 
-/** Asks which scopes the caller gets. */
+/** Requests scopes. */
 export const negotiatePermissions = request<WireNegotiated>()({
   name: 'permissions/negotiate',
   to: 'server',
@@ -77,7 +81,7 @@ export const negotiatePermissions = request<WireNegotiated>()({
   params: object({ requested_scopes: array(string), justification: optional(string), ttl_seconds: optional(integer) }),
 })
 
-/** What was granted is over, and with it what the session was subscribed to by it. To those who declared the extension. */
+/** Tells that a grant has ended, and which subscriptions ended with it. */
 export const permissionsEnded = notification({
   name: 'notifications/permissions/ended',
   to: 'client',
@@ -85,14 +89,14 @@ export const permissionsEnded = notification({
   params: object({ reason: string, uris: optional(array(string)) }),
 })
 
-/** The token that a request presents; undefined where it presents none. What is no text is presented too, and is no token. */
+/** The token that a request presents; undefined if none. A malformed value counts as presented, and is invalid. */
 export function presentedIn(meta: Params | undefined): unknown {
   if (meta === undefined || !Object.hasOwn(meta, permissionsExtension)) return undefined
   const said = meta[permissionsExtension]
   return isRecord(said) ? said['session_token'] : null
 }
 
-/** In the `_meta` of a request: the token of what was granted. */
+/** The token in the `_meta` of a request. */
 export interface WirePresented {
   readonly session_token: string
 }

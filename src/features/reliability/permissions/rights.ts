@@ -1,4 +1,6 @@
-/** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
+/**
+ * Decides about permissions, both for calls and for checks in advance, and grants scopes. Loaded with the first request that needs it.
+ */
 import { lifetimeOfSeconds, toMilliseconds } from '../../../core/clock.ts'
 import { type Decision, decide, denialProblem, type Grant, type GrantDenial, type GrantUse } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
@@ -16,40 +18,44 @@ import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } fr
 import type { Aim, PermissionAnswer, PermissionsParts } from './server.ts'
 import { noGrant, PermissionSessions, sessionName } from './sessions.ts'
 
-/** What callers may do. */
+/** The decisions about permissions. */
 export interface Rights {
   readonly sessions: PermissionSessions
-  /** Goes on where the caller may; what comes of it is given only where it still may, by what that needs `then`. */
+  /** Runs a request if it is allowed, and returns its result only if it still is; `then` gives what is needed at that time. */
   run(exchange: Exchange, aim: Aim, next: Next, then: () => Aim | undefined): Promise<unknown>
-  /** Throws where a caller that was let in would not be any more. */
+  /** Throws if the caller has lost its right. */
   confirmStill(exchange: Exchange, aim: Aim): Promise<void>
-  /** Whether the caller may hear of it. */
+  /** Whether the caller may see something. */
   allows(asker: Asker, aim: Aim): Promise<boolean>
-  /** Notes the session that a request presents, which counts as a use of it. */
+  /** Determines the grant that a request presents, and counts a use of it. */
   admit(exchange: Exchange): Promise<void>
-  /** What a caller would be told of something that is no call. Uses nothing up. */
+  /** Decides without counting a use. */
   judge(asker: Asker, aim: Aim): Promise<Decision>
+  /** Answers `permissions/check`. */
   check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }>
+  /** Answers `permissions/negotiate`. */
   negotiate(exchange: Exchange): Promise<WireNegotiated>
 }
 
-/** Who asks, and what holds where the runtime itself does. */
+/** Who asks; for compensations also the exchange. */
 type Judged = Asker & Partial<Pick<Exchange, 'get'>>
 
+// A decision with everything that follows from it.
 interface Judgement {
   readonly decision: Decision
-  /** The uses to count, that of the session among them. */
+  /** The grants whose use must be counted. */
   readonly uses: readonly GrantUse[]
   readonly needs: readonly string[]
-  /** What the caller's own token lacks. */
+  /** Scopes that the caller's own token lacks. */
   readonly short: readonly string[]
-  /** Where a session was presented, and lives. */
+  /** The presented grant, if it is valid. */
   readonly admission: Admission | undefined
 }
 
+// Limit of checks in one request.
 const checksLimit = 100
 
-/** What callers may do, on a server. */
+/** Creates the decisions of one server. */
 export function createRights(parts: PermissionsParts): Rights {
   const sessions = new PermissionSessions(parts)
   const judge = (exchange: Judged, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
@@ -72,7 +78,7 @@ export function createRights(parts: PermissionsParts): Rights {
     run: async (exchange, aim, next, then) => {
       await admit(parts, judge, exchange, aim)
       const result = await next()
-      // What has become a task is judged when the task ends.
+      // Tasks are checked when they end.
       if (!exchange.detached) await confirmStill(exchange, then() ?? aim)
       return result
     },
@@ -93,6 +99,7 @@ export function createRights(parts: PermissionsParts): Rights {
 
 type Judge = (exchange: Exchange, aim: Aim, args: Params) => Promise<Judgement>
 
+// The decision itself. An error while determining the scopes is a denial.
 async function judged(
   parts: PermissionsParts,
   sessions: PermissionSessions,
@@ -116,8 +123,10 @@ async function judged(
       admission: undefined,
     }
   }
+  // A compensation is judged by the scopes of its step.
   const undo = exchange.get?.(compensation)
   if (undo !== undefined) return judgedThen(exchange.caller, undo.scopes, aim, needs, parts.grant !== undefined)
+  // The local user needs no scopes, unless the server grants them explicitly.
   const trusted = isTrusted(exchange.caller) && parts.grant === undefined
   if (trusted && token === undefined)
     return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], admission: undefined }
@@ -142,7 +151,7 @@ async function judged(
   }
 }
 
-/** What takes back a step is held to what was allowed when that was made: what was taken away or forbidden since has no say. */
+/** Compensations run with the scopes that the original call had; later revocations do not apply. */
 function judgedThen(
   caller: Caller,
   capturedScopes: readonly string[] | undefined,
@@ -156,7 +165,7 @@ function judgedThen(
   return { decision: decide(asked, []), uses: [], needs, short: [], admission: undefined }
 }
 
-/** Narrowed to what the caller's own token has. */
+/** The grant, limited to the scopes of the caller's own token. */
 function admissionOf(sessions: PermissionSessions, { caller }: Asker, { owner, id, expires }: Grant): Admission {
   const held = caller.principal?.scopes
   const scopes = async (): Promise<readonly string[]> => {
@@ -166,14 +175,14 @@ function admissionOf(sessions: PermissionSessions, { caller }: Asker, { owner, i
   return { owner, id, expires, scopes }
 }
 
-/** Throws unless the caller may. What the user can grant on a page is offered once. */
+/** Throws unless the caller is allowed. A page for granting scopes is offered once. */
 async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, aim: Aim): Promise<void> {
   let offered = false
   for (;;) {
     const judgement = await judge(exchange, aim, argumentsOf(exchange))
     const { decision, uses } = judgement
     if (decision.kind === 'allow') {
-      // Otherwise it has ended between the look and the use: look again.
+      // The grant ended between decision and use: decide again.
       if (uses.length > 0 && !(await (await parts.grants()).use(uses))) continue
       exchange.set(admission, judgement.admission)
       return
@@ -187,7 +196,7 @@ async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, 
   }
 }
 
-/** A result is where a tool's refusal stands; elsewhere it is an error with the same numbers as that of a token. */
+/** Tool calls fail with a problem in the result; other methods with an error like that of a token. */
 function told(exchange: Exchange, denial: GrantDenial, url: string | undefined): Error {
   const { code, message, suggestion, actor, details, category } = denialProblem(denial)
   const more = url === undefined ? details : { ...details, elevation_url: url }
@@ -196,6 +205,7 @@ function told(exchange: Exchange, denial: GrantDenial, url: string | undefined):
   return new McpError('insufficient-scope', message, { cause: refused, data: { missing_scopes: denial.missing } })
 }
 
+// The tool has run, but the result is withheld.
 function endedMeanwhile({ name }: Aim, denial: GrantDenial) {
   const { code, category, details } = denialProblem(denial)
   return problem(code, `The right to call ${clip(name)} ended while it ran: it was done, but its result is withheld`, {
@@ -206,6 +216,7 @@ function endedMeanwhile({ name }: Aim, denial: GrantDenial) {
   })
 }
 
+// One check of `permissions/check`.
 async function checked(parts: PermissionsParts, judge: Judge, exchange: Exchange, check: WireCheck): Promise<WireChecked> {
   const aim = parts.tool(check.tool)
   if (aim === undefined) return { allowed: false, reason: `There is no tool "${clip(check.tool)}"` }
@@ -227,9 +238,9 @@ function argumentsOf({ params }: Exchange): Params {
   return (params['arguments'] ?? {}) as Params
 }
 
-// Where a user can grant what is missing: an https page that clients are asked to open, and never open by themselves.
+// Elevation: an https page where the user can grant what is missing. Clients are asked to open it.
 
-/** Undefined where there is none, or none that is https. */
+/** The page; undefined if there is none, or it is not https. */
 function elevationOf(
   { elevationUrl }: PermissionsParts,
   { caller, engine }: Exchange,
@@ -244,7 +255,7 @@ function elevationOf(
   return undefined
 }
 
-/** Asks the user to open the page. True: opened, so that it is worth looking again. */
+/** Asks the user to open the page; true if opened, so that another decision makes sense. */
 async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: GrantDenial, url: string): Promise<boolean> {
   if (exchange.route.method.asks !== true || !takesElicitation(exchange.peer, 'url')) return false
   const elicitationId = await exchange.once('elevation', () => crypto.randomUUID())
@@ -263,7 +274,7 @@ async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: Gr
     )
     return action === 'accept'
   } catch (error) {
-    // Whoever cannot be asked is refused like everybody else.
+    // A client that cannot be asked is refused as usual.
     if (error instanceof McpError && unanswered.has(error.kind)) return false
     throw error
   }
@@ -271,14 +282,16 @@ async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: Gr
 
 const unanswered = new Set(['capability-missing', 'remote', 'timeout', 'invalid-answer', 'invalid-result'])
 
-// Granting scopes: what the author's function says, and never more than was asked for or than the caller's token has.
+// Granting scopes: what the author's function decides, but never more than requested or than the caller's token has.
 
+// The params of `permissions/negotiate`.
 interface Wish {
   readonly requested_scopes: readonly string[]
   readonly justification?: string
   readonly ttl_seconds?: number
 }
 
+// Negotiates, and opens a session for what was granted.
 async function negotiated(parts: PermissionsParts, sessions: PermissionSessions, exchange: Exchange): Promise<WireNegotiated> {
   const wish = exchange.params as unknown as Wish
   const asked = [...new Set(wish.requested_scopes)]
@@ -305,14 +318,14 @@ async function negotiated(parts: PermissionsParts, sessions: PermissionSessions,
     session: {
       token,
       scopes: granted,
-      // Never later than it ends.
+      // Never later than the grant ends.
       expires_at: new Date(expires).toISOString(),
       inactivity_timeout_seconds: Math.floor(idleMs / 1000),
     },
   }
 }
 
-/** Why a scope cannot be granted, whatever the author says. */
+/** Why a scope cannot be granted, whatever the author decides. */
 function refusalOf(parts: PermissionsParts, { caller }: Exchange, scope: string): string | undefined {
   if (!isScope(scope) || scope.includes('*')) return 'This is no name of a scope'
   const held = caller.principal?.scopes
@@ -321,6 +334,7 @@ function refusalOf(parts: PermissionsParts, { caller }: Exchange, scope: string)
   return 'Nobody is authorized here'
 }
 
+// Without a `grant` function, the candidates are granted as they are.
 async function answerOf(
   { grant }: PermissionsParts,
   { caller }: Exchange,
@@ -337,6 +351,7 @@ function reasonIn({ reasons = {} }: PermissionAnswer, scope: string): string | u
   return Object.hasOwn(reasons, scope) ? reasons[scope] : undefined
 }
 
+// The shortest of the server's, the author's and the client's lifetime.
 function ttlOf(parts: PermissionsParts, { ttl_seconds: wanted }: Wish, { ttl }: PermissionAnswer): number {
   const most = toMilliseconds(parts.ttl ?? '1h', 'permissions.ttl')
   const own = ttl === undefined ? most : toMilliseconds(ttl, 'ttl')

@@ -1,4 +1,7 @@
-/** Holding calls to what was granted, and granting it. What that takes is loaded with the first request that needs it. */
+/**
+ * Server side of permissions: the options `permissions` and `scopesFor`, `server.permissions`, and the layers that enforce grants. The
+ * decisions are loaded with the first request that needs them.
+ */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
@@ -45,69 +48,70 @@ import {
 import type { Rights } from './rights.ts'
 import type { PermissionSessions, SessionFacts } from './sessions.ts'
 
-/** What a client asks for. */
+/** What a client requests. */
 interface PermissionRequest {
   readonly scopes: readonly string[]
-  /** Why, in the client's words. Describes, never permits. */
+  /** The client's reason. Informative only. */
   readonly justification: string | undefined
-  /** Names what will be granted: `server.permissions` takes it. */
+  /** The id of the future grant, for `server.permissions`. */
   readonly session: string
   readonly principal: Principal | undefined
 }
 
+/** The author's decision. */
 export interface PermissionAnswer {
-  /** Those that are granted. Others than were asked for, or than the caller's token has, are not. */
+  /** The granted scopes; others than requested, or than the caller's token has, are ignored. */
   readonly scopes: readonly string[]
-  /** Why others are not, by scope. */
+  /** Why others are denied, by scope. */
   readonly reasons?: Readonly<Record<string, string>>
-  /** Default: that of the server. A client may ask for less, not for more. */
+  /** The lifetime. Default: the server's. A client may ask for less. */
   readonly ttl?: Duration
 }
 
-/** Who was refused what. */
+/** What was refused to whom. */
 interface Refused {
   readonly tool: string
   readonly principal: Principal | undefined
-  /** What was granted so far, where anything was: `server.permissions.extend` takes it. */
+  /** The current grant, for `server.permissions.extend`. */
   readonly session: string | undefined
 }
 
-/** How a server answers questions about permissions, and grants more. */
+/** Options of permissions. */
 export interface PermissionsOptions {
   /**
-   * Decides what a client is granted. Where it is given, nobody has a scope who has neither a token nor a grant, also not
-   * in memory and over stdio. Default: what the caller's token has.
+   * Decides what a client is granted. If set, nobody has scopes without a token or grant, not even locally. Default: what the caller's
+   * token has.
    */
   readonly grant?: (request: PermissionRequest) => Awaitable<PermissionAnswer | readonly string[]>
-  /** The page on which a user can grant what is missing: https. Offered to clients that open pages. */
+  /** The https page where a user can grant what is missing; offered to clients that support URLs. */
   readonly elevationUrl?: (missing: readonly string[], refused: Refused) => string | undefined
-  /** The longest that a grant lasts. Default 1 h. */
+  /** The longest lifetime of a grant. Default 1 h. */
   readonly ttl?: Duration
-  /** Ends a grant that was not used for so long. Default 15 min. */
+  /** The idle timeout of a grant. Default 15 min. */
   readonly idle?: Duration
-  /** Lists show each caller only what its scopes allow it to use. Default false: all is listed, with the scopes it needs. */
+  /** Whether lists show only what the caller may use. Default false: everything is listed with its scopes. */
   readonly hide?: boolean
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface PermissionsServerOptions {
-  /** What callers may be granted beyond what their token says, and for how long. */
+  /** What callers can be granted beyond their token, and for how long. */
   readonly permissions?: PermissionsOptions
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface PermissionsApi {
-  /** What was granted to callers: who holds it, what more they get, and its end. */
+  /** Manages the grants of callers. */
   readonly permissions: PermissionsControl
 }
 
-/** What an author can do about what was granted. */
+/** Manages grants. */
 interface PermissionsControl {
-  /** All that a principal holds, by its id; without one what the owner of this process holds, over stdio and in memory. */
+  /** The grants of a principal, or without one of the local user. */
   sessions(principal?: string): Promise<readonly SessionFacts[]>
-  /** Gives more to a session that lives; false where it does not. */
+  /** Adds scopes to a grant; false if it has ended. */
   extend(session: string, scopes: readonly string[]): Promise<boolean>
-  /** Ends a session now, also for calls that are under way; false where there is none. */
+  /** Ends a grant at once, also for running calls; false if it is unknown. */
   revoke(session: string): Promise<boolean>
 }
 
@@ -119,7 +123,7 @@ const optionKinds: KindsOf<PermissionsOptions> = {
   hide: 'boolean',
 }
 
-/** Scopes that are granted for a while; the option `scopesFor` of tools, and `server.permissions`. */
+/** The server feature: `permissions`, `scopesFor` and `server.permissions`. */
 export const permissionsFeature = defineServerFeature<PermissionsServerOptions, PermissionsApi>({
   name: 'permissions',
   options: { permissions: 'object' },
@@ -160,7 +164,7 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
 
 type ScopedFacts = Scoped & Pick<ToolFacts, 'scopes'>
 
-/** What requests aim at, and what that needs. */
+/** Determines what a request needs. */
 function aiming(tools: ToolsPort, { needs }: AuthorizationPort): Pick<PermissionsParts, 'guarded' | 'tool'> {
   const tool = (name: string): Aim | undefined => {
     const facts = tools.facts<ScopedFacts>(name)
@@ -174,14 +178,14 @@ function aiming(tools: ToolsPort, { needs }: AuthorizationPort): Pick<Permission
         const scopes = needs(target)
         return scopes === undefined ? undefined : { name, scopes, scopesFor: undefined }
       }
-      // Every call is asked: what needs nothing is told by one look.
+      // Must be fast, because it runs for every call.
       const facts = tools.facts<ScopedFacts>(name)
       return facts?.scopes === undefined && facts?.scopesFor === undefined ? undefined : tool(name)
     },
   }
 }
 
-/** The lists of what may have scopes. */
+/** The lists whose entries may have scopes. */
 function listsOf({ needs }: AuthorizationPort): readonly ListedKind[] {
   const listed = (method: Method, member: string, named: string, kind: Target[0]): ListedKind => ({
     method: method.name,
@@ -197,7 +201,7 @@ function listsOf({ needs }: AuthorizationPort): readonly ListedKind[] {
   ]
 }
 
-/** What ends with a grant says so to whoever knows of grants. */
+/** Ends what was opened under a grant, and notifies clients that know grants. */
 function grantedRights({ decides, hears, lapses }: PermissionsServer, { engine }: ServerKit): GrantedRights {
   return {
     decides,
@@ -227,12 +231,12 @@ function controlOf({ rights }: PermissionsServer): PermissionsControl {
   }
 }
 
-/** What is opened under a grant is, also by a tool that needs none. */
+/** What a call opens under a grant ends with it, even if the tool needs no scopes. */
 async function admitByGrant({ rights }: PermissionsServer, exchange: Exchange): Promise<void> {
   if (exchange.get(admission) === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
 }
 
-/** Whether a caller may hear of an event, by what it was granted. */
+/** Whether a caller may receive an event under its grant. */
 async function eventVisibility(
   { rights }: PermissionsServer,
   asker: Asker,
@@ -248,42 +252,42 @@ async function eventVisibility(
 
 /** The option of a tool. */
 export interface Scoped {
-  /** Further scopes that a call with these arguments needs. Where it throws, the call is refused. */
+  /** Further scopes that a call with these arguments needs. If it throws, the call is refused. */
   readonly scopesFor?: (args: Params) => Awaitable<readonly string[]>
 }
 
-/** What a request aims at, and what that needs. */
+/** What a request is about, and the scopes it needs. */
 export interface Aim {
   readonly name: string
   readonly scopes: Scopes
   readonly scopesFor: Scoped['scopesFor']
 }
 
-/** What permissions need of the server. */
+/** What permissions need from the server. */
 export interface PermissionsParts extends PermissionsOptions {
   readonly seal: Seal
   readonly clock: Clock
   readonly trace: Trace
   readonly store: () => Promise<Store>
   readonly grants: () => Promise<Grants>
-  /** What a target needs; undefined where it needs nothing. */
+  /** The needs of a target; undefined if none. */
   readonly guarded: (target: Target) => Aim | undefined
-  /** Undefined where there is no such tool. */
+  /** The needs of a tool; undefined if it does not exist. */
   readonly tool: (name: string) => Aim | undefined
-  /** Whether anything here has scopes. */
+  /** Whether anything has scopes. */
   readonly offered: () => boolean
-  /** What can be hidden. */
+  /** The lists that can be filtered. */
   readonly lists: readonly ListedKind[]
 }
 
 interface PermissionsServer {
   readonly side: Side
-  /** Whether this decides on a request, instead of the token alone. */
+  /** Whether this feature decides about a request, instead of the token alone. */
   decides(exchange: Exchange): boolean
   readonly rights: () => Promise<Rights>
-  /** Whether a caller may hear of what has these scopes. */
+  /** Whether a caller may see something with these scopes. */
   readonly hears: Hears
-  /** Ends what a request has opened when the grant that let it in is over. Gives what to call when it has ended before. */
+  /** Watches the end of a grant. */
   readonly lapses: OnGrantEnd
   close(): void
 }
@@ -313,7 +317,7 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
     when: decides,
     run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next, () => aimOf(exchange)),
   }
-  // Inside of what makes tasks of calls: their results come long after the decision.
+  // Runs inside of tasks, because their results come long after the decision.
   const late: Layer = {
     stage: 'execute',
     methods: ['tools/call'],
@@ -322,12 +326,12 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
     run: async (exchange, next) => {
       const aim = aimOf(exchange) as Aim
       const result = await next()
-      // What it needs now, or did before it was taken away.
+      // By its current needs, or the earlier ones if the tool was removed.
       if (exchange.detached) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
       return result
     },
   }
-  // They need nothing themselves, but what they open must not outlive what its holder was granted.
+  // These need no scopes, but what they open must not outlive the grant.
   const opening: Layer = {
     stage: 'decide',
     methods: [listen.name, beginTransaction.name, 'tools/call'],
@@ -344,7 +348,7 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
     if (!granting && presentedIn(asker.meta) === undefined) return permits(asker.caller, scopes)
     return rights().then(loaded => loaded.allows(asker, { name, scopes, scopesFor: undefined }))
   }
-  // Those that let in are always there: a request may have been on its way, by the plan of then, before the first scopes were declared.
+  // Always installed: a request may already be on its way under the old plan.
   const guards = [layer, late, opening]
   const layers = parts.hide === true ? [...guards, hidingLayer(parts.lists, hears)] : guards
   return {
@@ -366,7 +370,7 @@ function permissionsServer(parts: PermissionsParts): PermissionsServer {
   }
 }
 
-/** Whether what a request begins is undone or ended later, by what its caller was granted: of calls those that take part in a transaction. */
+/** Whether a request opens something that ends with the grant; for calls: a step of a transaction. */
 function opens(exchange: Exchange): boolean {
   const { route, meta } = exchange
   if (route.method.name !== 'tools/call' || exchange.get(carried)?.[transactionsExtension] !== undefined) return true

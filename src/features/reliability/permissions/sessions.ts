@@ -1,3 +1,8 @@
+/**
+ * The sessions of permissions: sets of grants that a client presents by one token. A session is one anchor grant plus one grant per
+ * scope. Separate, because decisions and the operator's API both use it.
+ */
+
 import { digestText } from '../../../core/digest.ts'
 import type { Grant, GrantTerms } from '../../../core/grant/grant.ts'
 import type { Counting } from '../../../core/grant/grants.ts'
@@ -5,11 +10,12 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { PermissionsParts } from './server.ts'
 
-/** A name that no grant has: what is presented gives nothing. */
+/** A grant id that never exists: an invalid token grants nothing. */
 export const noGrant = '~none'
 
+/** A session, as the operator sees it. */
 export interface SessionFacts {
-  /** Names it to `revoke` and `extend`. */
+  /** Its id, for `revoke` and `extend`. */
   readonly session: string
   readonly scopes: readonly string[]
   /** Milliseconds since the epoch. */
@@ -19,7 +25,7 @@ export interface SessionFacts {
 const kind = 'permissions'
 const source = 'negotiation'
 
-/** Sessions of grants that callers present. */
+/** Opens, finds, extends and revokes sessions. */
 export class PermissionSessions {
   readonly #parts: PermissionsParts
 
@@ -27,35 +33,36 @@ export class PermissionSessions {
     this.#parts = parts
   }
 
-  /** The token of a new session. */
+  /** Opens a session; returns its token. */
   async open(owner: string, id: string, scopes: readonly string[], ttlMs: number, idleMs: number, correlation?: string) {
     const anchor = { effect: 'permit', action: 'session', resource: 'session', idleMs, source, id } as const
     const permits = await Promise.all(scopes.map(scope => permitOf(id, scope)))
-    // At once, so that there is no session with a part of its scopes, and no scope without its session.
+    // In one commit, so that a session never has only some of its scopes.
     const grants = await (await this.#parts.grants()).issueAll(owner, [...permits, anchor], ttlMs, { correlation })
     const { expires } = grants.at(-1) as Grant
     const token = await this.#parts.seal.seal({ kind, principal: owner, expiresAt: expires, data: { id } })
     return { token, expires }
   }
 
-  /** The session of a token that this owner presents; undefined for what is unknown, another's, revoked, or over. */
+  /** The session of a token; undefined if it is unknown, another owner's, revoked or expired. */
   async find(owner: string, token: unknown): Promise<Counting | undefined> {
     const data = await this.#parts.seal.open(token, { kind, principal: owner }).catch(() => undefined)
     const id = isRecord(data) ? data['id'] : undefined
     return typeof id === 'string' ? this.#anchor(owner, id) : undefined
   }
 
-  /** All that a session gives now. */
+  /** The current scopes of a session. */
   async scopesOf(owner: string, id: string): Promise<readonly string[]> {
     const name = sessionName(owner, id)
     return (await this.list(owner)).find(({ session }) => session === name)?.scopes ?? []
   }
 
-  /** The names of the grants of scopes in a session, whether they exist or not. */
+  /** The grant ids of scopes in a session, whether they exist or not. */
   permits(id: string, scopes: readonly string[]): Promise<readonly string[]> {
     return Promise.all(scopes.map(scope => permitId(id, scope)))
   }
 
+  /** Adds scopes to a session; false if it has ended. */
   async extend(session: string, scopes: readonly string[]): Promise<boolean> {
     const { owner, id } = split(session)
     const found = await this.#anchor(owner, id)
@@ -69,7 +76,7 @@ export class PermissionSessions {
     return true
   }
 
-  /** Counts from the next decision on, and for what is under way. */
+  /** Ends a session; also affects running calls. */
   async revoke(session: string): Promise<boolean> {
     const { owner, id } = split(session)
     const grants = await this.#parts.grants()
@@ -78,6 +85,7 @@ export class PermissionSessions {
     return revoked
   }
 
+  /** The sessions of an owner. */
   async list(owner: string): Promise<readonly SessionFacts[]> {
     const all = (await (await this.#parts.grants()).list(owner)).filter(grant => grant.source === source)
     return all
@@ -88,6 +96,7 @@ export class PermissionSessions {
       })
   }
 
+  // The grant that stands for the session itself.
   async #anchor(owner: string, id: string): Promise<Counting | undefined> {
     const counting = await (await this.#parts.grants()).counting(owner, [id])
     return counting.find(({ grant }) => grant.id === id)
@@ -95,15 +104,17 @@ export class PermissionSessions {
 }
 
 async function permitOf(session: string, scope: string): Promise<GrantTerms & { readonly id: string }> {
-  // As a pattern it would stand for others too.
+  // A star would match other scopes too.
   if (scope.includes('*')) throw new TypeError(`"${clip(scope)}" is no scope to grant: a star stands for more than itself`)
   return { effect: 'permit', action: scope, resource: '*', source, id: await permitId(session, scope) }
 }
 
+/** The id of a session, for the operator's API. */
 export function sessionName(owner: string, id: string): string {
   return `${owner}/${id}`
 }
 
+// The reverse of `sessionName`.
 function split(session: string): { readonly owner: string; readonly id: string } {
   const [owner, id, more] = session.split('/')
   if (!owner || !id || more !== undefined) throw new TypeError(`"${clip(session)}" names no session of permissions`)

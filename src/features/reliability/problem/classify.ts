@@ -1,4 +1,4 @@
-/** What a failed call means: as a peer tells it, else from the number, the status or the way in which it failed. */
+/** Classifies failures of calls as problems: by what the server says, else by error code, HTTP status or kind of failure. */
 import { Problem, type ProblemCode, type ProblemMore, problem, problemOf } from '../../../core/problem.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -6,7 +6,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { fromWire, problemErrors, problemExtension, statusCodes } from './messages.ts'
 
-/** What a failed call means: whether trying again can help, and who can do something about it. */
+/** The problem behind an error: whether a retry can help, and who can act. */
 export function classify(error: unknown, now: () => number = Date.now): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ConnectionError) return ofConnection(error, now)
@@ -14,12 +14,13 @@ export function classify(error: unknown, now: () => number = Date.now): Problem 
   return told(error) ?? (error.status === undefined ? undefined : ofStatus(error.status, error)) ?? ofNumber(error)
 }
 
-/** As data of its own error, or beside the data of another. */
+/** The problem that the server sent, in either of two places. */
 function told({ code, data }: McpError): Problem | undefined {
   if (!isRecord(data)) return undefined
   return fromWire(data[problemExtension]) ?? (code === problemErrors.problem.default ? fromWire(data) : undefined)
 }
 
+// JSON-RPC and MCP error codes.
 const numbers: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
   [-32700, 'INVALID_INPUT'],
   [-32600, 'INVALID_INPUT'],
@@ -31,12 +32,14 @@ const numbers: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
   [-32603, 'SERVER_ERROR'],
 ])
 
+// Kinds of errors that have no code.
 const kinds: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
   ['timeout', 'OPERATION_TIMEOUT'],
   ['invalid-params', 'INVALID_INPUT'],
   ['method-not-found', 'UNSUPPORTED'],
 ])
 
+// By the error code, unless the server names a wait.
 function ofNumber(error: McpError): Problem {
   const wait = isRecord(error.data) ? error.data['retryAfterMs'] : undefined
   if (typeof wait === 'number' && wait >= 0) return tooMany(error, wait)
@@ -48,20 +51,22 @@ function tooMany(error: Error, retryAfter: number): Problem {
   return of('RATE_LIMIT_EXCEEDED', error, { retryAfter })
 }
 
+// By the HTTP status, else by how the connection failed.
 function ofConnection(error: ConnectionError, now: () => number): Problem {
   const { status, headers } = error
   if (status !== undefined && (status < 200 || status >= 300)) {
     const known = ofStatus(status, error, waitOf(headers?.['retry-after'], now))
     if (known !== undefined) return known
   }
-  // What was never reached, or went away, may be there again.
+  // An unreachable server may come back.
   const passing = error.kind === 'lost' || error.kind === 'refused'
   return of(passing ? 'SERVER_UNAVAILABLE' : 'SERVER_ERROR', error)
 }
 
+// By the HTTP status.
 function ofStatus(status: number, error: McpError | ConnectionError, wait?: number): Problem | undefined {
   const challenge = error instanceof ConnectionError ? error.headers?.['www-authenticate'] : undefined
-  // A token that is too short can be made longer: that is another way out than having no right at all.
+  // A token with too few scopes can be upgraded; that differs from having no permission.
   const short = status === 403 && challenge?.includes('insufficient_scope') === true
   const code = short ? 'SCOPE_INSUFFICIENT' : statusCodes.get(status)
   const said = error instanceof McpError && isRecord(error.data) ? error.data['retryAfterMs'] : undefined
@@ -69,7 +74,7 @@ function ofStatus(status: number, error: McpError | ConnectionError, wait?: numb
   return code === undefined ? undefined : of(code, error, { retryAfter })
 }
 
-/** `Retry-After` in seconds; a date is compared with the clock of this machine. */
+/** `Retry-After` in seconds, or a date compared with the local clock. */
 function waitOf(header: string | undefined, now: () => number): number | undefined {
   if (header === undefined) return undefined
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000

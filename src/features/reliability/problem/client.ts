@@ -1,4 +1,4 @@
-/** The client's side of problems: read from answers, and calls that failed made again. */
+/** Client side of problems: reads them from results, and repeats failed calls if that can help. */
 
 import type { Clock } from '../../../core/clock.ts'
 import type { Problem } from '../../../core/problem.ts'
@@ -11,20 +11,20 @@ import { type ToolAttempts, type ToolCallExtension, toolCalls } from '../../mcp/
 import { classify } from './classify.ts'
 import { type ClientProblems, fromWire, problemExtension, problemsPort } from './messages.ts'
 
-/** What a client does about failed calls. */
+/** Options of `connect` for failed calls. */
 export interface ProblemOptions {
   /**
-   * How failed tool calls are made again by themselves: only where waiting can help (problems of the categories transient and
-   * rate_limited, busy or vanished servers), and only calls that do no harm when repeated. False: never.
+   * How failed tool calls are repeated: only if waiting can help (transient or rate-limited problems, unavailable servers), and only
+   * calls that can be repeated safely. False: never.
    */
   readonly retry?: RetryOptions | false
-  /** Told of a failure that the user can do something about, with what that is. */
+  /** Called for a failure that the user can do something about. */
   readonly onProblem?: OnProblem
-  /** Gets the right that a call lacked; true: it is made once more. What HTTP asks for is the matter of `auth`. */
+  /** Obtains a missing permission; true: the call is repeated once. HTTP authorization is handled by `auth`. */
   readonly onAuthRequired?: OnAuthRequired
 }
 
-/** Reads problems from answers, and makes failed calls again. */
+/** The client feature: reads problems, and repeats failed calls. */
 export const problemClient = defineClientFeature<ProblemOptions, ClientProblems>({
   name: 'problem',
   provides: problemsPort,
@@ -43,29 +43,29 @@ const reads: NonNullable<ToolCallExtension['reads']> = {
   problem: ({ isError, _meta }) => (isError === true ? problemIn(_meta) : undefined),
 }
 
-/** The problem that a result tells of, if it does. */
+/** The problem in a result. */
 function problemIn(meta: Readonly<Record<string, unknown>> | undefined): Problem | undefined {
   return meta === undefined ? undefined : fromWire(meta[problemExtension])
 }
 
-// Making a call again: only where that can help and does no harm, never earlier than the server asked for, so often and so long
-// and no more, and only while not too large a part of all calls are repetitions.
+// Retries: only if they can help and are safe, never earlier than the server asks, limited in number and time, and limited to a share
+// of all calls.
 
-/** How often and how long a failed call is made again. */
+/** Limits of retries. */
 interface RetryOptions {
-  /** How often a call is made in all. Default 4. */
+  /** Total number of attempts. Default 4. */
   readonly attempts?: number
-  /** How long after its beginning a call may be made again, in milliseconds. Default 30,000. */
+  /** Milliseconds after the first attempt in which retries may start. Default 30,000. */
   readonly totalMs?: number
 }
 
-/** Told of a problem that the user can do something about. */
+/** Called for a problem that the user can act on. */
 type OnProblem = (problem: Problem, call: { readonly tool: string }) => void
 
-/** Gets the right that a call lacked. True: it is made once more. */
+/** Obtains a missing permission; true: repeat the call. */
 type OnAuthRequired = (problem: Problem, call: { readonly tool: string }) => Awaitable<boolean>
 
-/** How calls are repeated over one connection. */
+/** What retries need. */
 export interface RetriesOptions {
   readonly retry: RetryOptions | false
   readonly clock: Clock
@@ -75,19 +75,20 @@ export interface RetriesOptions {
   readonly onAuthRequired?: OnAuthRequired | undefined
 }
 
-/** What came of an attempt that did not throw. */
+/** The result of an attempt that did not throw. */
 interface Attempted {
   readonly problem: Problem | undefined
 }
 
+// Backoff: the first and the longest delay.
 const firstMs = 250
 const longestMs = 10_000
-/** Repetitions at once, and the part of all calls that they may be in the long run. */
+/** Retry budget: a burst, and a share of all calls. */
 const mostTokens = 10
 const tokensPerCall = 0.1
 const never = new AbortController().signal
 
-/** The repetitions over one connection. */
+/** The retries of one connection. */
 export class Retries {
   readonly #options: RetriesOptions
   readonly #attempts: number
@@ -101,7 +102,7 @@ export class Retries {
     this.#totalMs = retry === false ? 0 : (retry.totalMs ?? 30_000)
   }
 
-  /** Resolves or rejects with what the last attempt did. */
+  /** Runs the attempts; settles as the last one did. */
   async call<T extends Attempted>(call: ToolAttempts<T>): Promise<T> {
     const { clock, onAuthRequired } = this.#options
     const until = clock.now() + this.#totalMs
@@ -126,18 +127,20 @@ export class Retries {
     }
   }
 
+  // All conditions for another attempt.
   async #mayRepeat(call: ToolAttempts<unknown>, problem: Problem, attempt: number): Promise<boolean> {
     if (!problem.retryable || attempt >= this.#attempts || this.#tokens < 1) return false
     if (call.signal?.aborted === true || !call.open() || isOwnDeadline(problem.cause)) return false
     return call.harmless()
   }
 
-  /** Never before the server wants it; beyond that at random, so that those who failed together do not come again together. */
+  /** At least the server's wait, plus random jitter, so that clients that failed together do not return together. */
   #waitMs({ retryAfter = 0 }: Problem, attempt: number): number {
     const most = Math.min(longestMs, firstMs * 2 ** (attempt - 1))
     return retryAfter + this.#options.random() * most
   }
 
+  // Reports the problem to the user, and returns the outcome.
   #surface<T>(ended: Ended<T>, problem: Problem, { tool }: ToolAttempts<T>): T {
     if (problem.actor === 'user') this.#options.onProblem?.(problem, { tool })
     return ended.give()
@@ -146,7 +149,7 @@ export class Retries {
 
 interface Ended<T> {
   readonly problem: Problem | undefined
-  /** Gives the outcome, or throws what the attempt threw. */
+  /** Returns the result, or throws the error of the attempt. */
   give(): T
 }
 
@@ -164,22 +167,22 @@ async function settle<T extends Attempted>(attempt: () => Promise<T>): Promise<E
   }
 }
 
-/** A confirmation is a right too, but not one that signing in gives. */
+/** A missing confirmation cannot be fixed by signing in. */
 function lacksRight({ category, code }: Problem): boolean {
   return category === 'auth_required' && code !== 'CONFIRMATION_REQUIRED'
 }
 
-/** A call that ran out of time is known by its key as begun, and no more: why it failed was said the first time. */
+/** After a timeout the key only says that the outcome is unknown; the first error is more informative. */
 function saysLess({ code }: Problem, before: Problem): boolean {
   return code === 'OUTCOME_UNKNOWN' && before.code === 'OPERATION_TIMEOUT'
 }
 
-/** The right has ended while the call ran: only what came of it is withheld. */
+/** The call was executed, but its result was withheld. */
 function wasDone({ details }: Problem): boolean {
   return details?.['executed'] === true
 }
 
-/** Who set a deadline does not want to wait beyond it. */
+/** A client's own deadline ends the retries. */
 function isOwnDeadline(cause: unknown): boolean {
   return cause instanceof McpError && cause.kind === 'timeout'
 }

@@ -1,4 +1,4 @@
-/** Problems on the wire: an object in a result's `_meta` under the extension's id, or the data of an error. */
+/** Problems on the wire: an object in the `_meta` of a result, or the data of an error. */
 
 import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
 import { problemFactsOf, problemFrom } from '../../../core/problem.ts'
@@ -8,37 +8,39 @@ import { type Port, port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ToolAttempts } from '../../mcp/tools/messages.ts'
 
-/** What other features may use of problems. */
+/** What other features may do with problems. */
 interface ProblemPort {
-  /** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */
+  /** The `_meta` of a failed result; undefined if the client did not declare the extension. */
   meta(exchange: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined
-  /** The problem in whatever was thrown. */
+  /** The problem behind a thrown value. */
   of(thrown: unknown): Problem
 }
 
-/** What other features may use of problems. */
+/** The port of this feature. */
 export const problemPort = port<ProblemPort>('problem')
 
-/** The name of the extension. */
+/** The extension name. */
 export const problemExtension = `${NS}/problem`
 
-/** A problem as it is sent. */
+/** A problem on the wire. */
 export interface WireProblem {
   readonly code: string
   readonly message: string
   readonly category: Category
   readonly retry_after_seconds?: number
+  /** Whether the user can do something about it. */
   readonly user_actionable?: boolean
   readonly suggestion?: string
   readonly details?: Readonly<Record<string, unknown>>
   readonly documentation_url?: string
+  /** Joins it with log entries of the server. */
   readonly correlation_id?: string
 }
 
-/** An extension's method failed: the data of the error is the problem (beside the range that JSON-RPC and MCP keep to themselves). */
+/** The error code of extension methods that fail with a problem; outside of the range reserved by JSON-RPC and MCP. */
 export const problemErrors = { problem: { default: -31000 } }
 
-/** What an HTTP status says by itself; of any other only that it failed is known. */
+/** What an HTTP status means by itself. */
 export const statusCodes: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
   [401, 'AUTHENTICATION_REQUIRED'],
   [403, 'PERMISSION_DENIED'],
@@ -51,7 +53,7 @@ export const statusCodes: ReadonlyMap<number, ProblemCode> = new Map<number, Pro
   [504, 'SERVER_UNAVAILABLE'],
 ])
 
-/** `correlation` joins it with what was written about the request, where it has no id of its own. */
+/** Writes a problem. `correlation` is used if the problem has no id of its own. */
 export function toWire(problem: Problem, correlation?: string): WireProblem {
   const { code, message, category, userActionable, suggestion, details, ...rest } = problemFactsOf(problem)
   const correlationId = rest.correlationId ?? correlation
@@ -68,7 +70,7 @@ export function toWire(problem: Problem, correlation?: string): WireProblem {
   }
 }
 
-/** Undefined where it is none. */
+/** Reads a problem; undefined if it is not one. */
 export function fromWire(value: unknown): Problem | undefined {
   if (!isRecord(value)) return undefined
   return problemFrom({
@@ -84,12 +86,12 @@ export function fromWire(value: unknown): Problem | undefined {
   })
 }
 
-/** What failures mean, for other features of a client. */
+/** The classification of failures, for other client features. */
 export interface ClientProblems {
   classify(error: unknown): Problem
-  /** Attempts a call, and again where that can help and does no harm. */
+  /** Runs a call with retries. */
   retry<T extends { readonly problem: Problem | undefined }>(call: ToolAttempts<T>): Promise<T>
 }
 
-/** The client's problems. */
+/** The client port of this feature. */
 export const problemsPort: Port<ClientProblems> = port('problems')

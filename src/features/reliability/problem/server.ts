@@ -1,4 +1,6 @@
-/** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
+/**
+ * Server side of problems: adds them to failed results and errors for clients that declared the extension; others get text and codes.
+ */
 import { Problem, type ProblemCode, problem, problemOf, problemText, refusalIn } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
@@ -11,10 +13,11 @@ import type { Peer } from '../../../revisions/index.ts'
 import { toolsPort } from '../../mcp/tools/messages.ts'
 import { problemErrors, problemExtension, problemPort, statusCodes, toWire } from './messages.ts'
 
-/** Problems beside the failures of calls and requests. */
+/** The server feature: explains failures as problems. */
 export const problemFeature = defineServerFeature<object>({
   name: 'problem',
   setup: kit => {
+    // Failed tool calls carry the problem in `_meta`.
     kit.port(toolsPort).extend({ explain: problemMeta })
     return {
       sides: [problemServer()],
@@ -29,33 +32,33 @@ export function problemServer(): Side {
   return { errors: problemErrors, capabilities: revision => declaration(revision, problemExtension) }
 }
 
-/** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */
+/** The `_meta` of a failed result; undefined if the client did not declare the extension. */
 export function problemMeta({ peer, correlated }: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined {
   return declared(peer, problemExtension) === undefined ? undefined : { [problemExtension]: toWire(problem, correlated) }
 }
 
 /**
- * The failure that a request is answered with, for what was thrown. A method of an extension fails with the problem as data;
- * any other keeps its own number and data, and has the problem beside them where the peer knows what that is.
+ * The error that a request is answered with. Extension methods fail with the problem as data; other methods keep their own code and
+ * data, and add the problem for clients that know it.
  */
 function explainFailure(exchange: Exchange, thrown: unknown): unknown {
   const refusal = exchange.route.method.extension === undefined ? undefined : refusalIn(thrown)
-  // Whoever runs it has to know, whatever its caller is told.
+  // The operator must learn of it, whatever the caller is told.
   if (refusal !== undefined && refusal !== thrown) exchange.engine.trace('store-refused', thrown, exchange.caller)
   if (refusal !== undefined)
     return new McpError('problem', problemText(refusal), { cause: refusal, data: toWire(refusal, exchange.correlated) })
   if (declared(exchange.peer, problemExtension) === undefined) return thrown
   const failure = failureOf(thrown)
-  // What only the server can see is found there by this id.
+  // The correlation id leads to the server's log.
   return beside(failure, thrown, failure.kind === 'internal' ? exchange.correlation : exchange.correlated)
 }
 
-/** The same for what is refused before it has become a call: by the method table, by its envelope or parameters, by a carrier. */
+/** The same for requests that are refused before they become a call. */
 function explainRefusal(peer: Peer, thrown: unknown): unknown {
   return declared(peer, problemExtension) === undefined ? thrown : beside(failureOf(thrown), thrown, undefined)
 }
 
-/** The failure with the problem beside its own data. */
+/** Adds the problem to the data of the error. */
 function beside({ kind, message, data, code, cause }: McpError, thrown: unknown, correlation: string | undefined): McpError {
   const problem = toWire(thrown instanceof Problem ? thrown : problemOfFailure(thrown), correlation)
   return new McpError(kind, message, {
@@ -65,9 +68,9 @@ function beside({ kind, message, data, code, cause }: McpError, thrown: unknown,
   })
 }
 
-// Every failure of the runtime as a problem: what kind of failure it is decides the code, and with it whether trying again can help.
+// Maps errors of the runtime to problems; the kind decides the code.
 
-/** Kinds that are not the caller's mistake, or not only. All others that a caller can cause are. */
+/** Kinds that are not simply the caller's mistake. */
 const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
   ['rate-limited', 'RATE_LIMIT_EXCEEDED'],
   ['busy', 'SERVER_UNAVAILABLE'],
@@ -88,7 +91,7 @@ const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
   ['invalid-result', 'SERVER_ERROR'],
 ])
 
-/** The words of a protocol failure are the runtime's own, or its author's, for the caller; of anything else none are told. */
+/** Messages of protocol errors are meant for the caller; those of other errors are not shown. */
 function problemOfFailure(thrown: unknown): Problem {
   if (!(thrown instanceof McpError)) return problemOf(thrown)
   if (thrown.cause instanceof Problem) return thrown.cause
@@ -100,7 +103,7 @@ function problemOfFailure(thrown: unknown): Problem {
   })
 }
 
-/** A carrier that refuses knows no kinds: its status says whose mistake it is. */
+/** A carrier's refusal has only a status. */
 function ofStatus(status: number | undefined): ProblemCode {
   if (status === undefined) return 'INVALID_INPUT'
   return statusCodes.get(status) ?? (status >= 500 ? 'SERVER_ERROR' : 'INVALID_INPUT')

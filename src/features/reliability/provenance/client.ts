@@ -1,4 +1,4 @@
-/** Reading where a result comes from. All of it is what others say: each record is labelled with who says it. */
+/** Client side of provenance: reads where a result comes from. Everything is a claim of somebody, and is labelled so. */
 import type { Provenance, Stamp } from '../../../core/artifact.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
@@ -7,57 +7,58 @@ import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { type AnswerFacts, type ToolCallExtension, toolCalls } from '../../mcp/tools/messages.ts'
 import { claimsIn, kept, provenanceExtension } from './messages.ts'
 
-/** What an answer says of its origin. */
+/** What an answer says about its origin. */
 export interface ProvenanceAnswer {
-  /** Where it comes from, as the server says: claims, each labelled so. */
+  /** The sources, as the server claims them. */
   readonly provenance: ResultProvenance
 }
 
 const views: NonNullable<ToolCallExtension['views']> = { provenance: provenanceOf }
 
-/** Reads where results come from. */
+/** The client feature: reads provenance. */
 export const provenanceClient = defineClientFeature({
   name: 'provenance',
   options: {},
   setup: () => ({
-    // Where each request declares for itself, calls of tools do.
+    // On stateless wires each tool call declares the extension.
     side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, provenanceExtension) : {}) },
     extensions: [extend(toolCalls, { name: 'provenance', declares: { extension: provenanceExtension }, views })],
   }),
 })
 
-/** Somebody's word on where something comes from. */
+/** A source, and who claims it. */
 export interface Source extends Provenance {
   /**
-   * `claim`: what the author of the tool says, or what was handed on to him. `stamp`: what the server's runtime says of the call
-   * itself. `client`: nobody said anything; this client knows only whom it asked.
+   * `claim`: stated by the tool's author. `stamp`: stated by the server's runtime about the call. `client`: nobody stated anything;
+   * only the server is known.
    */
   readonly basis: 'claim' | 'stamp' | 'client'
-  /** The server that says so. */
+  /** The server that states it. */
   readonly by: string
-  /** For people: who says what, in a line without control characters. */
+  /** One line for people. */
   readonly label: string
 }
 
-/** Where a result comes from, by all who say so. */
+/** The provenance of a result. */
 export interface ResultProvenance {
-  /** Whether any source is claimed, for the result or for a block. Otherwise its origin is unknown. */
+  /** Whether any source is claimed. */
   readonly known: boolean
-  /** What is claimed of the whole result, in order; where nothing is, the stamp, or as much as this client knows. */
+  /** The claims about the whole result; otherwise the stamp, or what the client knows. */
   readonly sources: readonly Source[]
-  /** The same and the stamp, as they came: to be handed on with `cite`. */
+  /** The claims and the stamp, for passing on with `cite`. */
   readonly records: readonly Source[]
-  /** What the server's runtime says of this call; undefined where it says nothing, or speaks of another one. */
+  /** The stamp of this call; undefined if there is none. */
   readonly stamp: (Source & { readonly stamp: Stamp }) | undefined
-  /** Claims that the server left out. */
+  /** Claims that the server omitted. */
   readonly omitted: number
-  /** Of one block: its own sources, else those of the whole result. */
+  /** The sources of one block, or those of the result. */
   of(block: ContentBlock | number): readonly Source[]
 }
 
-/** Of a result and all its blocks no more is read. Whoever keeps to the limit of a result has fewer. */
+/** Limit of records that are read per result. */
 const most = 1_000
 
+// Reads all records of a result.
 function provenanceOf(answer: Omit<AnswerFacts, 'found'>): ResultProvenance {
   const { server, tool, content, meta } = answer
   let left = most
@@ -69,7 +70,7 @@ function provenanceOf(answer: Omit<AnswerFacts, 'found'>): ResultProvenance {
   const claim = (record: Provenance): Source => labelled(record, 'claim', server)
   const records = read(meta) ?? []
   const last = records.at(-1)
-  // Only the runtime that was asked can speak of this call: what others have stamped is handed on, and stays a claim.
+  // Only the called server can stamp this call; other stamps are claims.
   const own = last !== undefined && isStamped(last) && last.stamp.server === server && last.stamp.tool === tool
   const stamp = own ? { ...labelled(last, 'stamp', server), stamp: last.stamp } : undefined
   const claims = (own ? records.slice(0, -1) : records).map(claim)
@@ -98,6 +99,7 @@ function labelled(record: Provenance, basis: Source['basis'], by: string): Sourc
   return kept(record, { ...record, basis, by, label: labelOf(record, basis, clip(by)) })
 }
 
+// The text for people.
 function labelOf(record: Provenance, basis: Source['basis'], by: string): string {
   if (basis === 'client') return `${clip(record.source)}, of unknown origin`
   if (basis === 'stamp') return `${by} states that its tool ${clip(record.stamp?.tool ?? '')} made this`

@@ -1,16 +1,16 @@
 /**
- * Provenance on the wire: one record or a list of them in the `_meta` of a result or of a block; a block's own stand for it alone.
- * In a result's list the last one is the stamp of the runtime that answers. Whatever stands before it is a claim.
+ * Provenance on the wire: one record or a list in the `_meta` of a result or block. In a result's list the last record is the stamp of
+ * the answering server; all others are claims.
  */
 import type { Provenance, SourceConfidence, SourceLocation, Stamp } from '../../../core/artifact.ts'
 import { NS } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, integer, object, oneOf, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
 
-/** The name of the extension. */
+/** The extension name. */
 export const provenanceExtension = `${NS}/provenance`
 
-/** The server's stamp as it is sent. */
+/** A stamp on the wire. */
 export interface WireStamp {
   readonly server: string
   readonly server_version?: string
@@ -20,7 +20,7 @@ export interface WireStamp {
   readonly omitted?: number
 }
 
-/** A source as it is sent. */
+/** A source on the wire. */
 export interface WireProvenance {
   readonly source: string
   readonly location?: {
@@ -36,11 +36,12 @@ export interface WireProvenance {
   readonly confidence?: SourceConfidence
   readonly transformation?: string
   readonly digest?: string
+  /** Indexes of records that it is derived from. */
   readonly derived_from?: readonly number[]
   readonly stamp?: WireStamp
 }
 
-/** Bytes of all that one result says of its sources. */
+/** Limit in bytes per result. */
 export const provenanceLimit = 16 * 1024
 
 const confidences = ['exact', 'derived', 'estimated', 'uncertain'] as const
@@ -75,7 +76,7 @@ const shape: Shape<unknown> = object({
   ),
 })
 
-/** Why a value can be no record; undefined where it is one. */
+/** Why a value is not a record; undefined if it is one. */
 export function faultIn(value: unknown): string | undefined {
   const fault = shape.check(value)
   if (fault !== undefined) return `${fault.path === '' ? 'a source' : fault.path} must be ${fault.expected}`
@@ -88,17 +89,17 @@ function isTime(text: string): boolean {
   return /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))
 }
 
-/** One or many, in the order given; undefined where nothing is said. */
+/** The records in `_meta`; undefined if there are none. */
 export function recordsIn(meta: unknown): readonly unknown[] | undefined {
   const said = isRecord(meta) ? meta[provenanceExtension] : undefined
   if (said === undefined) return undefined
   return Array.isArray(said) ? said : [said]
 }
 
-/** What was read, as it came: handed on, nothing of it is lost or written anew. */
+/** Original wire records, so that they can be passed on unchanged. */
 const originals = new WeakMap<Provenance, WireProvenance>()
 
-/** A source in the names of the wire. */
+/** Writes a source. */
 export function provenanceToWire(record: Provenance): WireProvenance {
   const original = originals.get(record)
   if (original !== undefined) return original
@@ -116,7 +117,7 @@ export function provenanceToWire(record: Provenance): WireProvenance {
   }
 }
 
-/** Undefined where it is none. */
+/** Reads a source; undefined if it is not one. */
 function provenanceFromWire(value: unknown): Provenance | undefined {
   if (faultIn(value) !== undefined) return undefined
   const wire = value as WireProvenance
@@ -136,20 +137,21 @@ function provenanceFromWire(value: unknown): Provenance | undefined {
   return record
 }
 
-/** The same record with more members of its own: handed on it is still what came. */
+/** Links a derived object to its original record. */
 export function kept<P extends Provenance>(from: Provenance, record: P): P {
   const original = originals.get(from)
   if (original !== undefined) originals.set(record, original)
   return record
 }
 
-/** What a `_meta` claims, at most so much; undefined where it says nothing. */
+/** The claims in `_meta`, limited in number. */
 export function claimsIn(meta: unknown, most = 1_000): readonly Provenance[] | undefined {
   return recordsIn(meta)
     ?.slice(0, most)
     .flatMap(each => provenanceFromWire(each) ?? [])
 }
 
+// camelCase to snake_case.
 function toWireLocation({ jsonPath, urlFragment, ...rest }: SourceLocation): NonNullable<WireProvenance['location']> {
   return {
     ...rest,
@@ -158,6 +160,7 @@ function toWireLocation({ jsonPath, urlFragment, ...rest }: SourceLocation): Non
   }
 }
 
+// snake_case to camelCase.
 function fromWireLocation(wire: NonNullable<WireProvenance['location']>): SourceLocation {
   const { page, paragraph, line, cell, json_path: jsonPath, url_fragment: urlFragment } = wire
   return {
@@ -170,6 +173,7 @@ function fromWireLocation(wire: NonNullable<WireProvenance['location']>): Source
   }
 }
 
+/** Writes a stamp. */
 export function toWireStamp({ server, serverVersion, tool, operationId, inputDigest, omitted }: Stamp): WireStamp {
   return {
     server,
@@ -181,6 +185,7 @@ export function toWireStamp({ server, serverVersion, tool, operationId, inputDig
   }
 }
 
+// Reads a stamp.
 function fromWireStamp(wire: WireStamp): Stamp {
   const { server, server_version: serverVersion, tool, operation_id: operationId, input_digest: inputDigest, omitted } = wire
   return {
@@ -193,5 +198,5 @@ function fromWireStamp(wire: WireStamp): Stamp {
   }
 }
 
-/** In the `_meta` of a result or of a block. */
+/** The value in `_meta`. */
 export type WireSources = WireProvenance | readonly WireProvenance[]

@@ -1,4 +1,4 @@
-/** Tools whose results say where they come from. What stamps them is loaded with the first call of such a tool. */
+/** Server side of provenance: the option `provenance` of tools, and `cite`. The stamping code is loaded on first use. */
 import type { Provenance } from '../../../core/artifact.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
@@ -13,11 +13,11 @@ import { faultIn, provenanceExtension, provenanceToWire } from './messages.ts'
 
 /** The option of a tool. */
 export interface Sourced {
-  /** Its results say where they come from: the runtime stamps them, and `cite` adds the sources that their author names. */
+  /** Results state their origin: the runtime stamps them, and `cite` adds sources. */
   readonly provenance?: boolean
 }
 
-/** The option `provenance` of tools. */
+/** The server feature: the option `provenance`. */
 export const provenanceFeature = defineServerFeature<object>({
   name: 'provenance',
   setup: kit => {
@@ -30,20 +30,20 @@ export const provenanceFeature = defineServerFeature<object>({
   },
 })
 
-/** What stamping needs of the server. */
+/** What stamping needs from the server. */
 export interface ProvenanceParts {
   readonly server: { readonly name: string; readonly version: string }
   readonly clock: Clock
   readonly trace: Trace
-  /** Whether a tool says so. */
+  /** Whether a tool has the option. */
   readonly sourced: (tool: string) => boolean
-  /** Called when the first tool declares it: until then no call is looked at. */
+  /** Called when the first tool has it; until then there are no layers. */
   readonly began: () => void
 }
 
 interface ProvenanceServer {
   readonly side: Side
-  /** A tool is offered that says this of itself. */
+  /** Called for each offered tool. */
   declare(facts: Sourced): void
 }
 
@@ -56,7 +56,7 @@ function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
   const layers: readonly Layer[] = [
     {
       ...common,
-      // Around what is remembered and given again: a repetition may come from a peer that knows more, or less.
+      // Outside of replay, because a repeated call may come from a client with other capabilities.
       stage: 'unseal',
       run: async (exchange, next) => {
         const result = await next()
@@ -70,7 +70,7 @@ function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
         const result = await next()
         const { stamped, unsourced } = await works()
         const made = await stamped(parts, exchange, result)
-        // What a task leaves is asked for by another request, past the layer above.
+        // Task results are fetched by another request, past the layer above.
         return exchange.detached && unknown(exchange) ? unsourced(made) : made
       },
     },
@@ -90,7 +90,7 @@ function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
   }
 }
 
-/** Goes where a block or a reply takes `meta`. */
+/** Pass it as `meta` of a block or reply. */
 interface Cited {
   readonly meta: Readonly<Record<string, unknown>>
 }

@@ -18,6 +18,7 @@ import {
 } from './messages.ts'
 import type { ProvenanceParts } from './server.ts'
 
+/** Adds the stamp to a result. */
 export async function stamped(parts: ProvenanceParts, exchange: Exchange, result: unknown): Promise<unknown> {
   if (!isCallResult(result)) return result
   const tool = exchange.params['name'] as string
@@ -27,7 +28,7 @@ export async function stamped(parts: ProvenanceParts, exchange: Exchange, result
     server: server.name,
     serverVersion: server.version,
     tool,
-    // The name that logs, journal and problems have for it too.
+    // The same id as in logs, journal and problems.
     operationId: exchange.correlation,
     inputDigest: `sha256:${await digest(exchange.params['arguments'] ?? {})}`,
   })
@@ -37,7 +38,7 @@ export async function stamped(parts: ProvenanceParts, exchange: Exchange, result
   return sourced
 }
 
-/** A result with a stamp after all that it claims, and how many of the claims found no room or were none. */
+/** Adds a stamp after the claims; also returns how many claims were omitted. */
 export function stampResult<R extends CallToolResult>(result: R, own: WireProvenance & { readonly stamp: WireStamp }): Under<R> {
   const room = new Room(provenanceLimit - sizeOf(own) - markerSize)
   const claims = room.take(recordsIn(result._meta) ?? [])
@@ -47,22 +48,24 @@ export function stampResult<R extends CallToolResult>(result: R, own: WireProven
   return { result: { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }, omitted, fault }
 }
 
+// The stamped result.
 interface Under<R> {
   readonly result: R
   readonly omitted: number
   readonly fault: string | undefined
 }
 
-/** The result without a word of it, for peers that did not ask. */
+/** Removes provenance, for clients that did not declare the extension. */
 export function unsourced(result: unknown): unknown {
   if (!isCallResult(result)) return result
   const content = result.content.map(block => (recordsIn(block?._meta) === undefined ? block : plain(block)))
   return { ...plain(result), content }
 }
 
+// Reserved for the `omitted` member.
 const markerSize = 32
 
-/** What is left of the limit. */
+/** The remaining space within the limit. */
 class Room {
   #left: number
   omitted = 0
@@ -72,11 +75,11 @@ class Room {
     this.#left = bytes
   }
 
-  /** Those that fit, up to the first that does not: what is said of others by their index stays true. */
+  /** Takes records up to the first that does not fit, so that indexes stay valid. */
   take(records: readonly unknown[]): readonly WireProvenance[] {
     const taken: WireProvenance[] = []
     let full = false
-    // The place of each among those that are kept; undefined: it is not.
+    // The new index of each record; undefined if omitted.
     const places = records.map(record => {
       const fault = faultIn(record)
       this.fault ??= fault
@@ -93,12 +96,13 @@ class Room {
   }
 }
 
+// Renumbers `derived_from`.
 function placed(record: WireProvenance, places: readonly (number | undefined)[]): WireProvenance {
   const { derived_from: from } = record
   return from === undefined ? record : { ...record, derived_from: from.flatMap(index => places[index] ?? []) }
 }
 
-/** A block whose claims found no room has none: those of the whole result are not its own. */
+/** A block whose claims do not fit keeps none; those of the result do not apply to it. */
 function withRoom(block: ContentBlock, room: Room): ContentBlock {
   const records = recordsIn(block?._meta)
   if (records === undefined) return block
@@ -111,6 +115,7 @@ function isCallResult(result: unknown): result is CallToolResult {
   return isRecord(result) && Array.isArray(result['content'])
 }
 
+// Without the extension's member in `_meta`.
 function plain<T extends { readonly _meta?: Readonly<Record<string, unknown>> }>(from: T): T {
   if (recordsIn(from._meta) === undefined || from._meta === undefined) return from
   const { _meta, ...rest } = from

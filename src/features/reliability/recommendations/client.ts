@@ -1,4 +1,4 @@
-/** Asking a server which others it would recommend. What it says is a hint of somebody who may be wrong, or worse. */
+/** Client side of recommendations: `client.recommend`, and readers for registries and catalogs. Recommendations are untrusted hints. */
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -19,7 +19,7 @@ import { fitting } from './ranking.ts'
 export type { Confidence } from './messages.ts'
 export { fit, fitting, surestFirst, weaker } from './ranking.ts'
 
-/** Another server that a server names. */
+/** A recommended server. */
 export interface Recommended {
   readonly capability: string
   /** The name of the server. */
@@ -29,13 +29,13 @@ export interface Recommended {
   readonly confidence: Confidence
 }
 
-/** Asking a server for other servers. */
+/** What the feature adds to the client. */
 export interface RecommendationsClientApi {
-  /** The servers that this one recommends for a capability that it lacks, the surest first. Nothing connects to them. */
+  /** Servers that this one recommends for a capability, best first. Nothing connects to them. */
   recommend(capability: string, options?: RequestOptions & { readonly limit?: number }): Promise<readonly Recommended[]>
 }
 
-/** Asks for recommendations, or looks them up in the manifest where the server answers no questions about that. */
+/** The client feature: asks for recommendations, or reads them from the manifest. */
 export const recommendationsClient = defineClientFeature({
   name: 'recommendations',
   uses: [manifestPort],
@@ -58,16 +58,18 @@ export const recommendationsClient = defineClientFeature({
     }
     return {
       client,
-      // Where each request declares for itself, the one that asks does.
+      // On stateless wires only this request declares the extension.
       side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, recommendationsExtension) : {}) },
     }
   },
 })
 
+// Whether the server declares the extension.
 function recommends(revision: Revision, capabilities: Capabilities): boolean {
   return declared({ revision, capabilities }, recommendationsExtension) !== undefined
 }
 
+// Checks the answer.
 function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
   const fault = recommendedShape.check(answer)
   if (fault !== undefined)
@@ -78,6 +80,7 @@ function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
   return (answer as { readonly recommendations: readonly WireRecommendation[] }).recommendations
 }
 
+/** Converts a recommendation from the wire. */
 export function recommendedOf(wire: WireRecommendation): Recommended {
   return {
     capability: wire.capability,
@@ -88,14 +91,14 @@ export function recommendedOf(wire: WireRecommendation): Recommended {
   }
 }
 
-/** A server's address in a registry. */
+/** A remote address in a registry entry. */
 export interface Remote {
   /** `streamable-http` or `sse`. */
   readonly type: string
   readonly url: string
 }
 
-/** A package that holds the server. Nothing here installs it. */
+/** A package in a registry entry. Nothing here installs it. */
 export interface ServerPackage {
   /** `npm`, `pypi`, `oci`, … */
   readonly registry: string
@@ -103,7 +106,7 @@ export interface ServerPackage {
   readonly version: string | undefined
 }
 
-/** A server as a registry lists it. */
+/** A registry entry. */
 export interface ListedServer {
   readonly name: string
   readonly title: string | undefined
@@ -114,8 +117,9 @@ export interface ListedServer {
   readonly deprecated: boolean
 }
 
-/** Entries of one answer, addresses and packages of one server. */
+/** Limits of entries per answer, and of parts per entry. */
 const most = { entries: 200, parts: 16 } as const
+// Limits of texts.
 const lengths = { name: 200, text: 1_000, url: 2_048 } as const
 
 const remote = object({ type: string, url: string })
@@ -129,7 +133,7 @@ const detail = object({
   packages: optional(array(anything)),
 })
 
-/** One server as registries and cards describe it alike. Throws a TypeError that says what is wrong. */
+/** Reads a registry entry or server card. Throws a TypeError if it is invalid. */
 export function listedServerOf(value: unknown, deprecated = false): ListedServer {
   const { name, title, description, version, remotes = [], packages = [] } = checked(detail, value, 'The description of a server')
   if (name === '' || name.length > lengths.name) throw new TypeError(`A server's name must have 1 to ${lengths.name} characters`)
@@ -150,16 +154,19 @@ export function listedServerOf(value: unknown, deprecated = false): ListedServer
   }
 }
 
+// One page of a registry.
 interface RegistryPage {
   readonly servers: readonly ListedServer[]
-  /** Entries that were none. */
+  /** Invalid entries. */
   readonly skipped: number
   readonly next: string | undefined
 }
 
 const page = object({ servers: array(record), metadata: optional(record) })
+// The registry's own metadata.
 const official = 'io.modelcontextprotocol.registry/official'
 
+/** Reads a page of a registry. */
 export function registryPage(value: unknown): RegistryPage {
   const { servers: all, metadata = {} } = checked(page, value, "The registry's answer")
   if (all.length > most.entries)
@@ -168,7 +175,7 @@ export function registryPage(value: unknown): RegistryPage {
   let skipped = 0
   for (const { server, _meta } of all) {
     const said = isRecord(_meta) && isRecord(_meta[official]) ? _meta[official] : {}
-    // What was taken out, or came before the latest, is there for the record.
+    // Deleted and outdated entries are kept by registries only for the record.
     if (said['status'] === 'deleted' || said['isLatest'] === false) continue
     try {
       servers.push(listedServerOf(server, said['status'] === 'deprecated'))
@@ -180,8 +187,9 @@ export function registryPage(value: unknown): RegistryPage {
   return { servers, skipped, next: typeof next === 'string' && next !== '' && next.length <= lengths.url ? next : undefined }
 }
 
-/** A server that a catalog names: by the address of its card, or with the card itself. */
+/** A catalog entry: the address of a server card, or the card itself. */
 export interface CatalogEntry {
+  /** Searchable text. */
   readonly about: string
   readonly url: string | undefined
   readonly card: unknown
@@ -190,7 +198,7 @@ export interface CatalogEntry {
 const catalog = object({ entries: array(record) })
 const cardTypes: ReadonlySet<unknown> = new Set(['application/mcp-server-card+json', 'application/mcp-server+json'])
 
-/** Entries of other kinds are none of ours. */
+/** Reads a catalog; entries of other kinds are ignored. */
 export function catalogEntries(value: unknown): readonly CatalogEntry[] {
   const { entries } = checked(catalog, value, 'The catalog')
   if (entries.length > most.entries)
@@ -206,13 +214,14 @@ export function catalogEntries(value: unknown): readonly CatalogEntry[] {
   })
 }
 
+// Throws a TypeError that names the invalid member.
 function checked<T>(shape: Shape<T>, value: unknown, what: string): T {
   const fault = shape.check(value)
   if (fault === undefined) return value as T
   throw new TypeError(`${what} ${fault.path === '' ? '' : `has a ${clip(fault.path)} that `}must be ${fault.expected}`)
 }
 
-/** Those that are what they should be. */
+/** The valid ones. */
 function some<S extends Shape<unknown>>(shape: S, values: readonly unknown[]): readonly Infer<S>[] {
   return values.slice(0, most.parts).filter(value => shape.check(value) === undefined) as Infer<S>[]
 }

@@ -1,26 +1,26 @@
-/** Recommendations on the wire: which other servers can do what this one cannot. Hints, never a permission to connect. */
+/** Recommendations on the wire: other servers that can do what this one cannot. Hints, never a permission to connect. */
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 
-/** What other features may use of recommendations. */
+/** What other features may do with recommendations. */
 interface RecommendationsPort {
-  /** Those that hold for every wish. */
+  /** Recommendations for any request. */
   readonly listed: readonly WireRecommendation[]
 }
 
-/** What other features may use of recommendations. */
+/** The port of this feature. */
 export const recommendationsPort = port<RecommendationsPort>('recommendations')
 
-/** The name of the extension. */
+/** The extension name. */
 export const recommendationsExtension = `${NS}/recommendations`
 
-/** In falling order. */
+/** Confidence levels, in descending order. */
 export const confidences = ['high', 'medium', 'low'] as const
-/** How sure a recommendation is. */
+/** One of `confidences`. */
 export type Confidence = (typeof confidences)[number]
 
-/** One entry, in an answer and in a manifest. */
+/** The shape of a recommendation. */
 export const recommendationShape = object({
   capability: string,
   server_name: string,
@@ -28,16 +28,19 @@ export const recommendationShape = object({
   auth_flow: optional(string),
   match_confidence: optional(oneOf(...confidences)),
 })
-/** A recommendation as it is sent. */
+/** A recommendation on the wire. */
 export type WireRecommendation = Infer<typeof recommendationShape>
 
+/** The shape of the answer. */
 export const recommendedShape = object({ recommendations: array(recommendationShape) })
 
+/** The answer to `servers/recommend`. */
 export interface WireRecommended {
   readonly capability_needed: string
   readonly recommendations: readonly WireRecommendation[]
 }
 
+/** Asks for recommendations. */
 export const recommendServers = request<WireRecommended>()({
   name: 'servers/recommend',
   to: 'server',

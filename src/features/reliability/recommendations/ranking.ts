@@ -1,7 +1,7 @@
-/** Which of several servers fit a wish, the surest first, each server once. */
+/** Ranks servers by how well they match a request, best first, each server once. */
 import { type Confidence, confidences, type WireRecommendation } from './messages.ts'
 
-/** How well words fit a wish: all of them `high`, some `low`, none undefined. */
+/** How well a text matches: all words `high`, half of them `medium`, some `low`, none undefined. */
 export function fit(wish: string, text: string): Confidence | undefined {
   const wanted = wordsOf(wish)
   const had = new Set(wordsOf(text))
@@ -10,16 +10,17 @@ export function fit(wish: string, text: string): Confidence | undefined {
   return found === wanted.length ? 'high' : found * 2 >= wanted.length ? 'medium' : 'low'
 }
 
-/** Letters and digits of any script; everything else parts them. */
+/** Words of letters and digits in any script. */
 function wordsOf(text: string): readonly string[] {
   return [...new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])]
 }
 
+/** The lower of two confidences. */
 export function weaker(one: Confidence, other: Confidence): Confidence {
   return confidences.indexOf(one) > confidences.indexOf(other) ? one : other
 }
 
-/** Sorted by confidence, stable among equals; of several with one name the first. */
+/** Sorts by confidence, stable; of several with the same name only the first remains. */
 export function surestFirst<T>(entries: readonly T[], confidence: (entry: T) => Confidence, name: (entry: T) => string): T[] {
   const order = (entry: T): number => confidences.indexOf(confidence(entry))
   const seen = new Set<string>()
@@ -33,7 +34,7 @@ export function surestFirst<T>(entries: readonly T[], confidence: (entry: T) => 
     })
 }
 
-/** Those that fit. Nobody is surer of an entry than it fits. */
+/** Matching entries; the confidence is at most that of the match. */
 export function fitting(wish: string, entries: readonly WireRecommendation[]): readonly WireRecommendation[] {
   return surest(
     entries.flatMap(entry => {
@@ -43,6 +44,7 @@ export function fitting(wish: string, entries: readonly WireRecommendation[]): r
   )
 }
 
+/** Sorts wire recommendations. */
 export function surest(entries: readonly WireRecommendation[]): readonly WireRecommendation[] {
   return surestFirst(
     entries,

@@ -1,4 +1,4 @@
-/** Recommending other servers: from what the author lists, or knows when asked. */
+/** Server side of recommendations: from a list, or from the author's function. */
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
@@ -17,30 +17,30 @@ import {
   type WireRecommended,
 } from './messages.ts'
 
-/** Another server, and what it can do. */
+/** A recommended server. */
 export interface Recommendation {
-  /** What it is good for: `design_mockup`. */
+  /** What it can do: `design_mockup`. */
   readonly capability: string
   /** The name of the server. */
   readonly server: string
-  /** Where it is described. */
+  /** Its registry entry. */
   readonly registryUrl?: string
-  /** How one gets in. */
+  /** How to authenticate. */
   readonly authFlow?: string
-  /** How sure you are. Default `medium`. */
+  /** Your confidence. Default `medium`. */
   readonly confidence?: Confidence
 }
 
-/** Finds what fits a wish. */
+/** Finds servers for a capability. */
 type Recommend = (capability: string) => Awaitable<readonly Recommendation[]>
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface RecommendationsServerOptions {
-  /** Other servers that can do what this one cannot: a list, or a function that finds them. */
+  /** Other servers: a list, or a function. */
   readonly recommendations?: readonly Recommendation[] | Recommend
 }
 
-/** Other servers that a server recommends. */
+/** The server feature: the option `recommendations`. */
 export const recommendationsFeature = defineServerFeature<RecommendationsServerOptions>({
   name: 'recommendations',
   options: { recommendations: 'any' },
@@ -50,10 +50,10 @@ export const recommendationsFeature = defineServerFeature<RecommendationsServerO
   },
 })
 
-/** The most that one answer holds, and what it holds by default. */
+/** Maximum and default number of entries. */
 const most = 100
 const usual = 10
-/** A wish is a few words. */
+/** Limit of a request in characters. */
 const wishLength = 1_000
 
 interface RecommendationsServer {
@@ -69,7 +69,7 @@ function recommendationsServer(option: readonly Recommendation[] | Recommend | u
   const listed = typeof option === 'function' ? [] : option.map(toWire)
   const found = async (wish: string): Promise<readonly WireRecommendation[]> => {
     const { fitting, surest } = await import('./ranking.ts')
-    // Whoever finds for himself knows what fits.
+    // The author's function already selects what matches.
     return typeof option === 'function' ? surest((await option(wish)).map(toWire)) : fitting(wish, listed)
   }
   return {
@@ -81,6 +81,7 @@ function recommendationsServer(option: readonly Recommendation[] | Recommend | u
   }
 }
 
+// Handles `servers/recommend`.
 async function recommend(
   { params }: Exchange,
   found: (wish: string) => Promise<readonly WireRecommendation[]>,
@@ -101,6 +102,7 @@ const kinds: KindsOf<Recommendation> = {
   confidence: 'string',
 }
 
+// Checks and writes a recommendation.
 function toWire(given: Recommendation): WireRecommendation {
   checkOptions('A recommendation', given, kinds)
   const { capability, server, registryUrl, authFlow, confidence = 'medium' } = given

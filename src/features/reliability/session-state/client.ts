@@ -1,4 +1,4 @@
-/** Using state: the last token of each conversation is sent back as it came, and never looked into. */
+/** Client side of session state: sends the last token of each conversation back unchanged. */
 import type { Problem } from '../../../core/problem.ts'
 import {
   defineClientFeature,
@@ -14,13 +14,13 @@ import { toolCalls } from '../../mcp/tools/messages.ts'
 import { problemsPort } from '../problem/messages.ts'
 import { type ClientStates, readState, stateExtension, stateIn, statesPort, tokenLimit } from './messages.ts'
 
-/** Leaving state behind. */
+/** What the feature adds to the client. */
 export interface StateClientApi {
-  /** What servers keep for a conversation is left behind: its next call begins without. */
+  /** Forgets the state of a conversation; its next call starts without. */
   forgetState(conversation?: string): void
 }
 
-/** Sends the state of a conversation back with its requests. */
+/** The client feature: sends state tokens. */
 export const stateClient = defineClientFeature<object, ClientStates>({
   name: 'session-state',
   provides: statesPort,
@@ -46,7 +46,7 @@ export const stateClient = defineClientFeature<object, ClientStates>({
   },
 })
 
-/** Sends the state of the conversation along, and keeps what the answer makes of it. */
+/** Sends the token, and stores the one in the answer. */
 function statefully<T extends object, O extends RequestOptions>(
   states: StateTokens,
   codeOf: (error: unknown) => string,
@@ -69,7 +69,7 @@ function statefully<T extends object, O extends RequestOptions>(
   )
 }
 
-/** Of answers only what matters to the state. */
+/** The part of an answer that matters here. */
 interface StatefulAnswer {
   readonly meta?: Params | undefined
   readonly _meta?: Params
@@ -77,11 +77,12 @@ interface StatefulAnswer {
   readonly problem?: Problem | undefined
 }
 
-/** Conversations whose token is kept; the longest unused gives way. */
+/** Limit of conversations; the least recently used is dropped. */
 const most = 1_000
+// Problems after which the token is useless.
 const cleared: ReadonlySet<string> = new Set(['STATE_INVALID', 'STATE_EXPIRED'])
 
-/** The tokens of one server, which go to no other. */
+/** The tokens of one server. */
 class StateTokens implements ClientStates {
   readonly #tokens = new Map<string, string>()
   readonly #trace: (event: string, detail: unknown) => void
@@ -90,25 +91,25 @@ class StateTokens implements ClientStates {
     this.#trace = trace
   }
 
-  /** What a call of the conversation carries in its `_meta`. */
+  /** The `_meta` for a call. */
   metaFor(conversation = ''): Params | undefined {
     const token = this.#tokens.size === 0 ? undefined : this.#tokens.get(conversation)
     return token === undefined ? undefined : { [stateExtension]: { session_state: token } }
   }
 
-  /** The token that a conversation has now. */
+  /** The current token. */
   at(conversation = ''): string | undefined {
     return this.#tokens.get(conversation)
   }
 
-  /** What was written since then was undone: the token of then is good again, unless another came meanwhile. */
+  /** After a rollback: restores an earlier token, unless a newer one arrived. */
   back(conversation: string, last: string | undefined, before: string | undefined): void {
     if (this.#tokens.get(conversation) !== last) return
     if (before === undefined) this.#tokens.delete(conversation)
     else this.#tokens.set(conversation, before)
   }
 
-  /** What the `_meta` of an answer says. Without a token in it the old one stays good. */
+  /** Reads the token in an answer; without one the old token stays valid. */
   learn(conversation = '', meta: Params | undefined): void {
     const given = stateIn(meta)
     if (given === undefined) return
@@ -123,7 +124,7 @@ class StateTokens implements ClientStates {
     if (this.#tokens.size > most) this.#tokens.delete(this.#tokens.keys().next().value as string)
   }
 
-  /** A problem with this code came of a call: what is not good, or no longer, is not sent again. */
+  /** Drops the token if the server rejected it. */
   failed(conversation: string | undefined, code: string | undefined): void {
     if (code !== undefined && cleared.has(code)) this.forget(conversation)
   }

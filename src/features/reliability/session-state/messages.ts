@@ -1,42 +1,42 @@
-/** State on the wire: a sealed token in the `_meta` of a call and of its answer. Whoever keeps it need not be able to read it. */
+/** Session state on the wire: a sealed token in `_meta`. Also `ctx.state`, which other features build on. */
 import { compensation, completeResult, type Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 
-/** What other features may use of state. */
+/** What other features may do with state. */
 interface StatePort {
   /** The state of a call. */
   of(exchange: Exchange): CallState
 }
 
-/** What other features may use of state. */
+/** The port of this feature. */
 export const statePort = port<StatePort>('state')
 
-/** The name of the extension. */
+/** The extension name. */
 export const stateExtension = `${NS}/state`
 
-/** The longest token given out or kept, in characters. */
+/** The longest token in characters. */
 export const tokenLimit = 64 * 1024
 
-/** In the `_meta` of a call and of its answer. */
+/** The state in `_meta`. */
 export interface WireState {
-  /** Absent in an answer: the one that the caller has stays good. */
+  /** Absent in an answer: the current token stays valid. */
   readonly session_state?: string
   readonly state_changed?: boolean
   readonly expires_at?: string
 }
 
-/** What may happen to a session. */
+/** Lifecycle events of a session. */
 export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired' | 'session_invalidated'
 
-/** What stands there, if anything does. Cheap: every call may be asked. */
+/** The value in `_meta`. Must be fast. */
 export function stateIn(meta: Params | undefined): unknown {
   return isRecord(meta) && Object.hasOwn(meta, stateExtension) ? meta[stateExtension] : undefined
 }
 
-/** Undefined where it is none. */
+/** Reads a state; undefined if it is malformed. */
 export function readState(value: unknown): WireState | undefined {
   if (!isRecord(value)) return undefined
   const { session_state: token, state_changed: changed, expires_at: expires } = value
@@ -48,43 +48,43 @@ export function readState(value: unknown): WireState | undefined {
   }
 }
 
-/** The states of conversations, for other features of a client. */
+/** State tokens, for other client features. */
 export interface ClientStates {
-  /** The token that a conversation has now. */
+  /** The current token. */
   at(conversation?: string): string | undefined
-  /** What was written since then was undone: the token of then is good again, unless another came meanwhile. */
+  /** Restores an earlier token after a rollback. */
   back(conversation: string, last: string | undefined, before: string | undefined): void
 }
 
-/** The client's states. */
+/** The client port. */
 export const statesPort: Port<ClientStates> = port('states')
 
-/** What a call makes of the state. */
+/** The state during a call. */
 export interface StateDraft {
   value: unknown
-  /** The steps, as long as nothing else was done: they can be done again on what others wrote meanwhile. */
+  /** The patches so far; undefined after `set`. They can be repeated on a newer state. */
   steps: unknown[] | undefined
   changed: boolean
 }
 
-/** What reads and writes the state of a call. */
+/** Loads and stores the state of a call. */
 export interface CallWorks {
-  /** The value with the steps of RFC 6902 done to it. */
+  /** Applies an RFC 6902 patch. */
   patched(value: unknown, steps: readonly unknown[]): unknown
-  /** Finds the state of a call. */
+  /** Loads the state. */
   open(exchange: Exchange): Promise<OpenedState>
-  /** Writes what the call made of it; gives the result that tells of it. */
+  /** Stores the state; returns the result with its token. */
   close(exchange: Exchange, opened: OpenedState, draft: StateDraft, result: unknown): Promise<unknown>
 }
 
-/** The state that a call found. Where it was found is the runtime's to know. */
+/** The loaded state. */
 interface OpenedState {
   readonly value: unknown
 }
 
-/** The state as one call sees it: read when first touched, written when the call has succeeded. */
+/** `ctx.state`: loaded on first access, stored after success. */
 export class CallState {
-  /** The next call of this conversation will find what this one writes. */
+  /** Whether the next call will find what this one writes. */
   readonly durable: boolean
   readonly #exchange: Exchange
   readonly #load: () => Promise<CallWorks>
@@ -97,12 +97,12 @@ export class CallState {
     this.#load = load
   }
 
-  /** The state, a copy; undefined where none was written yet. Of which type it is only its writers know. */
+  /** A copy of the state; undefined before the first write. */
   get<T = unknown>(): Promise<T | undefined> {
     return this.#do(({ value }) => structuredClone(value) as T | undefined)
   }
 
-  /** Writes it anew, any JSON; undefined forgets it. */
+  /** Replaces the state with any JSON; undefined deletes it. */
   set(value: unknown): Promise<void> {
     return this.#do(draft => {
       draft.value = value === undefined ? undefined : JSON.parse(JSON.stringify(value))
@@ -111,7 +111,7 @@ export class CallState {
     })
   }
 
-  /** Changes parts of it, by the steps of RFC 6902; before the first write it is `{}`. Gives what came of it. */
+  /** Applies an RFC 6902 patch, initially to `{}`; returns the result. */
   patch<T = unknown>(steps: readonly unknown[]): Promise<T> {
     return this.#do((draft, { patched }) => {
       draft.value = patched(draft.value ?? {}, steps)
@@ -121,16 +121,16 @@ export class CallState {
     })
   }
 
-  /** Reads it now, or finds that it cannot be read. */
+  /** Loads the state now, or throws. */
   open(): Promise<void> {
     return this.#do(() => undefined)
   }
 
-  /** All wait for the same promise, so they happen in the order in which they were called. */
+  /** Operations run in the order of the calls. */
   #do<T>(fn: (draft: StateDraft, runtime: CallWorks) => T): Promise<T> {
     this.#opening ??= this.#begin()
     const done = this.#opening.then(({ draft, runtime }) => fn(draft, runtime))
-    // Of one that nobody awaits the end of the call tells, if it is the reading that failed.
+    // If nobody awaits it, a failed load surfaces at the end of the call.
     this.#last = done.catch(() => undefined)
     return done
   }
@@ -157,9 +157,9 @@ interface Begun {
   readonly draft: StateDraft
 }
 
-/** The call has failed, or will be made again with answers, or nobody waits for it any more. */
+/** Nothing is stored: the call failed, will be repeated, or was abandoned. */
 function isDropped(exchange: Exchange, result: unknown): boolean {
-  // A compensation leaves the state alone: that goes back by itself.
+  // A rollback restores the state by itself.
   return (
     exchange.get(compensation) !== undefined ||
     exchange.cancelled ||

@@ -1,4 +1,4 @@
-/** Reading and writing the state of a call, wherever it is kept. Loaded when a handler first touches it. */
+/** The runtime of session state: loads and stores versions, and rolls them back. Loaded on first access. */
 
 import { digestText } from '../../../core/digest.ts'
 import { Feed, type Occurrence } from '../../../core/feed/feed.ts'
@@ -29,12 +29,13 @@ import {
   withCut,
 } from './versions.ts'
 
-/** What a step has written, as data. */
+/** What a step records about its write. */
 interface Written {
   readonly session: string
   readonly unit: string
 }
 
+// Reads the record of a step.
 function readWritten(value: unknown): Written | undefined {
   if (!isRecord(value) || typeof value['session'] !== 'string' || typeof value['unit'] !== 'string') return undefined
   return value as unknown as Written
@@ -45,10 +46,12 @@ const builtUpon = {
   message: 'What it did was taken back, but not the state that it wrote: others have built on that outside of the transaction',
 }
 
+// Marks a transaction's writes as undone.
 function undoneKey({ session, unit }: Written): string {
   return `session-state/undone/${session}/${unit}`
 }
 
+// Marks that others have built on them.
 function laterKey({ session, unit }: Written): string {
   return `session-state/later/${session}/${unit}`
 }
@@ -57,44 +60,49 @@ function beforePrefix(session: string): string {
   return `session-state/before/${session}/`
 }
 
-/** They sort by their depth. */
+/** Sorted by depth. */
 function beforeKey(session: string, depth: number): string {
   return `${beforePrefix(session)}${String(Math.max(0, depth)).padStart(12, '0')}`
 }
 
+/** What the runtime needs from the server. */
 export interface StateRuntimeParts extends StateParts {
   readonly ttlMs: number
   readonly opened: Store
   readonly keeping: (exchange: Exchange) => Keeping
 }
 
-/** Where the state of one call was found. */
+/** Where the state of a call was found. */
 export interface StatePlace {
   readonly value: unknown
   readonly version: StateVersion
-  /** Undefined: nothing is kept beyond the call. */
+  /** Undefined: nothing is kept after the call. */
   readonly keeper: Keeper | undefined
   /** For compare-and-set. */
   readonly mark?: unknown
 }
 
-/** States on a server, once they are used. */
+/** The state runtime of a server. */
 export interface StateRuntime {
   readonly patched: typeof patched
+  /** Loads the state of a call. */
   open(exchange: Exchange): Promise<StatePlace>
-  /** Writes what the call made of it; gives the result that tells of it. */
+  /** Stores the state; returns the result with its token. */
   close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown>
+  /** Lifecycle events of sessions. */
   follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void>
+  /** Rolls a session back to a version. */
   rollback(session: string, version: number): Promise<void>
-  /** How what a step of a unit of work wrote is taken back. */
+  /** Reverts what a step wrote. */
   revert(wrote: unknown): Promise<UndoneParts>
 }
 
-/** How long after its end a state is still known to have been: so long it is too old, then it is nothing. */
+/** How long an expired state is still recognised as expired. */
 export const graceMs = 7 * 86_400_000
+// Attempts of compare-and-set.
 const tries = 20
 
-/** Puts the parts of state together for one server. */
+/** Creates the runtime. */
 export function createStateRuntime(parts: StateRuntimeParts): StateRuntime {
   return new StateWorks(parts)
 }
@@ -177,13 +185,13 @@ class StateWorks implements StateRuntime {
     return { value: version.data, version, keeper, mark: found?.mark }
   }
 
-  /** The version itself, or the newest before it that was not undone. Who has no token cannot start again without it. */
+  /** The version, or the newest before it that was not undone, for callers without a token. */
   async #standing(version: StateVersion): Promise<StateVersion> {
     const now = this.#parts.clock.now()
     if (version.expires <= now) return firstVersion()
     if (!(await this.#isUndone(version))) return version
     const { session } = version
-    // From the newest on, since that is nearly always the one.
+    // Starts with the newest, which is usually the right one.
     for (let depth = version.depth; depth > 0; depth -= storeLimits.page) {
       const within = { after: beforeKey(session, depth - storeLimits.page - 1), before: beforeKey(session, depth) }
       for (const { value } of (await this.#parts.opened.scan(beforePrefix(session), within)).toReversed()) {
@@ -208,7 +216,7 @@ class StateWorks implements StateRuntime {
     return wire === undefined ? result : stamped(result, wire)
   }
 
-  /** Makes the token that the caller will bring along. */
+  /** Creates the new token. */
   async #give(exchange: Exchange, before: StateVersion, draft: StateDraft): Promise<readonly [StateVersion, WireState]> {
     const { opened: store, ttlMs } = this.#parts
     const made = await this.#after(exchange, before, draft.value)
@@ -217,17 +225,17 @@ class StateWorks implements StateRuntime {
     return [made, { session_state: token, state_changed: draft.changed, expires_at: new Date(made.expires).toISOString() }]
   }
 
-  /** Writes it where the caller's next call will find it. */
+  /** Stores the state on the server. */
   async #keep(exchange: Exchange, place: StatePlace, draft: StateDraft): Promise<StateVersion> {
     let { version, mark } = place
     let { value } = draft
     for (let attempt = 0; attempt < tries; attempt++) {
       const made = await this.#after(exchange, version, value)
-      // What the same unit wrote before is undone with it.
+      // Earlier writes of the same transaction are undone together.
       const step = exchange.get(unitStep)
       if (step !== undefined && version.depth > 0 && version.unit !== step.unit) await this.#remember(exchange, version)
       if (await place.keeper?.write(made, mark)) return made
-      // Steps can be done again on what others wrote; what was written whole would bury it.
+      // Patches are repeated on the newer state; a whole value would overwrite it.
       if (draft.steps === undefined || ruleOf(this.#parts, exchange) === 'conflict') break
       const now = await this.#open(exchange)
       version = now.version
@@ -237,7 +245,7 @@ class StateWorks implements StateRuntime {
     throw stateConflict()
   }
 
-  /** The version after one; its life begins anew where half of it is over. */
+  /** The next version; its lifetime is renewed when half of it is over. */
   async #after(exchange: Exchange, version: StateVersion, value: unknown): Promise<StateVersion> {
     const step = exchange.get(unitStep)
     const { session, depth } = version
@@ -252,7 +260,7 @@ class StateWorks implements StateRuntime {
     return { session, depth: depth + 1, tag: nextTag(), epoch: cuts.length, expires, ...unit, ...data }
   }
 
-  /** Who builds on what a unit of work wrote, without being a part of it, takes care that it stays. False: it was undone. */
+  /** Marks that others build on a transaction's write; false if it was undone. */
   async #buildsOn({ session, unit }: StateVersion, by: string | undefined): Promise<boolean> {
     if (unit === undefined) return true
     const { opened: store, ttlMs } = this.#parts
@@ -262,7 +270,7 @@ class StateWorks implements StateRuntime {
     return (await store.commit([check(undone, undefined), put(laterKey({ session, unit }), '', { ttl })])).ok
   }
 
-  /** What was there before a step wrote, for those who carry no token. */
+  /** Stores the previous version, for callers without a token. */
   async #remember(exchange: Exchange, version: StateVersion): Promise<void> {
     const [key, text] = [beforeKey(version.session, version.depth), JSON.stringify(version)]
     const ttl = Math.max(1, version.expires - this.#parts.clock.now())
@@ -270,6 +278,7 @@ class StateWorks implements StateRuntime {
     await this.#parts.opened.commit([put(key, text, { ttl }), ...noted])
   }
 
+  // Cut off by a rollback, or undone with its transaction.
   async #isUndone(version: StateVersion): Promise<boolean> {
     const { session, unit } = version
     if (isCut(version, await this.#cutsOf(session))) return true
@@ -285,7 +294,7 @@ class StateWorks implements StateRuntime {
     await this.#feed.publish(happening, [...also, ...(await this.#announced(name, session, owner))])
   }
 
-  /** For those who subscribed to it. Whose session it is is kept as long as it can be rolled back. */
+  /** Events for subscribers; the owner is kept as long as a rollback is possible. */
   async #announced(name: Lifecycle, session: string, owner: string, reason?: string): Promise<readonly Op[]> {
     const { announcing, clock, ttlMs } = this.#parts
     const timestamp = new Date(clock.now()).toISOString()
@@ -305,30 +314,32 @@ class StateWorks implements StateRuntime {
   }
 }
 
+// The lifecycle event that follows from a write.
 function happened(before: StateVersion, after: StateVersion): Lifecycle | undefined {
   if (before.depth === 0) return 'session_created'
   if (after.data === undefined && after.elsewhere === undefined) return 'session_invalidated'
   return after.expires > before.expires ? 'session_renewed' : undefined
 }
 
+// The tool's rule for concurrent writers.
 function ruleOf(parts: StateParts, { route, params }: Exchange): 'branch' | 'conflict' {
   const tool = route.method.name === 'tools/call' ? params['name'] : undefined
   return (typeof tool === 'string' ? parts.rule(tool) : undefined) ?? 'branch'
 }
 
-/** Of those who build on one version and want no other beside them, the first does. */
+/** Of several writers on one version, only the first succeeds. */
 async function claim(store: Store, { session, depth, tag }: StateVersion, ttlMs: number): Promise<void> {
   if (depth === 0) return
   const key = `session-state/next/${session}/${tag}`
   if (!(await store.commit([put(key, '', { ifAbsent: true, ttl: ttlMs + graceMs })])).ok) throw stateConflict()
 }
 
-/** A session is its own owner, whoever else its caller may be. */
+/** A session is its own owner. */
 async function sessionKey({ conversation }: Exchange): Promise<string> {
   return `session.${(await digestText(`session ${conversation.session}`)).slice(0, 22)}`
 }
 
-/** What is kept beside the value, as JSON. */
+/** Reserved for metadata. */
 const besideBytes = 1024
 
 function checkSize(value: unknown): void {
@@ -341,7 +352,7 @@ function checkSize(value: unknown): void {
   })
 }
 
-/** A store that fails is told like any other failure of the tool. */
+/** Store errors become problems. */
 async function told<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -358,6 +369,7 @@ function cutKey(session: string): string {
   return `session-state/cut/${session}`
 }
 
+// Adds the state to the result.
 function stamped(result: unknown, wire: WireState): unknown {
   const given: Readonly<Record<string, unknown>> = isRecord(result) ? result : {}
   const meta = isRecord(given['_meta']) ? given['_meta'] : {}

@@ -1,3 +1,8 @@
+/**
+ * Server side of session state: `ctx.state`, the option `state` of tools, and `server.states`. Decides where a caller's state is kept;
+ * the runtime is loaded on first access.
+ */
+
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Occurrence } from '../../../core/feed/feed.ts'
 import type { Seal } from '../../../core/handle.ts'
@@ -20,25 +25,25 @@ import type { StateRuntime } from './runtime.ts'
 
 export type { CallState } from './messages.ts'
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface StateServerOptions {
   /** How long `ctx.state` lasts. */
   readonly state?: StateOptions
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface StatesApi {
-  /** The sessions of `ctx.state`: what happens to them, and how one is taken back. */
+  /** The sessions of `ctx.state`. */
   readonly states: States
 }
 
-/** What it adds to the context of a call. */
+/** What the feature adds to `ctx`. */
 export interface StateContext {
-  /** What lasts from call to call of one conversation, on any replica. Written when the call has succeeded. */
+  /** State that persists between calls of a conversation, on any replica. Stored after success. */
   readonly state: CallState
 }
 
-/** `ctx.state`; the option `state` of tools, and `server.states`. */
+/** The server feature: `ctx.state`, `state` and `server.states`. */
 export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
   name: 'session-state',
   options: { state: 'object' },
@@ -88,20 +93,20 @@ const sessionEvents: Readonly<Record<Lifecycle, string>> = {
   session_invalidated: 'A session of state of yours was ended or rolled back: its tokens are good for nothing any more',
 }
 
-/** What an operator can do with the states that are kept. */
+/** What an operator can do with states. */
 interface States {
-  /** What happens to sessions of state, from a cursor on or from the oldest that is known, until the signal. */
+  /** Lifecycle events, from a cursor or from the oldest. */
   follow(options: { readonly after?: number; readonly signal: AbortSignal }): AsyncGenerator<Occurrence, void>
-  /** Whatever was written in a session after that version is no longer good, nor is what was built on it. */
+  /** Invalidates everything written in a session after that version. */
   rollback(session: string, version: number): Promise<void>
 }
 
 interface StateServer {
   readonly side: Side
   readonly states: States
-  /** What a tool says of its state. Throws where it makes no sense; hints at what is missing. */
+  /** Checks the option of a tool, and warns if a secret is missing. */
   declare(rule: string | undefined): void
-  /** How what a step of a unit of work wrote is taken back. */
+  /** Reverts what a step wrote. */
   revert(wrote: unknown): Promise<UndoneParts>
   /** The state of a call. */
   of(exchange: Exchange): CallState
@@ -156,7 +161,7 @@ function stateServer(parts: StateParts): StateServer {
     side: {
       layers: [
         {
-          // A tool that says what it does with state finds out before it does anything whether there is one.
+          // Tools that declare `state` fail early if the token is invalid.
           stage: 'unseal',
           methods: [callTool.name],
           marked: true,
@@ -180,9 +185,10 @@ const needsSecret = {
   hint: 'Without the option secret the states that clients carry are lost when this process ends, and unknown to others',
 }
 
+// Where a caller's state is kept.
 function keepingOf({ peer, conversation, caller, meta, route }: Exchange, shared: boolean): Keeping {
   if (stateIn(meta) !== undefined || declared(peer, stateExtension) !== undefined) {
-    // Results of other methods have no place for it.
+    // Results of other methods cannot carry a token.
     if ((askingMethods as readonly string[]).includes(route.method.name)) return 'token'
   }
   if (conversation.connection !== undefined) return 'conversation'
@@ -190,14 +196,15 @@ function keepingOf({ peer, conversation, caller, meta, route }: Exchange, shared
   return caller.principal === undefined ? 'call' : 'principal'
 }
 
+// Whether the next call will find the state.
 function isDurable(exchange: Exchange, seal: Seal): boolean {
   const keeping = keepingOf(exchange, true)
   return keeping === 'token' ? seal.durable || exchange.caller.ephemeral !== true : keeping !== 'call'
 }
 
-/** What an author may say of state. */
+/** Options of session state. */
 interface StateOptions {
-  /** How long a state lasts that nobody uses. Default 24 hours. */
+  /** Lifetime without use. Default 24 hours. */
   readonly ttl?: Duration
   /**
    * Clients can subscribe to what happens to their states: `session_created`, `session_renewed`, `session_expired` and
@@ -206,24 +213,24 @@ interface StateOptions {
   readonly events?: boolean
 }
 
-/** What two calls that wrote on the same state come to: a state each, or a refusal for the later one. */
+/** Concurrent writers: each gets its own state, or the later one is refused. */
 type StateRule = 'branch' | 'conflict'
 
-/** What it uses of the server. */
+/** What the feature needs from the server. */
 export interface StateParts extends StateOptions {
   readonly store: () => Promise<Store>
-  /** Whether the store was given, so that others may share it. */
+  /** Whether the store is shared. */
   readonly shared: boolean
   readonly seal: Seal
-  /** Which server this is: a token is good for no other. */
+  /** The server's name; tokens are valid only there. */
   readonly audience: string
   readonly clock: Clock
   readonly trace: Trace
-  /** The writes that tell its owner what happens to a session, where that is offered. */
+  /** Store operations that announce lifecycle events. */
   readonly announcing: (name: string, payload: Params, owner: string) => Promise<readonly Op[]>
   /** The rule of a tool. */
   readonly rule: (tool: string) => StateRule | undefined
-  /** Whether some tool has one: then clients are told of it. Tokens are given to those who declare them all the same. */
+  /** Whether some tool declares `state`; then clients are told. */
   readonly used: () => boolean
 }
 

@@ -1,4 +1,7 @@
-/** One version of a state, as it lies sealed in a token or under a key of the store. */
+/**
+ * Versions of a state and where they are kept: in the conversation, in the store, or sealed in a token that the client carries. Large
+ * states are always in the store, within limits per account.
+ */
 import { toBase64Url } from '../../../core/base64.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { HandleError, type HandlePurpose } from '../../../core/handle.ts'
@@ -15,52 +18,56 @@ import { graceMs, type StatePlace, type StateRuntimeParts } from './runtime.ts'
 
 /** One version of a state. */
 export interface StateVersion {
-  /** Names its session to operators. No authority: only a token, a session or a principal gets at a state. */
+  /** The session id, for operators. It grants no access. */
   readonly session: string
-  /** How many were written before it on its way, from 1; 0: none yet. */
+  /** How many versions precede it in its session; 0: none yet. */
   readonly depth: number
-  /** Tells it from others at that depth. */
+  /** Distinguishes versions of the same depth. */
   readonly tag: string
-  /** How often its session had been rolled back when it was written. */
+  /** How often the session had been rolled back when it was written. */
   readonly epoch: number
-  /** From when on it is too old, in milliseconds since the epoch. */
+  /** When it expires, in milliseconds since the epoch. */
   readonly expires: number
-  /** Absent: nothing, or kept on the store. */
+  /** The value; absent if there is none, or if it is in the store. */
   readonly data?: unknown
-  /** It is kept on the store. */
+  /** The value is in the store. */
   readonly elsewhere?: true
-  /** The unit of work whose step wrote it: undone with that. */
+  /** The transaction that wrote it. */
   readonly unit?: string
 }
 
+/** The version before the first write. */
 export function firstVersion(): StateVersion {
   return { session: randomName(16), depth: 0, tag: '', epoch: 0, expires: 0 }
 }
 
+/** A random tag for a new version. */
 export function nextTag(): string {
   return randomName(9)
 }
 
-/** Undefined for whatever else was sealed or stored there. */
+/** Reads a version; undefined if the value is something else. */
 export function readStateVersion(value: unknown): StateVersion | undefined {
   if (!isRecord(value) || typeof value['session'] !== 'string' || typeof value['tag'] !== 'string') return undefined
   const numbers = [value['depth'], value['epoch'], value['expires']]
   return numbers.every(Number.isSafeInteger) ? (value as unknown as StateVersion) : undefined
 }
 
-/** What was written after a cut, and before it was made. `cuts` are depths, by epoch. */
+/** Whether a version was cut off by a later rollback. `cuts` are depths, by epoch. */
 export function isCut({ depth, epoch }: StateVersion, cuts: readonly number[]): boolean {
   return cuts.slice(epoch).some(cut => depth > cut)
 }
 
-/** So many are told apart; the oldest cut holds for all before it. */
+/** Limit of rollbacks per session. */
 const mostCuts = 1_000
 
+/** Adds a rollback to the list. */
 export function withCut(cuts: readonly number[], depth: number): readonly number[] {
   if (cuts.length < mostCuts) return [...cuts, depth]
   throw problem('STATE_CONFLICT', `This session was rolled back ${mostCuts} times`, { category: 'permanent' })
 }
 
+/** The problem for a state that is not valid. */
 export function invalidState(message: string): Error {
   return problem('STATE_INVALID', message, restart)
 }
@@ -69,9 +76,10 @@ function expiredState(): Error {
   return problem('STATE_EXPIRED', 'The state that this call came with is too old', restart)
 }
 
+/** The problem for a lost race between two writers. */
 export function stateConflict(): Error {
   return problem('STATE_CONFLICT', 'Another call wrote the same state meanwhile', {
-    // The same call with the same state would meet the same conflict.
+    // The same call with the same state would fail again.
     category: 'permanent',
     suggestion: 'Make the call again with the newest state, or start again without one',
   })
@@ -83,15 +91,16 @@ function randomName(bytes: number): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(bytes)))
 }
 
+/** Where a state is kept. */
 export interface Keeper {
   read(): Promise<{ readonly version: StateVersion; readonly mark: unknown } | undefined>
-  /** False where it is no longer what the mark stands for; undefined stands for nothing being there. */
+  /** Compare-and-set: false if the state no longer matches the mark; undefined means that nothing is there. */
   write(version: StateVersion, mark: unknown): Promise<boolean>
 }
 
 const kept: Memory<{ version: StateVersion | undefined }> = { make: () => ({ version: undefined }) }
 
-/** Gone with the conversation. */
+/** Keeps the state in memory; it ends with the conversation. */
 export function conversationKeeper(conversation: Conversation): Keeper {
   const memory = conversation.recall(kept)
   return {
@@ -107,14 +116,16 @@ export function conversationKeeper(conversation: Conversation): Keeper {
 interface StoreKeeperParts {
   readonly store: Store
   readonly large: LargeStates
-  /** Whose it is, and whose share it counts against. */
+  /** Whose state it is. */
   readonly owner: string
+  /** Whose share it uses. */
   readonly account: string
-  /** Its owner is a user, who has one state. Sessions are as many as somebody opens. */
+  /** The owner is a user with one state; sessions can be many. */
   readonly ofUser: boolean
   readonly ttlMs: number
 }
 
+/** Keeps the state in the store. */
 export function storeKeeper({ store, large, owner, account, ofUser, ttlMs }: StoreKeeperParts): Keeper {
   const key = `session-state/of/${owner}`
   return {
@@ -132,19 +143,19 @@ export function storeKeeper({ store, large, owner, account, ofUser, ttlMs }: Sto
   }
 }
 
-// States that are too large for a token, and lie on the store: counted by account, so that nobody fills it for others. A state guards
-// nothing, so here the oldest of the same account gives way; whoever comes back for it is told that it is too old, and starts again.
+// Large states in the store, limited per account. If an account exceeds its share, its oldest state is removed; a client that returns
+// with it is told that it has expired.
 
-/** Shorter ones do not count where a caller can have many of them; */
+/** Smaller states do not count, if a caller can have many of them. */
 const manyLength = 4 * 1024
-/** nor do these, where there is one for each user. */
+/** Smaller states do not count, if there is one per user. */
 const oneLength = 64 * 1024
 
 const prefix = 'session-state/large/'
 const mostRecords = 10_000
 const mostLength = 64 * 1024 * 1024
 
-/** As it is kept beside a state: where that lies, and what it takes. */
+/** The record about a stored state: its key and length. */
 interface Note {
   readonly key: string
   readonly length: number
@@ -155,6 +166,7 @@ interface Noted extends Note {
   readonly account: string
 }
 
+/** Keeps track of large states. */
 export class LargeStates {
   readonly #store: Store
   readonly #clock: Clock
@@ -166,7 +178,7 @@ export class LargeStates {
     this.#limit = Math.min(mostLength, Math.floor((store.capacity ?? Number.POSITIVE_INFINITY) / 8))
   }
 
-  /** The steps that go with writing a state of that length there; none for one that does not count. Lets older ones of the account go. */
+  /** Store operations for a state of this length; removes older ones of the account if necessary. */
   async admitting(account: string, key: string, length: number, ttl: number, uncounted = manyLength): Promise<readonly Op[]> {
     if (length <= uncounted) return []
     const all = await this.#all()
@@ -211,12 +223,15 @@ interface TokenParts extends StateRuntimeParts {
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>
 }
 
+/** Seals and opens state tokens. */
 export interface StateTokenSealer {
-  /** What the call came with. Throws where it is not good, or no longer. */
+  /** The state that a call carries. Throws if the token is invalid or expired. */
   open(exchange: Exchange): Promise<StatePlace>
+  /** Seals a version as a token. */
   seal(exchange: Exchange, version: StateVersion): Promise<string>
 }
 
+/** Creates the sealer of one server. */
 export function createTokens(parts: TokenParts): StateTokenSealer {
   const { opened: store, clock, seal } = parts
   const purpose = ({ caller }: Exchange): HandlePurpose => ({
@@ -227,7 +242,7 @@ export function createTokens(parts: TokenParts): StateTokenSealer {
   const whole = async (version: StateVersion): Promise<unknown> => {
     if (version.elsewhere === undefined) return version.data
     const entry = await store.get(dataKey(version))
-    // Its time is not over, but the store lost it, or was another one.
+    // Not expired, but the store has lost it, or is another one.
     if (entry === undefined) throw expiredState()
     return JSON.parse(entry.value)
   }

@@ -1,6 +1,6 @@
 /**
- * Which operations have chunks in the store, and until when. All that this process keeps there is bounded, per account and in all:
- * of whoever has more than a share, what has ended first gives way, then what the streams that grow have kept. What a process left behind when it died is forgotten by others.
+ * Keeps the chunks of streaming operations for clients that reconnect, within limits per account and in total; also their checkpoints
+ * and outcomes. Over the limit, ended operations are removed first. What a dead process left is removed by others.
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
 import { lastPosition } from '../../../core/feed/feed.ts'
@@ -21,7 +21,7 @@ interface ChunkStoreParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly keepMs: number
-  /** Operations that run here at once. Default 1,000. */
+  /** Limit of concurrent operations. Default 1,000. */
   readonly operations?: number
 }
 
@@ -32,17 +32,17 @@ interface Ended {
 }
 
 const prefix = 'stream/'
-/** Characters of all chunks that this process keeps. */
+/** Total limit in characters. */
 const most = 64 * 1024 * 1024
 const mostOperations = 1_000
 
-/** Keeps chunks for clients that come back. */
+/** Keeps chunks for clients that reconnect. */
 export class ChunkStore {
   readonly #parts: ChunkStoreParts
   #timer: Cancel | undefined = undefined
-  /** Of operations that run, and of the chunks of all that are kept. */
+  /** Running operations and stored chunks per account. */
   readonly #shares: Shares
-  /** What has ended, oldest first. */
+  /** Ended operations, oldest first. */
   readonly #ended = new Map<string, Ended>()
 
   constructor(parts: ChunkStoreParts) {
@@ -53,19 +53,19 @@ export class ChunkStore {
     this.#sweep()
   }
 
-  /** Takes a place for another one; false where its account has no room for it. */
+  /** Reserves a place; false if the account has none left. */
   begin(account: string): boolean {
     if (!this.#shares.fits(account, { records: 1, length: 1 })) return false
     this.#shares.add(account, 1, 0)
     return true
   }
 
-  /** It does not run here any more. */
+  /** Releases the place. */
   end(account: string): void {
     this.#shares.add(account, -1, 0)
   }
 
-  /** So much more is kept, or less. False where its account has used up its share, and nothing of it is left that has ended. */
+  /** Counts stored characters; false if the account's share is used up and nothing ended can be removed. */
   weigh(account: string, length: number): boolean {
     this.#shares.add(account, 0, length)
     if (this.#shares.left(account).length > 0) return true
@@ -77,7 +77,7 @@ export class ChunkStore {
     return false
   }
 
-  /** It has ended, and is kept for those who come back. */
+  /** Keeps an ended operation for a while. */
   keep(account: string, id: string, length: number): void {
     const { clock, keepMs } = this.#parts
     this.#ended.set(id, { account, length, cancel: clock.setTimeout(() => this.#expire(id), keepMs, true) })
@@ -91,13 +91,13 @@ export class ChunkStore {
     this.forget(id).catch(error => this.#parts.trace('chunks-not-forgotten', error))
   }
 
-  /** The step that notes it: it may be forgotten after that time, once the process that runs it is gone or it has ended. */
+  /** The operation that records a stream; after this time it may be removed if its process is gone or it has ended. */
   put(id: string, ms: number): Op {
     const { journal, clock } = this.#parts
     return put(prefix + id, JSON.stringify({ runner: journal.runners.id, until: clock.now() + ms }))
   }
 
-  /** The steps that forget it. */
+  /** Store operations that remove a stream. */
   async forgetting(id: string): Promise<readonly Op[]> {
     const end = await lastPosition(this.#parts.journal.store, logOf(id), 0)
     return [trim(logOf(id), end + 1), remove(prefix + id)]
@@ -140,22 +140,23 @@ function readNote(text: string): { readonly runner: string; readonly until: numb
   throw new Error('A note of a stream cannot be read: was it written by another program?')
 }
 
-/** Whose call it is, and what was called. */
+/** What a checkpoint is bound to. */
 export interface CheckpointBinding {
-  /** The key of the principal; undefined where nobody is known: then whoever has the token is its owner. */
+  /** The owner key; undefined if anonymous, and then the token alone grants access. */
   readonly owner: string | undefined
   readonly fingerprint: string
 }
 
 interface Checkpoint {
   readonly id: string
-  /** The sequence of the chunk that comes next. */
+  /** The sequence of the next chunk. */
   readonly next: number
 }
 
-/** No operation lasts longer. */
+/** The longest lifetime of an operation. */
 const lifeMs = 86_400_000
 
+/** Seals and opens checkpoints. */
 export function createCheckpoints(seal: Seal, audience: string, now: () => number) {
   const purpose = ({ owner, fingerprint }: CheckpointBinding) => ({
     kind: 'checkpoint',
@@ -166,7 +167,7 @@ export function createCheckpoints(seal: Seal, audience: string, now: () => numbe
   return {
     seal: (bound: CheckpointBinding, { id, next }: Checkpoint): Promise<string> =>
       seal.seal({ ...purpose(bound), expiresAt: now() + lifeMs, data: [id, next] }),
-    /** Refuses with one and the same problem, whatever is wrong. */
+    /** Every failure gives the same problem. */
     open: async (bound: CheckpointBinding, token: string): Promise<Checkpoint> => {
       try {
         const data = await seal.open(token, purpose(bound))
@@ -179,27 +180,31 @@ export function createCheckpoints(seal: Seal, audience: string, now: () => numbe
   }
 }
 
+/** The checkpoints of one server. */
 export type StreamCheckpoints = ReturnType<typeof createCheckpoints>
 
+/** The problem for an unknown or expired checkpoint. */
 export function checkpointNotFound(): Problem {
   return problem('CHECKPOINT_NOT_FOUND', 'There is no such checkpoint, or no longer; nothing was done', {
     suggestion: 'Find out what the call has done before making it again',
   })
 }
 
+/** The stored outcome of an operation. */
 export interface EndedOperation {
   readonly status: 'done' | 'failed'
   readonly result?: CallToolResult
-  /** The value is of a schema that older wires wrap. */
+  /** The value's schema must be wrapped on older wires. */
   readonly wraps?: true
   readonly failure?: { readonly kind: string; readonly message: string; readonly code?: number }
 }
 
 type Marked = CallToolResult & { readonly [wraps]?: boolean }
 
+/** The outcome of a result. */
 export function endedWith(result: Marked): EndedOperation {
   const status = result.isError === true ? 'failed' : 'done'
-  // Not what writes itself: only what can be read again.
+  // Only plain members, because the result object may carry its own serialisation.
   const { content, structuredContent, isError, _meta } = result
   const plain: CallToolResult = {
     content,
@@ -210,24 +215,26 @@ export function endedWith(result: Marked): EndedOperation {
   return { status, result: plain, ...(result[wraps] === true ? { wraps: true } : {}) }
 }
 
+/** The outcome of an error. */
 export function failedWith(error: unknown): EndedOperation {
   const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'It failed')
   return { status: 'failed', failure: { kind, message, ...(code === undefined ? {} : { code }) } }
 }
 
+/** Returns the result of an outcome, or throws its error. */
 export function give(ended: EndedOperation): CallToolResult {
   const { result, failure } = ended
   if (result !== undefined) return ended.wraps === true ? Object.assign({ ...result }, { [wraps]: true }) : result
   throw new McpError(failure?.kind ?? 'internal', failure?.message ?? 'It failed', failure ?? {})
 }
 
-/** Undefined where its caller takes what is told. Else resolves when it may have changed; whoever waits looks again. */
+/** Undefined if the reader is ready; otherwise resolves when that may have changed. */
 export function hasBackpressureRoom({ aside }: Exchange): Promise<void> | undefined {
   if (aside?.onFree === undefined || aside.closed || (aside.blocked !== true && aside.attached !== false)) return undefined
   return new Promise(resolve => aside.onFree?.(resolve))
 }
 
-/** Resolves when there is room, or the signal ends it. */
+/** Resolves when the reader is ready, or the signal aborts. */
 export async function waitForReaders(exchange: Exchange, signal: AbortSignal): Promise<void> {
   for (
     let waiting = hasBackpressureRoom(exchange);

@@ -1,4 +1,4 @@
-/** Using streams: what progress says beyond the core, and going on with a call after the last chunk that came. */
+/** Client side of streaming: reads additional progress, and resumes a call after its last chunk. */
 import type { Progress } from '../../../engine/calls.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
@@ -8,12 +8,12 @@ import { progressIn, streamingExtension } from './messages.ts'
 
 export { chunkIn } from './messages.ts'
 
-/** Reads what progress says beyond the core. */
+/** The client feature: declares the extension, and converts progress. */
 export const streamingClient = defineClientFeature({
   name: 'streaming',
   options: {},
   setup: () => ({
-    // Where each request declares for itself, those that want to hear of progress do: the others have no use for it.
+    // On stateless wires only requests with progress declare the extension.
     side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, streamingExtension) : {}) },
     extensions: [
       extend(toolCalls, {
@@ -25,35 +25,35 @@ export const streamingClient = defineClientFeature({
   }),
 })
 
-/** Progress is told in the words of this library, unless it is wanted as the wire has it. */
+/** Converts progress, unless the wire form is wanted. */
 function inWords(options: ToolCallOptions, manner: CallManner | undefined): ToolCallOptions {
   const { onProgress } = options
   if (onProgress === undefined || manner?.rawProgress === true) return options
   return { ...options, onProgress: step => onProgress(toldProgress(step)) }
 }
 
-/** Where a call that streams can be gone on with. JSON: it may be kept, and used by another client of the same user. */
+/** Where a streaming call can be resumed. JSON, so that it can be stored and used by another client of the same user. */
 export interface Checkpoint {
   readonly operationId: string
   readonly token: string
-  /** The chunks that came before it. */
+  /** The chunks received before it. */
   readonly chunks: number
 }
 
-/** In the `_meta` of a call that goes on. */
+/** The `_meta` of a resuming call. */
 export function resumeMeta({ operationId, token }: Checkpoint): Params {
   return { [streamingExtension]: { resume: { operation_id: operationId, checkpoint_token: token } } }
 }
 
-/** How far a call has come, and what the server says beyond that. */
+/** Progress with the additional members. */
 export interface ToldProgress extends Progress {
-  /** How long it will still take, in milliseconds. */
+  /** Estimated remaining time in milliseconds. */
   readonly remainingMs?: number
-  /** What there is of the result already. */
+  /** The partial result so far. */
   readonly partial?: Readonly<Record<string, unknown>>
 }
 
-/** What a server told of progress, without what is not for its reader. */
+/** Converts progress from the wire. */
 export function toldProgress(step: Progress): ToldProgress {
   const meta = metaIn(step)
   if (meta === undefined) return step
@@ -68,7 +68,7 @@ export function toldProgress(step: Progress): ToldProgress {
   }
 }
 
-/** The `_meta` of the notification that brought it. */
+/** The `_meta` of the notification. */
 export function metaIn(step: Progress): unknown {
   return isRecord(step) ? step['_meta'] : undefined
 }

@@ -30,6 +30,7 @@ export const streamingPort = port<StreamingPort>('streaming')
 /** The name of the extension. */
 export const streamingExtension = `${NS}/streaming`
 
+/** Additional progress on the wire. */
 export interface WireProgress {
   readonly type: 'progress'
   readonly operation_id: string
@@ -40,6 +41,7 @@ export interface WireProgress {
   readonly partial_result?: Readonly<Record<string, unknown>>
 }
 
+/** A chunk on the wire. */
 export interface WireChunk {
   readonly type: 'stream_chunk'
   readonly operation_id: string

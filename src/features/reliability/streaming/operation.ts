@@ -1,6 +1,6 @@
 /**
- * A call that streams, where it runs: its chunks lie in a feed of its own, and whoever reads them may go and come back. While
- * nobody reads it goes on for a while and a little ahead, then it waits, and at last it is stopped. A slow reader makes it wait.
+ * One streaming call in the process that runs it: chunks are written to a feed, so that readers can disconnect and return. Without a
+ * reader it continues for a while and a little ahead, then pauses, and finally stops. A slow reader slows it down.
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
 import type { Feed } from '../../../core/feed/feed.ts'
@@ -13,11 +13,11 @@ import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { checkpointNotFound, type EndedOperation, hasBackpressureRoom } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 
-/** As it lies in the feed, at the position after its sequence. */
+/** A chunk in the feed. */
 export interface Chunk {
   readonly data?: unknown
   readonly final?: true
-  /** There was no room for it: whoever was there has heard it, and nobody can come back to it. */
+  /** There was no room to store it; it was delivered once and cannot be replayed. */
   readonly lost?: true
 }
 
@@ -32,33 +32,33 @@ interface OperationParts {
   readonly clock: Clock
   readonly tell: ProgressPort
   readonly graceMs: number
-  /** Characters that are kept. */
+  /** Limit of stored characters. */
   readonly length: number
-  /** Told by how much more or less is kept; false where the share of its account is used up. */
+  /** Counts stored characters; false if the account's share is used up. */
   readonly weigh: (length: number) => boolean
-  /** The checkpoint after so many chunks. */
+  /** The checkpoint after this many chunks. */
   readonly token: (next: number) => Promise<string>
-  /** Listens for readers in other processes until the signal; `eager` says whether any is waited for. */
+  /** Watches for readers in other processes; `eager`: whether to poll for them. */
   readonly elsewhere: (signal: AbortSignal, eager: () => boolean, told: (at: number | 'cancelled') => void) => void
 }
 
 interface Reader {
   readonly exchange: Exchange
-  /** The sequence of the chunk it gets next. */
+  /** The sequence of its next chunk. */
   at: number
-  /** It has all there is, and gets what comes at once. */
+  /** It has caught up, and gets new chunks directly. */
   live: boolean
 }
 
 const page = 20
 
-/** One call that streams, and everybody who reads along. */
+/** One streaming call and its reader. */
 export class StreamOperation {
   readonly id: string
   readonly #parts: OperationParts
   readonly #over = Promise.withResolvers<EndedOperation>()
   #written: number
-  /** The length of each chunk that is kept, and the sequence of the first. */
+  /** The length of each stored chunk, and the sequence of the first. */
   readonly #lengths: number[] = []
   #first: number
   #length = 0
@@ -66,14 +66,14 @@ export class StreamOperation {
   /** How far a reader in another process has come. */
   #distant = 0
   readonly #ending = new AbortController()
-  /** Set while nobody here reads: takes back the time it has left. */
+  /** Set while there is no reader: cancels the timeout. */
   #grace: Cancel | undefined = undefined
   #change = Promise.withResolvers<void>()
   #stopped = false
   #ended = false
   readonly #withdraw = (why: Error): void => this.stop(why.message)
 
-  /** `written`: chunks that were told when its call was made before, and asked something. */
+  /** `written`: chunks delivered before the call asked a question. */
   constructor(parts: OperationParts, written: number) {
     this.#parts = parts
     this.id = parts.id
@@ -82,7 +82,7 @@ export class StreamOperation {
     const { exchange } = parts
     this.#reader = this.#reads({ exchange, at: written, live: true })
     const { detached } = exchange.engine.inFlight
-    // A task stops all that is done for it.
+    // A task stops everything that is done for it.
     if (!detached.has(exchange)) detached.set(exchange, this.#withdraw)
     parts.elsewhere(
       this.#ending.signal,
@@ -91,7 +91,7 @@ export class StreamOperation {
     )
   }
 
-  /** Who hears what is said now. */
+  /** Who receives messages now. */
   get hearer(): Exchange | undefined {
     return this.#reader?.exchange
   }
@@ -105,7 +105,7 @@ export class StreamOperation {
     return this.#written
   }
 
-  /** Keeps a chunk and tells it; resolves when there is room for another. */
+  /** Stores and delivers a chunk; resolves when there is room for another. */
   async tell(chunk: Chunk, length: number): Promise<void> {
     this.#goOn()
     const sequence = this.#written
@@ -122,7 +122,7 @@ export class StreamOperation {
     await this.#room()
   }
 
-  /** Gives a reader what it has not seen, from a sequence on, in the place of the one there may be; resolves with the end. */
+  /** Lets a reader continue at a sequence, replacing the current one; resolves with the outcome. */
   async follow(exchange: Exchange, from: number): Promise<EndedOperation> {
     if (from > this.#written) throw checkpointNotFound()
     const before = this.#reader
@@ -141,7 +141,7 @@ export class StreamOperation {
     return this.#over.promise
   }
 
-  /** It has ended, and whoever reads it gets this. */
+  /** Ends the operation with an outcome. */
   async settle(ended: EndedOperation, also: readonly Op[]): Promise<void> {
     this.#end()
     try {
@@ -151,19 +151,19 @@ export class StreamOperation {
     }
   }
 
-  /** Its caller was asked something: whoever brings the answer goes on with it. */
+  /** The call asked its caller something; the answer continues it. */
   async pause(ms: number): Promise<void> {
     this.#end()
     await this.#parts.ticket.pause(ms).finally(() => this.#lose())
   }
 
-  /** Whoever reads it hears that there is no such thing any more. */
+  /** Readers are told that the checkpoint no longer exists. */
   #lose(): void {
     this.#over.promise.catch(() => undefined)
     this.#over.reject(checkpointNotFound())
   }
 
-  /** Nobody wants it any more. */
+  /** Ends the operation without an outcome. */
   async drop(also: readonly Op[]): Promise<void> {
     this.#end()
     await this.#parts.ticket.release(also).finally(() => this.#lose())
@@ -190,7 +190,7 @@ export class StreamOperation {
     return reader
   }
 
-  /** What lies too far back to be kept, or is more than the share of its account, is forgotten with the next chunk. */
+  /** Removes old chunks that exceed the limits. */
   #trimmed(length: number): readonly Op[] {
     const before = this.#first
     this.#lengths.push(length)
@@ -244,7 +244,7 @@ export class StreamOperation {
     this.#gone(reader)
   }
 
-  /** Resolves when whoever reads has room, or it may run ahead of whoever does not. */
+  /** Waits until the reader is ready, or the stream may run ahead. */
   async #room(): Promise<void> {
     for (;;) {
       this.#goOn()
@@ -283,7 +283,7 @@ export class StreamOperation {
     this.#changed()
   }
 
-  /** A reader in another process has come so far, and takes the place of whoever reads here. */
+  /** A reader in another process takes over. */
   #readElsewhere(at: number | 'cancelled'): void {
     if (this.#ended) return
     if (at === 'cancelled') return this.stop('The caller cancelled it')
@@ -297,7 +297,7 @@ export class StreamOperation {
     this.#changed()
   }
 
-  /** From now on it has so long until somebody comes. */
+  /** Starts the timeout until a reader comes. */
   #wait(): void {
     const { clock, graceMs } = this.#parts
     this.#grace?.()
@@ -329,7 +329,7 @@ export class StreamOperation {
   }
 }
 
-/** Two who read one operation would each get a part of it. */
+/** One operation has one reader; the previous one is told to stop. */
 function leaveTo(exchange: Exchange): void {
   if (exchange.answered) return
   exchange.engine.fail(

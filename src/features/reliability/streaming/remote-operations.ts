@@ -1,6 +1,6 @@
 /**
- * Operations that another process runs: whoever comes back here reads them from the store, and says there how far it has come, so
- * that the one who runs it goes on.
+ * Streaming operations of other processes: a reader follows them through the store, and reports its position there, so that the process
+ * that runs them continues.
  */
 import type { Clock } from '../../../core/clock.ts'
 import { Feed, type FeedPage } from '../../../core/feed/feed.ts'
@@ -21,11 +21,13 @@ const chunkBytes = 4 * 1024 * 1024
 
 const lookEveryMs = 1_000
 
+/** The feed of an operation. */
 export function feedOf({ store }: Journal, clock: Clock, id: string): Feed {
-  // What is kept of it is the operation's own decision.
+  // The operation itself decides what is kept.
   return new Feed({ store, clock, id: () => '', name: nameOf(id), keep: Number.MAX_SAFE_INTEGER, bytes: chunkBytes })
 }
 
+/** The log of that feed. */
 export function logOf(id: string): string {
   return `feed/${nameOf(id)}`
 }
@@ -44,7 +46,7 @@ interface Listening {
   readonly trace: Trace
   readonly id: string
   readonly signal: AbortSignal
-  /** Whether to look although nothing hints at a reader: hints may get lost, and some stores have none between processes. */
+  /** Whether to poll without a notification, because those may be lost or unsupported. */
   readonly eager: () => boolean
   /** Told how far a reader has come, whenever it says so. */
   readonly told: (at: number | 'cancelled') => void
@@ -85,7 +87,7 @@ interface RemoteOperationParts {
   readonly tokens: (next: number) => Promise<string>
 }
 
-/** Gives the reader what it has not seen, and the end. */
+/** Delivers the missing chunks, and returns the outcome. */
 export async function followRemote(parts: RemoteOperationParts): Promise<EndedOperation> {
   const { journal, clock, exchange, id, graceMs, next } = parts
   const ending = new AbortController()
@@ -94,7 +96,7 @@ export async function followRemote(parts: RemoteOperationParts): Promise<EndedOp
     ending.abort()
     say(parts, 'cancelled')
   }
-  // It runs elsewhere, and goes on there without us.
+  // The operation continues in its own process.
   exchange.set(onCallerGone, () => ending.abort())
   if (signal.aborted) cancelled()
   else signal.addEventListener('abort', cancelled, { once: true })
@@ -154,7 +156,7 @@ async function deliver(
   return { at, last: false }
 }
 
-/** How it ended; undefined while it runs. Refuses where nobody knows. */
+/** The outcome; undefined while it runs. Throws if it is unknown. */
 async function ended({ find, journal }: RemoteOperationParts): Promise<EndedOperation | undefined> {
   const record = await find()
   if (record === undefined) throw checkpointNotFound()
@@ -176,7 +178,7 @@ function fail(): never {
 }
 
 function say({ journal, id, graceMs, trace, exchange }: RemoteOperationParts, at: number | 'cancelled'): void {
-  // That it was cancelled is the last word.
+  // A cancellation is final.
   if (at !== 'cancelled' && exchange.cancelled) return
   journal.store.commit([put(leaseOf(id), String(at), { ttl: graceMs })]).catch(error => trace('reader-not-told', error))
 }

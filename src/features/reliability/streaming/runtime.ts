@@ -1,4 +1,4 @@
-/** Streams at work: runs generators, keeps what they say where their callers may come back, and gives it to those who do. */
+/** The runtime of streaming: runs generators, stores what they yield, and resumes interrupted calls. Loaded with the first chunk. */
 
 import type { Clock } from '../../../core/clock.ts'
 import { fingerprint } from '../../../core/digest.ts'
@@ -31,8 +31,9 @@ import { type Hearers, nameOperation, operationId, type StreamingParts } from '.
 
 /** Streaming on a server, once it is used. */
 export interface StreamingRuntime {
-  /** Around every call of a tool that streams, and every call that goes on with one. */
+  /** Wraps calls of streaming tools, and calls that resume one. */
   run(exchange: Exchange, next: Next): Promise<unknown>
+  /** Runs a generator to its end. */
   stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
   close(): Promise<void>
 }
@@ -108,7 +109,7 @@ class StreamWorks implements StreamingRuntime {
         await sink.chunk(value, length)
       }
     } catch (error) {
-      // Whatever it holds is let go; nobody waits for a generator that does not end.
+      // Lets the generator clean up, without waiting for it.
       generator.return(undefined).catch(thrown => this.#parts.trace('generator-failed', thrown))
       if (!exchange.cancelled && exchange.asking?.pending !== true) await sink?.end()
       throw error
@@ -130,14 +131,14 @@ class StreamWorks implements StreamingRuntime {
     let at = 0
     return {
       chunk: async (data, length) => {
-        // What was told before its caller was asked something is not told again.
+        // Chunks delivered before a question are not repeated.
         if (at++ >= skipped) await operation.tell({ data }, length)
       },
       end: () => operation.tell({ final: true }, 0),
     }
   }
 
-  /** Undefined where its caller could not come back, or would not know how. */
+  /** Undefined if the caller cannot resume. */
   async #begin(exchange: Exchange): Promise<StreamOperation | undefined> {
     if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
     if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.detached) return undefined
@@ -189,7 +190,7 @@ class StreamWorks implements StreamingRuntime {
     return operation
   }
 
-  /** Its call has ended, one way or the other. */
+  /** Settles the operation when its call has ended. */
   async #ended(exchange: Exchange, result: CallToolResult | undefined, error: unknown): Promise<void> {
     const found = this.#of.get(exchange)
     if (found === undefined) return
@@ -197,7 +198,7 @@ class StreamWorks implements StreamingRuntime {
     const { id, length } = operation
     const chunkStore = await this.#openShelf()
     try {
-      // Its length leaves the share whether or not the store takes what is written here.
+      // The stored length is released even if the store fails.
       if (exchange.asking?.pending === true || isInputRequired(result)) {
         chunkStore.weigh(account, -length)
         await operation.pause(this.#parts.askMs)
@@ -211,7 +212,7 @@ class StreamWorks implements StreamingRuntime {
           .finally(() => chunkStore.keep(account, id, length))
       }
     } catch (failure) {
-      // Whoever is here gets the answer all the same; only those who come back later do not.
+      // The current reader gets the answer; only later ones do not.
       this.#parts.trace('outcome-not-recorded', failure)
     } finally {
       this.#operations.delete(id)
@@ -239,13 +240,13 @@ class StreamWorks implements StreamingRuntime {
   }
 }
 
-/** Where nothing more is remembered for its caller the stream goes on; it only cannot be gone on with later. */
+/** Without room in the journal the call still streams, but cannot be resumed. */
 function withoutRoom(error: unknown): undefined {
   if (error instanceof Problem && (error.code === 'QUOTA_EXHAUSTED' || error.code === 'SERVER_UNAVAILABLE')) return undefined
   throw error
 }
 
-/** For callers that cannot come back: chunks for those who know them, else plain progress in words. */
+/** For callers that cannot resume: chunks if they know them, else plain progress. */
 function plainSink(tell: ProgressPort, exchange: Exchange, knows: boolean): Sink {
   const id = operationId(exchange)
   let sequence = 0
@@ -280,12 +281,12 @@ async function boundOf({ caller, params }: Exchange): Promise<CheckpointBinding>
   return { owner, fingerprint: print }
 }
 
-/** Where nobody is known, the token alone says whose it is. */
+/** Anonymous operations belong to whoever has the token. */
 function ownerOf({ owner = '~bearer' }: CheckpointBinding): string {
   return owner
 }
 
-/** No key of a caller's own has a space in it. */
+/** Contains a space, so it cannot collide with a caller's key. */
 function keyOf(id: string): string {
   return `stream ${id}`
 }
@@ -295,7 +296,7 @@ function lengthOf(value: unknown): number | undefined {
   return typeof value === 'string' ? value.length : JSON.stringify(value)?.length
 }
 
-// What a generator yielded, put together: the result of one that returns nothing.
+// Collects what a generator yields, as the result if it returns nothing.
 
 /** Characters that are gathered; who yields more returns a result of his own. */
 const longest = 4 * 1024 * 1024
@@ -317,7 +318,7 @@ class Gathered {
     else this.#chunks = []
   }
 
-  /** Text is one text, content blocks are the content, and anything else is a list. */
+  /** Strings are joined, content blocks become the content, anything else a list. */
   get value(): unknown {
     const chunks = this.#chunks
     if (this.#length > longest)

@@ -1,6 +1,6 @@
 /**
- * Tools that stream: what their generators yield goes out as chunks while they work, and a call whose answer got lost can be gone
- * on with. What that takes is loaded with the first chunk.
+ * Server side of streaming: tools with generator handlers, `ctx.progress`, and the option `streaming`. A lost call can be resumed. The
+ * runtime is loaded with the first chunk.
  */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'

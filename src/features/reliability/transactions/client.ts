@@ -1,4 +1,4 @@
-/** Using transactions: what a client declares, what its calls carry, and reports as objects of its own. */
+/** Client side of transactions: `client.transactionStatus`, the `_meta` of steps, and reports. */
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
@@ -13,13 +13,13 @@ import {
   type WireTransactionStatus,
 } from './messages.ts'
 
-/** Asking after transactions. How one is begun is said where all options of a call are known. */
+/** What the feature adds to the client. */
 export interface TransactionsClientApi {
   /** How a transaction of ours stands, whichever process began it. */
   transactionStatus(id: string, options?: RequestOptions): Promise<TransactionReport>
 }
 
-/** Uses transactions. */
+/** The client feature: declares the extension. */
 export const transactionsClient = defineClientFeature({
   name: 'transactions',
   options: {},
@@ -61,6 +61,7 @@ export interface TransactionReport {
   readonly steps: readonly StepReport[]
 }
 
+/** Converts a transaction from the wire. */
 export function transactionReport({ transaction_id, status, reason, steps }: WireTransaction): TransactionReport {
   return {
     id: transaction_id,

@@ -1,4 +1,4 @@
-/** Runs the inverse of a step: a call like any other, made by the runtime for whoever made the step. */
+/** Runs the compensation of a step: an internal call with the rights of the original caller. Also reads the transaction of a call. */
 import { compensationKey, type Step, type Undone } from '../../../core/journal/unit.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Engine } from '../../../engine/engine.ts'
@@ -12,14 +12,16 @@ import { because, callTool, type FailedResult } from '../../mcp/tools/messages.t
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { idPattern, idRule, transactionsExtension } from './messages.ts'
 
+/** What a compensation needs. */
 export interface CompensateParts {
   readonly engine: () => Engine
   /** Every failure as a problem. */
   readonly problemOf: (thrown: unknown) => Problem
-  /** How long a transaction that has ended is remembered: then its id, and with it the keys of its compensations, may be used anew. */
+  /** How long ended transactions are remembered; as long their compensations are idempotent. */
   readonly retentionMs: number
 }
 
+/** Runs the compensation of a step. */
 export async function compensate(parts: CompensateParts, owner: string, transaction: string, step: Step): Promise<Undone> {
   const { inverse } = step
   if (inverse?.parameters === undefined)
@@ -58,31 +60,32 @@ interface Authority {
   readonly scopes?: readonly string[]
 }
 
-/** Until when the proof was good does not matter any more. */
+/** The rights of a caller, without the expiry of its token. */
 export function capturedRights({ carrier, principal }: Caller, scopes: readonly string[] | undefined): Authority {
   const given = scopes === undefined ? {} : { scopes }
   if (principal === undefined) return { carrier, ...given }
   const { expiresAt: _, ...rest } = principal
-  // No more than was allowed then, also where the principal's own token gives more.
+  // Not more than was allowed at that time.
   const narrowed = scopes === undefined || rest.scopes === undefined ? rest : { ...rest, scopes }
   return { carrier, principal: narrowed, ...given }
 }
 
-/** The caller that stands for whoever made the step, and what a grant allowed to it. */
+/** The caller with its original rights. */
 function restoredRights(authority: unknown): { readonly caller: Caller; readonly scopes: readonly string[] | undefined } {
-  // Written by this package, into a store that is its own.
+  // The store contains only what this package has written.
   const { carrier, principal, scopes } = (isRecord(authority) ? authority : { carrier: 'http' }) as unknown as Authority
   return { caller: { carrier, connection: {}, ...(principal === undefined ? {} : { principal }) }, scopes }
 }
 
+/** Which transaction and step a call names. */
 export interface TransactionOfCall {
   readonly transaction: string
   readonly step: string | undefined
-  /** The order of a step that was put off, and goes on now. */
+  /** The order of a step that continues. */
   readonly order: number | undefined
 }
 
-/** Throws where it cannot be read, or says two things. */
+/** Reads the transaction of a call. Throws if it is malformed or contradictory. */
 export function transactionOf(exchange: Exchange): TransactionOfCall {
   const { meta } = exchange
   const [order, ...rest] = exchange.get(carried)?.[transactionsExtension]?.split(' ') ?? []

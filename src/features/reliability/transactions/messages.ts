@@ -41,7 +41,9 @@ export const transactionsExtension = `${NS}/transactions`
 
 /** Of transactions and of their steps. */
 export const idPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
+/** The longest transaction id. */
 export const transactionIdLength = 128
+/** The syntax of ids in words. */
 export const idRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 
 /** In a call's `_meta`. */
@@ -63,6 +65,7 @@ export interface WireStepResult {
   readonly compensation?: WireCompensation
 }
 
+/** A compensation on the wire. */
 export interface WireCompensation {
   readonly tool: string
   readonly parameters?: Readonly<Record<string, unknown>>
@@ -72,6 +75,7 @@ export interface WireCompensation {
 /** How far a transaction is. */
 export type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
 
+/** A failure on the wire. */
 export interface WireFailure {
   readonly code: string
   readonly message: string

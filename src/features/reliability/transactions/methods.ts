@@ -1,4 +1,4 @@
-/** Beginning, committing, rolling back and looking at transactions; each belongs to whoever began it, and to nobody else there is one. */
+/** Handlers of the transaction methods. A transaction is visible only to its owner. */
 import { lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
@@ -21,6 +21,7 @@ import { TransactionsRuntime } from './runtime.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
 import { finishStep, grantOf, runStep, wireCommitted, wireRolledBack, wireTransaction } from './step.ts'
 
+/** The handlers, and the runtime behind them. */
 export interface Methods {
   readonly runtime: TransactionsRuntime
   begin(exchange: Exchange): Promise<WireTransaction>
@@ -28,7 +29,7 @@ export interface Methods {
   rollback(exchange: Exchange): Promise<WireRolledBack>
   get(exchange: Exchange): Promise<WireTransaction>
   step(exchange: Exchange, next: Next): Promise<unknown>
-  /** The end of a step's handler. */
+  /** Handles the end of a step's handler. */
   finish(exchange: Exchange, next: Next): Promise<unknown>
   stuck(): Promise<readonly StuckTransaction[]>
 }
@@ -39,9 +40,10 @@ interface Times {
   readonly retentionMs: number
 }
 
-/** Characters of what a client says of its transaction, or of why it ends. */
+/** Limit of descriptions and reasons. */
 const longestText = 1000
 
+/** Creates the handlers. */
 export function createMethods(parts: TransactionsParts, times: Times, journal: Journal): Methods {
   const { onRolledBack } = parts
   const told = onRolledBack === undefined ? undefined : (report: UnitReport) => onRolledBack(wireRolledBack(report))
@@ -95,7 +97,7 @@ async function named<T>(exchange: Exchange, work: (owner: string, id: string) =>
   try {
     return await work(await ownerOf(exchange), id)
   } catch (error) {
-    // What the store says of itself is for the log; the caller learns whether trying again can help.
+    // Store errors become problems; details are only logged.
     throw error instanceof StoreError ? problemOf(error) : error
   }
 }

@@ -1,4 +1,4 @@
-/** Transactions at work, loaded with the first one: their methods, their rollback, and the sweep that ends what others left. */
+/** The runtime of transactions: rollback, compensation, and the sweep that ends abandoned ones. Loaded with the first transaction. */
 import type { Clock } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
@@ -24,40 +24,42 @@ import { type CompensateParts, compensate } from './compensate.ts'
 interface TransactionsRuntimeParts extends CompensateParts {
   readonly clock: Clock
   readonly trace: Trace
-  /** Whether there is a tool of that name. */
+  /** Whether a tool of that name exists. */
   readonly offers: (tool: string) => boolean
   readonly perOwner?: number | undefined
   readonly steps?: number | undefined
-  /** Further writes that go with a step's being taken back. */
+  /** Further store operations that are committed when a step is compensated. */
   readonly undone?: ((owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>) | undefined
-  /** Further writes that go with the end of a rollback. */
+  /** Further store operations that are committed at the end of a rollback. */
   readonly rolledBack?: ((owner: string, unit: Unit) => Promise<readonly Op[]>) | undefined
   readonly onRolledBack?: ((report: UnitReport) => void) | undefined
   readonly grants: () => Promise<Grants>
-  /** How what a step wrote beside its effect is taken back. */
+  /** Reverts what a step wrote beside its effect. */
   readonly revert: (wrote: unknown) => Promise<UndoneParts>
 }
 
 /** How long a rollback waits for a step that is still running. */
 const settleMs = 10_000
-/** And for one that has become a task: undone before its end, it would have its effect after that. */
+/** How long it waits for a step that became a task; compensated earlier, it would take effect afterwards. */
 const taskMs = 300_000
-/** How long a caller waits for a rollback that another process is at. */
+/** How long a caller waits for a rollback in another process. */
 const joinMs = 30_000
+// How often other processes are checked, and how often the sweep runs.
 const lookMs = 250
 const sweepMs = 500
-/** Sweeps take at most so large a part of the time. */
+/** The sweep may use at most this share of the time (1/20). */
 const restFactor = 20
-/** Rollbacks of a sweep that run at once. */
+/** Limit of concurrent rollbacks started by a sweep. */
 const together = 16
 
-/** Transactions of a server: their steps, and how they are taken back. */
+/** The transactions of a server. */
 export class TransactionsRuntime {
   readonly units: Units
   readonly #journal: Journal
   readonly #parts: TransactionsRuntimeParts
   readonly #rollback: RollbackOptions
   readonly #running = new Running()
+  // Rollbacks in progress in this process.
   readonly #rolling = new Map<string, Promise<UnitReport>>()
   #timer: (() => void) | undefined = undefined
   #closed = false
@@ -99,13 +101,14 @@ export class TransactionsRuntime {
     return thrown instanceof Problem ? thrown : this.#parts.problemOf(thrown)
   }
 
-  /** A step runs here now. Gives what to call when it has ended. */
+  /** Registers a running step; returns the function to call when it has ended. */
   begun(owner: string, transaction: string, order: number, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
     return this.#running.add(`${owner}/${transaction}/${order}`, exchange)
   }
 
+  /** Runs the compensation of a step, after its handler has stopped. */
   async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
-    // A handler that was answered for, and has not stopped yet, would undo its own undoing.
+    // A handler that is still running could undo its own compensation.
     const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
     if (lingering === undefined || (await this.#ends(lingering))) return compensate(this.#parts, owner, transaction, step)
     if (lingering.unseen)
@@ -117,10 +120,10 @@ export class TransactionsRuntime {
     return { status: 'failed', code: 'OPERATION_TIMEOUT', message }
   }
 
-  /** A step that could not be waited for has had its effect after all: it is taken back when the rollback is over. */
+  /** A step took effect after its rollback: it is compensated once the rollback is over. */
   async compensateLate(owner: string, transaction: string, step: Step): Promise<void> {
     await this.rollBack(owner, transaction, 'A step of it came late').catch(() => undefined)
-    // Under a key of its own: what was tried before its effect is not what has to be done now.
+    // Under its own key, because the earlier attempt came before the effect.
     const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}/late` })
     if (outcome.status === 'failed')
       this.trace('late-step-stays', { transaction, step: step.id, correlationId: step.correlation, ...outcome })
@@ -128,7 +131,7 @@ export class TransactionsRuntime {
     await amend(this.units, owner, transaction, step.order, outcome, also)
   }
 
-  /** What goes with its being taken back, unless that was written before. */
+  /** What is committed with a late compensation, unless it was committed before. */
   async #undoneLate(owner: string, transaction: string, step: Step): Promise<readonly Op[]> {
     const found = await this.units.get(owner, transaction)
     const now = found?.steps[step.order - 1]
@@ -136,7 +139,7 @@ export class TransactionsRuntime {
     return (await this.#undone(owner, now, found.unit)).ops
   }
 
-  /** The final report for whoever asks for it, who cannot be left waiting for long: it goes on without him. */
+  /** The report for a client, which cannot wait long; the rollback continues without it. */
   async rolledBack(owner: string, id: string, reason: string): Promise<UnitReport> {
     const rolling = this.rollBack(owner, id, reason)
     const { promise: late, resolve } = Promise.withResolvers<undefined>()
@@ -150,7 +153,7 @@ export class TransactionsRuntime {
     })
   }
 
-  /** The final report; waits for whoever is at it, and takes over where that one has gone. */
+  /** Rolls back, or joins the rollback in progress; takes over if its process has gone. */
   rollBack(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
     const place = `${owner}/${id}`
     const running = this.#rolling.get(place)
@@ -160,12 +163,13 @@ export class TransactionsRuntime {
     return rolling
   }
 
-  /** Whoever wants it whether it is due or not does not get the answer of one that was not. */
+  /** A caller that insists does not get the answer of a rollback that was not due. */
   async #afterwards(running: Promise<UnitReport>, owner: string, id: string, reason: string): Promise<UnitReport> {
     const report = await running
     return report.unit.status === 'open' ? this.rollBack(owner, id, reason) : report
   }
 
+  // Retries until this process or another has finished the rollback.
   async #persist(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
     const before = await this.units.get(owner, id)
     if (before === undefined) throw unknownUnit()
@@ -182,6 +186,7 @@ export class TransactionsRuntime {
     }
   }
 
+  // Reports the rollback; an error in the author's callback is only traced.
   #announced(report: UnitReport): UnitReport {
     const { id, status, reason } = report.unit
     this.#parts.trace('transaction_rolled_back', { id, status, reason })
@@ -193,15 +198,17 @@ export class TransactionsRuntime {
     return report
   }
 
+  /** Transactions that could not be rolled back completely. */
   stuck(): Promise<readonly Owned[]> {
     return stuck(this.units)
   }
 
-  /** From now on what nobody touches, and what others left half done, is rolled back here too. */
+  /** Starts the periodic sweep for idle and abandoned transactions. */
   sweep(): void {
     this.#plan(sweepMs)
   }
 
+  // Runs the sweep at once.
   #sweepNow(): void {
     this.#timer?.()
     this.#timer = undefined
@@ -218,6 +225,7 @@ export class TransactionsRuntime {
     this.#timer = this.#parts.clock.setTimeout(() => void this.#tick(), ms, true)
   }
 
+  // One pass of the sweep.
   async #tick(): Promise<void> {
     const { clock, trace } = this.#parts
     const began = clock.now()
@@ -225,7 +233,7 @@ export class TransactionsRuntime {
       for (const { owner, unit, over } of await neglected(this.units, (owner, unit) => this.#lapsed(owner, unit))) {
         if (this.#rolling.size >= together || this.#closed) break
         const reason = unit.reason ?? over ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
-        // What is over stays over; what was idle may have been touched since.
+        // An ended grant stays ended; an idle transaction may have been used since.
         const due = over === undefined ? (now: Unit) => isIdle(now, clock.now()) : undefined
         const rolling = this.rollBack(owner, unit.id, reason, due)
         rolling.catch(error => this.#closed || trace('rollback-failed', { id: unit.id, error }))
@@ -237,17 +245,17 @@ export class TransactionsRuntime {
     this.#plan(Math.max(sweepMs, restFactor * (clock.now() - began)))
   }
 
-  /** The key of what was taken back stands for something undone, and what it wrote beside its effect goes with it. */
+  /** Marks the key of a compensated step as undone, and reverts what it wrote beside its effect. */
   async #undone(owner: string, step: Step, unit: Unit): Promise<UndoneParts> {
     const mark = step.key === '' ? undefined : await this.#journal.claims.undo(owner, step.key)
     const beside = step.wrote === undefined ? undefined : await this.#parts.revert(step.wrote)
-    // What is not taken back whole is not given back either.
+    // A step that is not completely reverted is not refunded.
     const also = beside?.stays === undefined ? await this.#parts.undone?.(owner, step, unit) : undefined
     const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...(also ?? [])]
     return beside?.stays === undefined ? { ops } : { ops, stays: beside.stays }
   }
 
-  /** Why a transaction is over because a grant is that let in a part of it. */
+  /** Why a transaction ended because of a grant. */
   async #lapsed(owner: string, { grants = [] }: Unit): Promise<string | undefined> {
     if (grants.length === 0) return undefined
     const [book, { lapseText }] = await Promise.all([this.#parts.grants(), import('../../../core/grant/ends.ts')])
@@ -258,6 +266,7 @@ export class TransactionsRuntime {
     return undefined
   }
 
+  // Conditions that make a commit fail if a grant has ended.
   async #holds(owner: string, { id, grants = [] }: Unit): Promise<readonly Op[]> {
     if (grants.length === 0) return []
     const book = await this.#parts.grants()
@@ -270,7 +279,7 @@ export class TransactionsRuntime {
     })
   }
 
-  /** Waits for the end of a step that runs, here or elsewhere, then gives it up. */
+  /** Waits for a running step, here or elsewhere, and then gives it up. */
   async #settled(owner: string, unit: Unit, step: Step): Promise<void> {
     const { clock } = this.#parts
     const here = this.#running.stop(`${owner}/${unit.id}/${step.order}`)
@@ -280,6 +289,7 @@ export class TransactionsRuntime {
     await abandon(this.units, owner, unit, step)
   }
 
+  // Waits until the other process has settled the step or has died.
   async #gone(owner: string, unit: Unit, step: Step, until: number): Promise<void> {
     const { clock } = this.#parts
     while (clock.now() < until && (await this.#journal.runners.isAlive(step.runner))) {
@@ -289,7 +299,7 @@ export class TransactionsRuntime {
     }
   }
 
-  /** Whether it ends in time. One that did not is not waited for again. */
+  /** Whether the step ends in time; it is waited for only once. */
   async #ends(step: RunningStep): Promise<boolean> {
     if (step.waited && isTask(step)) return false
     const { promise: late, resolve } = Promise.withResolvers<false>()
@@ -308,26 +318,27 @@ function isTask({ exchange }: RunningStep): boolean {
   return exchange.detached
 }
 
-/** What other processes know of it. */
+/** Whether the record says that the step became a task. */
 function saysTask({ wrote }: Step): boolean {
   return wrote !== undefined && 'task' in wrote
 }
 
-/** The steps that run in this process, so that a rollback can tell them to stop, and wait until they have. */
+/** A step that runs in this process, so that a rollback can stop it and wait. */
 interface RunningStep {
   readonly exchange: Exchange
-  /** Resolves when its handler has ended and its record is written. */
+  /** Resolves when the handler has ended and the record is written. */
   readonly over: Promise<void>
-  /** Its record says already that nobody knows how it ends: nobody else notices when it does. */
+  /** The record already says that the outcome is unknown, so nobody else notices its end. */
   unseen: boolean
-  /** It was waited for as long as one can. */
+  /** It has been waited for. */
   waited: boolean
 }
 
+// The running steps of this process.
 class Running {
   readonly #steps = new Map<string, RunningStep>()
 
-  /** Gives what to call when the step has been settled; `workAfterAnswer`: what its handler still does after that, which counts as running. */
+  /** Returns the function that settles the step; `workAfterAnswer`: what the handler still does. */
   add(place: string, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     const step: RunningStep = { exchange, over: promise, unseen: false, waited: false }
@@ -343,7 +354,7 @@ class Running {
     }
   }
 
-  /** Undefined where it does not run here. */
+  /** Stops a step; undefined if it does not run here. */
   stop(place: string): RunningStep | undefined {
     const step = this.#steps.get(place)
     step?.exchange.stop('The transaction is rolled back')

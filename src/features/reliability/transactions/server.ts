@@ -1,4 +1,7 @@
-/** Offering transactions: switched on by the first tool that says how it is undone. What that takes is loaded with the first one. */
+/**
+ * Server side of transactions: the option `undo` of tools, `server.transactions`, and the layers around steps. Enabled by the first
+ * tool with an `undo`; the runtime is loaded with the first transaction.
+ */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
@@ -33,52 +36,52 @@ import {
 } from './messages.ts'
 import type { Methods } from './methods.ts'
 
-/** A transaction that could not be taken back whole, or is being taken back. */
+/** A transaction that is being rolled back, or could not be completely. */
 export interface StuckTransaction extends WireRolledBack {
-  /** The key of whose it is. */
+  /** The owner key. */
   readonly owner: string
 }
 
-/** What an author may say of it. */
+/** Options of transactions. */
 export interface TransactionsOptions {
-  /** After how long without activity a transaction is rolled back, where its client does not say. Default 5 min. */
+  /** The default idle timeout. Default 5 min. */
   readonly timeout?: Duration
-  /** The longest that a client may say. Default 1 h. */
+  /** The longest idle timeout that a client may request. Default 1 h. */
   readonly maxTimeout?: Duration
-  /** How long one that has ended is remembered. Default 24 h. */
+  /** How long an ended transaction is remembered. Default 24 h. */
   readonly retention?: Duration
-  /** Open ones of one caller. Default 100. */
+  /** Open transactions per caller. Default 100. */
   readonly perOwner?: number
-  /** Steps of one. Default, and at most, 900. */
+  /** Steps per transaction. Default and maximum 900. */
   readonly steps?: number
-  /** Told of each that was rolled back, for whatever reason. */
+  /** Called after each rollback, for whatever reason. */
   readonly onRolledBack?: (report: WireRolledBack) => void
-  /** Clients can subscribe to the event `transaction_rolled_back` and hear of their own. Default false. */
+  /** Whether clients can subscribe to `transaction_rolled_back`. Default false. */
   readonly events?: boolean
 }
 
-/** The options of `createServer` for it. */
+/** The options of `createServer` that this feature reads. */
 export interface TransactionsServerOptions {
-  /** How transactions are kept. There are some as soon as a tool has an `undo`. */
+  /** How transactions are kept. */
   readonly transactions?: TransactionsOptions
 }
 
-/** What it adds to the server of an author. */
+/** What the feature adds to the server. */
 export interface TransactionsApi {
-  /** What has become of transactions that somebody should look at. */
+  /** Transactions that need attention. */
   readonly transactions: TransactionsControl
 }
 
-/** What an author can ask of the transactions of his server. */
+/** What an operator can query. */
 interface TransactionsControl {
-  /** Those that could not be taken back whole, as long as they are remembered, and those that are being taken back. */
+  /** Transactions that could not be rolled back completely, or are being rolled back. */
   stuck(): Promise<readonly StuckTransaction[]>
 }
 
-/** The event of a transaction that was rolled back, whoever did that. */
+/** The event after a rollback. */
 const rolledBackEvent = 'transaction_rolled_back'
 
-/** The option `undo` of tools; `server.transactions`. */
+/** The server feature: `undo` and `server.transactions`. */
 export const transactionsFeature = defineServerFeature<TransactionsServerOptions, TransactionsApi>({
   name: 'transactions',
   options: { transactions: 'object' },
@@ -131,35 +134,35 @@ const rolledBackFacts = {
   },
 } as const
 
-/** What transactions need of the server. */
+/** What transactions need from the server. */
 export interface TransactionsParts extends TransactionsOptions {
   readonly journal: () => Promise<Journal>
-  /** Others may have left something in the store that has to be ended here. */
+  /** Whether the store is shared; other processes may have left transactions there. */
   readonly shared: boolean
   readonly clock: Clock
   readonly trace: Trace
   readonly engine: () => Engine
   readonly offers: (tool: string) => boolean
   readonly problemOf: (thrown: unknown) => Problem
-  /** How what a step wrote beside its effect is taken back. */
+  /** Reverts what a step wrote beside its effect. */
   readonly revert: (wrote: unknown) => Promise<UndoneParts>
-  /** What is let in by a grant is rolled back with its end. */
+  /** A transaction ends with the grant that it was opened under. */
   readonly grants: () => Promise<Grants>
-  /** Further writes that go with the end of a rollback. */
+  /** Further store operations at the end of a rollback. */
   readonly rolledBack?: (owner: string, unit: Unit) => Promise<readonly Op[]>
-  /** Further writes that go with a step's being taken back. */
+  /** Further store operations when a step is compensated. */
   readonly undone?: (owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>
 }
 
 interface TransactionsServer {
   readonly side: Side
-  /** What a list of tools says of a tool that has an undo: with the first such tool there are transactions. */
+  /** The `_meta` of a tool with an undo; the first one enables transactions. */
   undoable(name: string, undo: unknown): Readonly<Record<string, unknown>> | undefined
   stuck(): Promise<readonly StuckTransaction[]>
   close(): Promise<void>
 }
 
-/** After a start, time for the tools to be registered. */
+/** After a start, wait for the tools to be registered. */
 const startMs = 500
 
 function transactionsServer(parts: TransactionsParts): TransactionsServer {
@@ -182,6 +185,7 @@ function transactionsServer(parts: TransactionsParts): TransactionsServer {
     })
     return loading
   }
+  // Starts the sweep; retries while the store is unavailable.
   const look = (): void => {
     load().then(
       methods => methods.runtime.sweep(),
@@ -206,7 +210,7 @@ function transactionsServer(parts: TransactionsParts): TransactionsServer {
       handlers,
       layers: [
         {
-          // Before anything is given again: what was said under the same key otherwise is no answer to this.
+          // Before replay, so that a stored result of another transaction is not returned.
           stage: 'validate',
           methods: [callTool.name],
           marked: true,
@@ -224,7 +228,7 @@ function transactionsServer(parts: TransactionsParts): TransactionsServer {
           run: async (exchange, next) => (await load()).step(exchange, next),
         },
         {
-          // Inside of what makes tasks of calls: the end of a step that has become one is seen here.
+          // Runs inside of tasks, so that their end is seen.
           stage: 'execute',
           methods: [callTool.name],
           marked: true,
@@ -253,7 +257,7 @@ function transactionsServer(parts: TransactionsParts): TransactionsServer {
 
 const kinds: KindsOf<UndoFacts> = { tool: 'string', arguments: 'function', description: 'string' }
 
-/** What a list of tools says of it. Throws where it makes no sense. */
+/** The `_meta` of the tool. Throws if `undo` is invalid. */
 function undoMeta(name: string, undo: unknown): Readonly<Record<string, unknown>> | undefined {
   if (undo === undefined) return undefined
   const facts = isRecord(undo) ? undo : {}
@@ -265,41 +269,41 @@ function undoMeta(name: string, undo: unknown): Readonly<Record<string, unknown>
   return { [transactionsExtension]: meta }
 }
 
-/** Whether a call takes part in a transaction. Cheap: every call is asked. */
+/** Whether a call is a step. Must be fast, because it runs for every call. */
 function takesPart(exchange: Exchange): boolean {
   const { meta } = exchange
   if (exchange.get(carried)?.[transactionsExtension] !== undefined) return true
   return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
 }
 
-/** What a call was, for whoever has to say how it is undone. */
+/** The call that is to be undone. */
 interface UndoneCall<A = Readonly<Record<string, unknown>>, R = unknown> {
   readonly args: A
-  /** What it gave: its structured content, else its text. Undefined where nobody knows how it ended. */
+  /** Its structured content or text; undefined if the outcome is unknown. */
   readonly result: R | undefined
-  /** The idempotency key under which it was made, if any: what it left behind may be found by that. */
+  /** Its idempotency key, by which its effect may be found. */
   readonly key: string | undefined
 }
 
-/** How a call of a tool is taken back: by a call of another one. */
+/** How a call is undone: by calling another tool. */
 export interface UndoFacts<A = Readonly<Record<string, unknown>>, R = unknown> {
   readonly tool: string
   /**
-   * The arguments of that call. Asked before the call is made, without a result, and again with it; what it gives is kept.
-   * Default: those of the call itself. Undefined, or an error: it cannot be undone without its result.
+   * The arguments of that call. Called before the call without a result, and again with it. Default: the same arguments. Undefined or
+   * an error: it cannot be undone without its result.
    */
   arguments?(call: UndoneCall<A, R>): Readonly<Record<string, unknown>> | undefined
-  /** In words, for the report. */
+  /** Shown in reports. */
   readonly description?: string
 }
 
-/** Of a tool only what matters here. */
+/** The part of a tool's definition that matters here. */
 export interface UndoableTool {
   readonly name: string
   readonly facts: { readonly undo?: UndoFacts; readonly annotations?: { readonly readOnlyHint?: boolean } }
 }
 
-/** What is known of the inverse before the call is made. */
+/** The compensation, as far as it is known before the call. */
 export function inverseOf(undo: UndoFacts, args: Readonly<Record<string, unknown>>, key: string | undefined): Inverse {
   const { tool, description } = undo
   const parameters = tried(() => parametersOf(undo, { args, key, result: undefined }))
@@ -310,7 +314,7 @@ export function inverseOf(undo: UndoFacts, args: Readonly<Record<string, unknown
   }
 }
 
-/** The parameters that the result gives. Throws what the author's code throws. */
+/** The compensation's arguments, from the result. Throws what the author's code throws. */
 export function parametersOf(undo: UndoFacts, call: UndoneCall): Readonly<Record<string, unknown>> | undefined {
   const given = undo.arguments === undefined ? call.args : undo.arguments(call)
   if (given === undefined) return undefined
@@ -318,14 +322,14 @@ export function parametersOf(undo: UndoFacts, call: UndoneCall): Readonly<Record
   return JSON.parse(JSON.stringify(given))
 }
 
-/** What a handler gave, as far as its result shows it. */
+/** What the handler returned, as far as the result shows it. */
 export function givenIn({ structuredContent, content }: CallToolResult): unknown {
   if (structuredContent !== undefined) return structuredContent
   const texts = content.flatMap(block => (block.type === 'text' ? [block.text] : []))
   return texts.join('\n')
 }
 
-/** Authors write for the result; that there is none yet is no mistake of theirs. */
+/** Before the call there is no result, so an error here is expected. */
 function tried<T>(fn: () => T): T | undefined {
   try {
     return fn()

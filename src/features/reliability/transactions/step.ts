@@ -1,6 +1,6 @@
 /**
- * A call that takes part in a transaction: written down with its inverse before it is made, and again when its end is known.
- * What it takes to do so is refused before anything happens.
+ * Runs a call as a step of a transaction: recorded with its compensation before it runs, and again when it has ended. If the record
+ * cannot be written, nothing is executed. Also writes transactions for the wire.
  */
 
 import type { Inverse, Step, UnitGrant, UnitStatus } from '../../../core/journal/unit.ts'
@@ -33,6 +33,7 @@ import {
 import type { TransactionsRuntime } from './runtime.ts'
 import { givenIn, inverseOf, parametersOf, type UndoableTool } from './server.ts'
 
+/** Runs a call as a step. */
 export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, next: Next): Promise<unknown> {
   const wish = transactionOf(exchange)
   const owner = await ownerOf(exchange)
@@ -41,12 +42,12 @@ export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, 
     if (facts.undo === undefined && facts.annotations?.readOnlyHint === true) return await look(runtime, owner, wish, next)
     return await enrolled(runtime, owner, wish, exchange, next)
   } catch (error) {
-    // Nothing is done without its record.
+    // Without a record nothing is executed.
     throw error instanceof StoreError ? problemOf(error) : error
   }
 }
 
-/** What changes nothing leaves nothing to take back: it only must not read in a transaction that is over. */
+/** A read-only call needs no compensation; it must only not run in an ended transaction. */
 async function look(
   { units }: TransactionsRuntime,
   owner: string,
@@ -59,20 +60,21 @@ async function look(
   return next()
 }
 
-/** A call that has been written down as a step. */
+/** A recorded step. */
 interface Enrolled {
   readonly runtime: TransactionsRuntime
   readonly owner: string
   readonly transaction: string
   readonly enrolment: Enrolment
   readonly exchange: Exchange
-  /** It has been settled; `workAfterAnswer`: what its handler still does. */
+  /** Call it when the step is settled; `workAfterAnswer`: what the handler still does. */
   readonly ended: (workAfterAnswer?: PromiseLike<unknown>) => void
 }
 
-/** Those whose handler has not ended. */
+/** Steps whose handler has not ended. */
 const entered = new WeakMap<Exchange, Enrolled>()
 
+// Keeps this process marked as alive while the step runs.
 async function enrolled(
   runtime: TransactionsRuntime,
   owner: string,
@@ -87,7 +89,7 @@ async function enrolled(
     const enrolment = await enrol(runtime, owner, wish, exchange)
     const { id, order } = enrolment.step
     const { transaction } = wish
-    // One that goes on has the id with which it began.
+    // A continued call keeps its correlation id.
     exchange.correlation = enrolment.step.correlation ?? exchange.correlation
     carry(exchange, transactionsExtension, stepName(order, transaction))
     const unit = `${owner}/${transaction}/${enrolment.begunAt}`
@@ -104,7 +106,7 @@ async function enrolled(
       if (!exchange.detached) ended(exchange.get(workAfterAnswer))
     }
   } finally {
-    // What goes on as a task goes on here.
+    // A task keeps running in this process.
     const work = exchange.get(workAfterAnswer)
     const release = (): void => runners.release()
     if (exchange.detached && work !== undefined) work.then(release, release)
@@ -112,6 +114,7 @@ async function enrolled(
   }
 }
 
+// Writes the record, with the rights that the compensation will need.
 async function enrol(
   runtime: TransactionsRuntime,
   owner: string,
@@ -136,19 +139,20 @@ async function enrol(
   })
 }
 
-/** What let it in, as it is kept with its unit. */
+/** The grant of a call, as stored with the transaction. */
 export function grantOf(exchange: Exchange): UnitGrant | undefined {
   const admitted = exchange.get(admission)
   return admitted && { id: admitted.id, expires: admitted.expires }
 }
 
+// Settles the step, unless it continues later.
 async function settled(run: Enrolled, next: Next): Promise<unknown> {
   const { exchange, transaction, enrolment } = run
   let result: FailedResult
   try {
     result = (await next()) as FailedResult
   } catch (error) {
-    // It goes on when its caller comes back with the answer.
+    // It continues when its caller has answered.
     if (exchange.asking?.pending === true) throw error
     await broken(run, error)
     throw error
@@ -159,7 +163,7 @@ async function settled(run: Enrolled, next: Next): Promise<unknown> {
   return stamped(exchange, transaction, enrolment.step, result, 'indeterminate')
 }
 
-/** The end of a step's handler, where it is that of a task: its call was answered before. */
+/** The end of a step that became a task; its call was answered before. */
 export async function finishStep(exchange: Exchange, next: Next): Promise<unknown> {
   let result: FailedResult
   const run = entered.get(exchange)
@@ -177,16 +181,16 @@ export async function finishStep(exchange: Exchange, next: Next): Promise<unknow
   try {
     return await concluded(run, result)
   } finally {
-    // One that took too long was answered for, and may still be at it.
+    // After a timeout the handler may still be running.
     run.ended(result[because]?.code === 'OPERATION_TIMEOUT' ? work : undefined)
   }
 }
 
-/** It goes on as a task. Others are told so, who must not take it back before its end. */
+/** The step became a task; recorded, so that others do not compensate it before its end. */
 async function detached(run: Enrolled): Promise<void> {
   const { exchange, enrolment, runtime } = run
   await enrolment.wrote({ task: true }).catch(error => runtime.trace('step-failed', { step: enrolment.step.id, error }))
-  // Where it was stopped before its handler was entered, nothing was done.
+  // If it was stopped before the handler started, nothing was done.
   const unentered = async (): Promise<void> => {
     if (!entered.delete(exchange)) return
     await enrolment.failed({ code: 'OPERATION_CANCELLED', message: 'It was stopped before it began' })
@@ -196,14 +200,15 @@ async function detached(run: Enrolled): Promise<void> {
   exchange.get(workAfterAnswer)?.then(over, over)
 }
 
-/** It failed, before its handler did anything or after it had done its work. */
+/** It failed, either before its handler did anything or after it had finished. */
 async function broken(run: Enrolled, error: unknown): Promise<void> {
   const { exchange, enrolment, runtime } = run
-  // Where its handler has done its work, only what it wrote beside that is missing.
+  // The handler has finished; only what it wrote beside its effect is missing.
   if (exchange.given !== undefined) await done(run, exchange.given as CallToolResult)
   else await enrolment.failed(failureOf(runtime.problemOf(error)))
 }
 
+// Decides the step's status by its result.
 async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> {
   const { exchange, transaction, enrolment } = run
   const status = endOf(exchange, result)
@@ -214,18 +219,18 @@ async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> 
   return stamped(exchange, transaction, step, result, status)
 }
 
-/** It was done; gives the step with what its result gave for its inverse. */
+/** Records success; returns the step with its final compensation. */
 async function done(run: Enrolled, result: CallToolResult): Promise<Step> {
   const { runtime, owner, transaction, enrolment, exchange } = run
   const parameters = inverseParameters(runtime, exchange, result)
   const step = completed(enrolment.step, parameters)
   if (await enrolment.done(parameters)) return step
-  // Whoever rolls it back waits for this.
+  // The rollback waits for this.
   run.ended()
   return late(runtime, owner, transaction, step)
 }
 
-/** With what the result gave for its inverse. */
+/** The step with the arguments of its compensation. */
 function completed(step: Step, parameters: Params | undefined): Step {
   const { inverse } = step
   return inverse === undefined || parameters === undefined ? step : { ...step, inverse: { ...inverse, parameters } }
@@ -234,11 +239,11 @@ function completed(step: Step, parameters: Params | undefined): Step {
 function endOf(exchange: Exchange, result: FailedResult): WireStepResult['status'] {
   if (result.isError !== true) return 'ok'
   const why = result[because]
-  // Whatever the handler did until then, it was stopped in the midst of it.
+  // The handler was stopped midway, so the outcome is unknown.
   return why?.code === 'OPERATION_TIMEOUT' || (exchange.cancelled && why?.code === 'SERVER_ERROR') ? 'indeterminate' : 'failed'
 }
 
-/** An author's mistake here must not hide that the call was made: then it is undone as if its result were unknown. */
+/** An error in the author's `undo` must not hide that the call was made; its result is then treated as unknown. */
 function inverseParameters({ trace }: TransactionsRuntime, exchange: Exchange, result: CallToolResult): Params | undefined {
   const { undo } = (exchange.target as UndoableTool).facts
   if (undo === undefined) return undefined
@@ -250,12 +255,13 @@ function inverseParameters({ trace }: TransactionsRuntime, exchange: Exchange, r
   }
 }
 
-/** The transaction could not wait for this step and was rolled back without it: its effect, which came later, is taken back now. */
+/** The transaction was rolled back without this step: its late effect is compensated now. */
 async function late(runtime: TransactionsRuntime, owner: string, transaction: string, step: Step): Promise<never> {
   await runtime.compensateLate(owner, transaction, step)
   throw over()
 }
 
+// Adds the step to the result, for clients that declared the extension.
 function stamped(
   { peer }: Exchange,
   transaction: string,
@@ -291,8 +297,9 @@ function over(): Problem {
   })
 }
 
-// What is told of a transaction on the wire.
+// Transactions on the wire.
 
+/** Writes a transaction. */
 export function wireTransaction({ unit, steps }: UnitReport): WireTransaction {
   const { id, status, description, begunAt, timeoutMs, reason } = unit
   return {
@@ -306,14 +313,17 @@ export function wireTransaction({ unit, steps }: UnitReport): WireTransaction {
   }
 }
 
+/** Writes the answer to a commit. */
 export function wireCommitted(report: UnitReport): WireCommitted {
   return { ...wireTransaction(report), steps_completed: report.steps.filter(({ status }) => status !== 'failed').length }
 }
 
+/** Writes the answer to a rollback. */
 export function wireRolledBack(report: UnitReport): WireRolledBack {
   return { ...wireTransaction(report), steps_compensated: report.steps.toReversed().flatMap(compensated) }
 }
 
+// Only steps that a rollback has handled.
 function compensated({ id, status, failure }: Step): WireRolledBack['steps_compensated'] {
   if (status !== 'compensated' && status !== 'compensation_failed') return []
   return [{ step_id: id, status, ...(failure === undefined ? {} : { error: failure }) }]
