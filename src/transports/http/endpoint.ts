@@ -4,7 +4,6 @@
  */
 
 import type { Authorizer, Entrance, HeaderReader } from '../../core/credentials.ts'
-import { callerAccount } from '../../core/occupancy.ts'
 import type { Caller, CarrierRefusal, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
@@ -12,11 +11,8 @@ import type { Downloads, OwnDocument } from './document.ts'
 import type { HttpLane } from './lane.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
 import { authority, checkNames, type GuardNames } from './names.ts'
-import type { Tenant } from './reader.ts'
 import { type Refusal, tooLarge } from './refusal.ts'
 import { Streams } from './streams.ts'
-
-export type { HeaderReader } from '../../core/credentials.ts'
 
 /** Identifies the caller, or refuses with an HTTP status (401, 403). Called after the guard and before everything else. */
 export type Identify = (header: HeaderReader, entrance: Entrance) => Awaitable<Principal | Refusal | undefined>
@@ -114,47 +110,6 @@ function wrongType(type: string | undefined): Refusal {
   return { status: 415, message: `The body has ${found}. Send application/json in UTF-8` }
 }
 
-/** Checks whether a GET may open an event stream. */
-export function checkListen(endpoint: Endpoint, accepted: number, tenant: Tenant | undefined): Refusal | undefined {
-  if ((accepted & takesStream) === 0) {
-    return { status: 406, message: 'A GET opens an event stream. Accept text/event-stream, or send messages by POST' }
-  }
-  return endpoint.streams.refusal(tenant)
-}
-
-/** Who the streams of a request are counted for, and until when they may stay open. */
-export function tenantOf(
-  method: string | undefined,
-  caller: Pick<Caller, 'principal' | 'connection'>,
-  authorizer: Authorizer | undefined,
-): Tenant {
-  const account = callerAccount({ ...caller, carrier: 'http' })
-  const { principal } = caller
-  if (principal === undefined) return { account, key: account, limit: undefined, expiresAt: undefined }
-  const proof = {
-    account,
-    expiresAt: principal.expiresAt,
-    ...(authorizer !== undefined && { holds: () => authorizer.holds(principal) }),
-  }
-  if (method === 'GET') return { key: `GET ${account}`, limit: 'streamsPerPrincipal', ...proof }
-  return { key: `POST ${account}`, limit: 'answersPerPrincipal', ...proof }
-}
-
-/** The refusal of an Accept header that allows neither JSON nor event streams. */
-export const acceptsNeither: Refusal = {
-  status: 406,
-  message: 'The Accept header excludes every form of answer. Accept application/json and text/event-stream',
-}
-
-/** The refusal of an HTTP method that is not served. */
-export function wrongMethod(method: string | undefined): Refusal {
-  return {
-    status: 405,
-    message: `Method ${clip(method ?? '')} is not served here. Send messages by POST; GET opens a stream, DELETE ends a session`,
-    headers: { allow: 'GET, POST, DELETE' },
-  }
-}
-
 // Content-Type and Accept, by parsed media type: a substring match would accept a browser form as JSON.
 
 /** Bit: the caller accepts JSON. */
@@ -223,8 +178,8 @@ interface GuardedRequest {
 export interface Guard {
   /** Returns the refusal, or undefined if the request may pass. */
   check(host: string | undefined, origin: string | undefined): Refusal | undefined
-  /** The same for a node:http request, upgrade requests included. */
-  checkRequest(request: GuardedRequest): Refusal | undefined
+  /** The same for a node:http request, upgrade requests included. `anyOrigin`: only the host is checked. */
+  checkRequest(request: GuardedRequest, anyOrigin?: boolean): Refusal | undefined
   /** True for an origin in the option `origins`: its pages may read answers. */
   lists(origin: string): boolean
 }
@@ -258,9 +213,9 @@ export function createGuard(options: GuardOptions = {}): Guard {
   return {
     check,
     lists,
-    checkRequest({ headers, rawHeaders }) {
+    checkRequest({ headers, rawHeaders }, anyOrigin = false) {
       if (countHosts(rawHeaders) > 1) return twoHosts
-      return check(single(headers.host) ?? single(headers[':authority']), single(headers.origin))
+      return check(single(headers.host) ?? single(headers[':authority']), anyOrigin ? undefined : single(headers.origin))
     },
   }
 }
@@ -281,8 +236,8 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refu
 
 const twoHosts: Refusal = { status: 400, message: 'The request has more than one Host header. Send exactly one (RFC 9112 §3.2)' }
 
-/** The refusal of an origin that is not listed. */
-function badOrigin(origin: string): Refusal {
+/** The refusal of an origin that is not listed; names the option that would allow it. */
+export function badOrigin(origin: string): Refusal {
   return {
     status: 403,
     message: `This origin may not call the server (CORS). If its pages should, give listen, fetchWith or the adapter the option origins: ['${clip(origin)}']`,
@@ -312,38 +267,3 @@ function bracketed(host: string): string {
 function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
-
-// CORS headers, for listed origins only. Credentials such as cookies are never allowed.
-
-const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, ratelimit, ratelimit-policy'
-const names = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
-
-/** Headers (flat) that let a page read the answer; none for an origin that is not listed. */
-export function corsHeaders(guard: Guard, origin: string | undefined): readonly string[] {
-  if (origin === undefined || !guard.lists(origin)) return none
-  return ['access-control-allow-origin', origin, 'access-control-expose-headers', exposed, 'vary', 'origin']
-}
-
-/** Headers (flat) for the answer to a preflight; undefined if the origin is not listed or it is not a preflight. */
-export function preflightHeaders(
-  guard: Guard,
-  origin: string | undefined,
-  method: string | undefined,
-  requested: string | undefined,
-): string[] | undefined {
-  if (origin === undefined || method === undefined || !guard.lists(origin)) return undefined
-  const headers = ['access-control-allow-origin', origin, 'access-control-allow-methods', 'GET, POST, DELETE']
-  // Servers can define their own parameter headers, so any well-formed list of names is allowed.
-  if (requested !== undefined && requested.length <= 2048 && names.test(requested)) {
-    headers.push('access-control-allow-headers', requested)
-  }
-  headers.push('access-control-max-age', '600', 'vary', 'origin, access-control-request-headers')
-  return headers
-}
-
-/** The refusal of a preflight, which names the option that would allow it; undefined if it is not a preflight. */
-export function preflightRefusal(origin: string | undefined, method: string | undefined): Refusal | undefined {
-  return origin === undefined || method === undefined ? undefined : badOrigin(origin)
-}
-
-const none: readonly string[] = []

@@ -6,31 +6,16 @@ import type { Lane, Resumed, SendHints } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { takesJson, takesStream } from './endpoint.ts'
 import { eventId, eventText, pastAll, placesIn } from './event.ts'
+import type { HttpExchange } from './exchange.ts'
 import type { Foreign } from './log-follower.ts'
-import { HttpStreamReader, type ReaderOwner, type StreamOutlet, type Tenant } from './reader.ts'
+import { HttpStreamReader, type ReaderOwner, type StreamOutlet } from './reader.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
 
-/** How node:http or fetch answers one request. Headers are flat lists of names and values. */
-export interface Face {
-  /** Sends the complete answer. */
-  reply(status: number, headers: string[], body: string): void
-  /** Starts an event stream as the answer. */
-  open(headers: string[]): StreamOutlet
-  /** Adds what this caller may know to a refusal. */
-  explained(refusal: Refusal): Refusal
-  /** Who a stream is counted for. */
-  readonly tenant: Tenant | undefined
-  /** True when the caller has disconnected. */
-  readonly gone: boolean
-  /** Calls back when the caller disconnects before it was answered. */
-  onGone(fn: () => void): void
-}
-
 /** Answers one HTTP request, with a plain body or a stream. */
 export class HttpLane implements Lane {
-  readonly #face: Face
+  readonly #exchange: HttpExchange
   readonly #streams: Streams
   readonly #takes: number
   readonly #extra: readonly string[]
@@ -43,8 +28,8 @@ export class HttpLane implements Lane {
   #closers: (() => void)[] | undefined = undefined
 
   /** `takes`: bits of `endpoint.ts`; `extra`: headers of every answer; `listening`: a GET stream for server messages. */
-  constructor(face: Face, streams: Streams, takes: number, extra: readonly string[], listening: boolean) {
-    this.#face = face
+  constructor(exchange: HttpExchange, streams: Streams, takes: number, extra: readonly string[], listening: boolean) {
+    this.#exchange = exchange
     this.#streams = streams
     this.#takes = takes
     this.#extra = extra
@@ -64,7 +49,7 @@ export class HttpLane implements Lane {
     if (this.#stream !== undefined) this.#stream.end()
     else if (!this.#ended) {
       this.#finish()
-      this.#face.reply(hints?.status ?? 202, this.#headers(undefined, hints), '')
+      this.#exchange.reply(hints?.status ?? 202, this.#headers(undefined, hints), '')
     }
   }
 
@@ -85,17 +70,17 @@ export class HttpLane implements Lane {
   }
 
   get closed(): boolean {
-    return this.#stream === undefined ? this.#ended || this.#face.gone : this.#stream.closed
+    return this.#stream === undefined ? this.#ended || this.#exchange.gone : this.#stream.closed
   }
 
   onClose(fn: () => void): void {
     if (this.#stream !== undefined) this.#stream.onClose(fn)
     else if (this.#ended) return
-    else if (this.#face.gone) queueMicrotask(fn)
+    else if (this.#exchange.gone) queueMicrotask(fn)
     else if (this.#closers !== undefined) this.#closers.push(fn)
     else {
       this.#closers = [fn]
-      this.#face.onGone(() => this.#lost())
+      this.#exchange.onGone(() => this.#lost())
     }
   }
 
@@ -116,7 +101,7 @@ export class HttpLane implements Lane {
   }
 
   resume(session: string, lastEventId: string): Awaitable<Resumed> {
-    if (!this.#listening || this.#stream !== undefined || this.#ended || this.#face.gone) return false
+    if (!this.#listening || this.#stream !== undefined || this.#ended || this.#exchange.gone) return false
     const { shared } = this.#streams
     const found = this.#streams.find(session, lastEventId)
     if (found === undefined) {
@@ -126,7 +111,7 @@ export class HttpLane implements Lane {
     const { stream, number, others } = found
     this.#stream = stream
     this.#closers = undefined
-    stream.resume(this.#face.open(this.#headers(eventStream, undefined)), number)
+    stream.resume(this.#exchange.open(this.#headers(eventStream, undefined)), number)
     if (others.length > 0) shared?.find(session, others).then(stream.standsIn(others), () => stream.letGo())
     return true
   }
@@ -147,7 +132,7 @@ export class HttpLane implements Lane {
     if (this.#stream !== undefined) this.#stream.end()
     else if (!this.#ended) {
       this.#finish()
-      this.#face.reply(refusal.status, this.#headers(json, refusal), refusalFrame(this.#face.explained(refusal)))
+      this.#exchange.reply(refusal.status, this.#headers(json, refusal), refusalFrame(this.#exchange.explained(refusal)))
     }
   }
 
@@ -155,18 +140,18 @@ export class HttpLane implements Lane {
   #goOn(session: string, others: readonly Foreign[]): Resumed {
     const [first] = others
     if (first === undefined) return false
-    if (this.#ended || this.#face.gone) return true
+    if (this.#ended || this.#exchange.gone) return true
     if (first.listening) {
       const stream = this.#open(undefined)
       stream?.keep(session)
       stream?.standsIn(others)(others.filter(({ listening }) => listening))
       return stream === undefined || 'anew'
     }
-    const refusal = this.#streams.refusal(this.#face.tenant)
+    const refusal = this.#streams.refusal(this.#exchange.tenant)
     if (refusal !== undefined) this.refuse(refusal)
     else {
       this.#finish()
-      new Followed(this.#streams, this.#face.open(this.#headers(eventStream, undefined)), first)
+      new Followed(this.#streams, this.#exchange.open(this.#headers(eventStream, undefined)), first)
     }
     return true
   }
@@ -176,21 +161,21 @@ export class HttpLane implements Lane {
     const status = hints.status ?? 200
     // An error body is JSON whatever the caller accepts: a 406 in its place would tell it less.
     if ((this.#takes & takesJson) === 0 && status === 200) {
-      this.#face.reply(status, this.#headers(eventStream, hints), eventText(frame))
-    } else this.#face.reply(status, this.#headers(json, hints), frame)
+      this.#exchange.reply(status, this.#headers(eventStream, hints), eventText(frame))
+    } else this.#exchange.reply(status, this.#headers(json, hints), frame)
   }
 
   /** Starts the stream, unless a limit is reached. */
   #open(hints: SendHints | undefined): Stream | undefined {
-    if (this.#face.gone) return undefined
-    const refusal = this.#streams.refusal(this.#face.tenant)
+    if (this.#exchange.gone) return undefined
+    const refusal = this.#streams.refusal(this.#exchange.tenant)
     if (refusal !== undefined) {
       const closers = this.#closers
       this.refuse(refusal)
       for (const fn of closers ?? []) fn()
       return undefined
     }
-    const stream = new Stream(this.#streams, this.#face.open(this.#headers(eventStream, hints)), this.#listening)
+    const stream = new Stream(this.#streams, this.#exchange.open(this.#headers(eventStream, hints)), this.#listening)
     this.#stream = stream
     if (this.#session !== undefined) stream.keep(this.#session, this.#will)
     for (const fn of this.#closers ?? []) stream.onClose(fn)

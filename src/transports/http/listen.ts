@@ -14,8 +14,7 @@ import { downloadName, notRead, pathOf } from './document.ts'
 import { checkBody, createEndpoint, type Endpoint, isRefusal } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
 import type { Listening, ListenOptions, OpenPage } from './listening.ts'
-import { type NodeHttpHandler, nodeFace } from './node.ts'
-import { NodeExchange } from './node-exchange.ts'
+import { NodeExchange, type NodeHttpHandler } from './node.ts'
 import { failed, type Refusal, refusalFrame } from './refusal.ts'
 
 export { httpLimits } from './limits.ts'
@@ -95,7 +94,7 @@ function routes(
 ): ReadonlyMap<string, NodeHttpHandler> {
   const table = new Map<string, NodeHttpHandler>()
   for (const [beside, page] of pages) table.set(beside, pageHandler(endpoint, page))
-  table.set(path, nodeFace(endpoint))
+  table.set(path, (req, res) => new NodeExchange(endpoint, req, res).begin())
   const { document } = endpoint
   if (document !== undefined)
     table.set(`${path}${document.path}`, (req, res) => new NodeExchange(endpoint, req, res).own(document))

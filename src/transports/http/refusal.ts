@@ -1,5 +1,4 @@
 /** Refusals below the protocol: an HTTP status, and a JSON-RPC error body that names the rule and how to comply. */
-import type { Caller, Door } from '../../jsonrpc/connection.ts'
 import { failureFrame } from '../../jsonrpc/message.ts'
 
 /** A refusal by HTTP status, before a message is read. */
@@ -21,14 +20,6 @@ const internalError = -32603
 export function refusalFrame(refusal: Refusal): string {
   const { code = invalidRequest, message, data } = refusal
   return failureFrame(undefined, data === undefined ? { code, message } : { code, message, data })
-}
-
-/** The refusal for an admitted caller, with data if its extensions support that. */
-export function explainedTo(door: Pick<Door, 'refusalData'>, caller: Caller, refusal: Refusal): Refusal {
-  const { status, message, headers } = refusal
-  const wait = headers?.['retry-after']
-  const data = door.refusalData?.(caller, { status, message, retryAfterMs: wait === undefined ? undefined : Number(wait) * 1000 })
-  return data === undefined ? refusal : { ...refusal, data }
 }
 
 /** The refusal of a body beyond the limit. */

@@ -8,8 +8,7 @@ import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink
 import type { Endpoint, HttpDoor } from '../http/endpoint.ts'
 import { endpointText } from '../http/event.ts'
 import type { HttpLane } from '../http/lane.ts'
-import type { NodeHttpHandler } from '../http/node.ts'
-import { NodeExchange } from '../http/node-exchange.ts'
+import { NodeExchange, type NodeHttpHandler } from '../http/node.ts'
 import type { Refusal } from '../http/refusal.ts'
 
 /** Where messages are posted, and how connections are named. */
@@ -53,13 +52,13 @@ export function ssePair(shared: Endpoint, { messagePath, newSession = randomSess
 
   const opening: Endpoint = { ...endpoint, door: { ...noDoor(getOnly), listen } }
   return {
-    open: (req, res, parsedBody) => new NodeExchange(opening, req, res).begin(parsedBody),
+    open: (req, res, parsedBody) => new NodeExchange(opening, req, res, parsedBody).begin(),
     post: (req, res, parsedBody) => {
       const door: HttpDoor = {
         ...noDoor(postOnly),
         deliver: (text, caller, reply) => deliver(sessionOf(req), text, caller, reply),
       }
-      new NodeExchange({ ...endpoint, door }, req, res).begin(parsedBody)
+      new NodeExchange({ ...endpoint, door }, req, res, parsedBody).begin()
     },
   }
 }

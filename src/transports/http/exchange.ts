@@ -1,0 +1,281 @@
+/**
+ * One HTTP request from its first check to its answer, independent of node:http and fetch: Host and Origin, preflights, identity,
+ * then routing by method. `node.ts` and `fetch.ts` supply how a request is read and answered.
+ */
+import type { Entrance } from '../../core/credentials.ts'
+import { callerAccount } from '../../core/occupancy.ts'
+import type { Caller, Principal } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isThenable } from '../../jsonrpc/message.ts'
+import { type Download, documentAnswer, downloadName, notRead, type OwnDocument, ownAnswer, queryOf } from './document.ts'
+import { badOrigin, checkBody, type Endpoint, type Guard, type Identify, isRefusal, takesStream } from './endpoint.ts'
+import { HttpLane } from './lane.ts'
+import type { StreamOutlet, Tenant } from './reader.ts'
+import { failed, type Refusal } from './refusal.ts'
+
+/** One request and its answer. Headers of answers are flat lists of names and values. */
+export abstract class HttpExchange implements Entrance {
+  protected readonly endpoint: Endpoint
+  /** The document that was requested in place of the endpoint. */
+  #wanted: OwnDocument | undefined = undefined
+  /** Set once the caller is admitted: before that it learns nothing about sessions. */
+  #caller: Caller | undefined = undefined
+  /** The revocation epoch at which the caller was identified. */
+  #epoch: number | undefined = undefined
+  #opened: HttpLane | undefined = undefined
+
+  constructor(endpoint: Endpoint) {
+    this.endpoint = endpoint
+  }
+
+  abstract get method(): string | undefined
+  abstract get url(): string
+  /** The network address of the caller. */
+  abstract get address(): string | undefined
+  /** True when the caller has disconnected. */
+  abstract get gone(): boolean
+  abstract header(name: string): string | undefined
+  abstract repeats(name: string): boolean
+  /** Sends the complete answer. */
+  abstract reply(status: number, headers: string[], body: string): void
+  /** Starts an event stream as the answer. */
+  abstract open(headers: string[]): StreamOutlet
+  /** Calls back when the caller disconnects before it was answered. */
+  abstract onGone(fn: () => void): void
+  /** Checks Host and, unless pages of any origin may read the answer, Origin. */
+  protected abstract check(anyOrigin: boolean): Refusal | undefined
+  /** The caller with this principal, at first and whenever it is identified again. */
+  protected abstract admit(principal: Principal | undefined): Caller | Refusal
+  /** Reads the body, then calls `body` or `refuse`. */
+  protected abstract read(): void
+  protected abstract send(download: Download): void | Promise<void>
+
+  /** How callers are identified; undefined if all are let in as they are. */
+  protected get identify(): Identify | undefined {
+    return this.endpoint.identify
+  }
+
+  /** Serves what the path names: a public document, a document for callers, a download, or else the endpoint. */
+  serve(path: string): void {
+    const { authorizer, document, downloads } = this.endpoint
+    const text = authorizer?.document(path)
+    if (text !== undefined) return this.document(text)
+    if (document !== undefined && path.endsWith(document.path)) return this.own(document)
+    const name = downloadName(downloads, path)
+    if (name === undefined) this.begin()
+    else this.download(name)
+  }
+
+  /** Serves the endpoint. Checks in order: Host and Origin, preflight, identity, then routing. */
+  begin(): void {
+    const refusal = this.check(false)
+    if (refusal !== undefined) this.refuse(refusal)
+    else if (this.method === 'OPTIONS') this.#preflight()
+    else this.#identify()
+  }
+
+  /** Answers with a public document. Pages of any origin may read it, but the Host must be ours. */
+  document(text: string): void {
+    const answer = this.check(true) ?? documentAnswer(this.method, text)
+    if ('message' in answer) this.refuse(answer)
+    else this.reply(answer.status, answer.headers, answer.body)
+  }
+
+  /** Answers with a document for authorized callers, after the same checks as for any request. */
+  own(document: OwnDocument): void {
+    this.#wanted = document
+    this.begin()
+  }
+
+  /** Answers with a download, which its signed address authorizes. */
+  download(name: string): void {
+    const { downloads } = this.endpoint
+    const refusal = this.check(false)
+    if (refusal !== undefined || downloads === undefined) return this.refuse(refusal ?? failed)
+    downloads
+      .open({ method: this.method ?? '', name, query: queryOf(this.url), header: each => this.header(each) })
+      .then(found => this.send({ ...found, headers: [...found.headers, ...this.#cors()] }))
+      .catch(() => this.refuse(failed))
+  }
+
+  /** The body was read. */
+  body(text: string): void {
+    // Tokens may have been revoked while the body was read.
+    if (this.identify !== undefined && this.endpoint.authorizer?.epoch !== this.#epoch) this.#identify(text)
+    else this.#deliver(text)
+  }
+
+  refuse(refusal: Refusal): void {
+    this.#lane.refuse(refusal)
+  }
+
+  /** The refusal with what an admitted caller may know, if its extensions support that. */
+  explained(refusal: Refusal): Refusal {
+    if (this.#caller === undefined) return refusal
+    const { status, message, headers } = refusal
+    const wait = headers?.['retry-after']
+    const retryAfterMs = wait === undefined ? undefined : Number(wait) * 1000
+    const data = this.endpoint.door.refusalData?.(this.#caller, { status, message, retryAfterMs })
+    return data === undefined ? refusal : { ...refusal, data }
+  }
+
+  /** Who the streams of this request are counted for, and until when they may stay open. */
+  get tenant(): Tenant | undefined {
+    if (this.#caller === undefined) return undefined
+    const { principal } = this.#caller
+    const account = callerAccount(this.#caller)
+    if (principal === undefined) return { account, key: account, limit: undefined, expiresAt: undefined }
+    const { authorizer } = this.endpoint
+    const proof = {
+      account,
+      expiresAt: principal.expiresAt,
+      ...(authorizer !== undefined && { holds: () => authorizer.holds(principal) }),
+    }
+    if (this.method === 'GET') return { key: `GET ${account}`, limit: 'streamsPerPrincipal', ...proof }
+    return { key: `POST ${account}`, limit: 'answersPerPrincipal', ...proof }
+  }
+
+  /** Identifies the caller, at first and again with the body `text`. */
+  #identify(text?: string): void {
+    const { identify } = this
+    if (identify === undefined) return this.#identified(undefined, text)
+    const found = attempt(identify, this)
+    if (isThenable(found)) found.then(who => this.#identified(who, text)).then(undefined, () => this.refuse(failed))
+    else this.#identified(found, text)
+  }
+
+  #identified(found: Principal | Refusal | undefined, text: string | undefined): void {
+    if (found !== undefined && isRefusal(found)) {
+      // A request without a token only asks where to get one, and is not reported.
+      if (this.header('authorization') !== undefined) this.endpoint.onDenied?.(found.status, this.address)
+      return this.refuse(found)
+    }
+    this.#epoch = this.endpoint.authorizer?.epoch
+    const caller = this.admit(found)
+    if ('status' in caller) return this.refuse(caller)
+    this.#caller = caller
+    if (text === undefined) this.#route(caller)
+    else this.#deliver(text)
+  }
+
+  #route(caller: Caller): void {
+    const { door } = this.endpoint
+    if (this.#wanted !== undefined) this.#show(caller, this.#wanted).catch(() => this.refuse(failed))
+    else if (this.method === 'POST') this.#post()
+    else if (this.method === 'GET') this.#listen(caller)
+    else if (this.method === 'DELETE') this.#orFail(() => door.leave(caller, this.#lane))
+    else this.refuse(wrongMethod(this.method))
+  }
+
+  #post(): void {
+    const refusal = checkBody(this, this.endpoint.limits) ?? (this.#takes === 0 ? acceptsNeither : undefined)
+    if (refusal === undefined) this.read()
+    else this.refuse(refusal)
+  }
+
+  #deliver(text: string): void {
+    const caller = this.#caller
+    const lane = this.#lane
+    try {
+      if (caller !== undefined) this.endpoint.door.deliver(text, caller, lane)
+    } catch {
+      lane.refuse(failed)
+    }
+  }
+
+  #listen(caller: Caller): void {
+    const lane = this.#lane
+    const refusal = (this.#takes & takesStream) === 0 ? acceptsNoStream : this.endpoint.streams.refusal(this.tenant)
+    if (refusal !== undefined) return lane.refuse(refusal)
+    this.#orFail(() => {
+      const listening = this.endpoint.door.listen(caller, lane)
+      if (!isThenable(listening)) return lane.open()
+      listening.then(
+        () => lane.open(),
+        () => lane.refuse(failed),
+      )
+    })
+  }
+
+  #orFail(fn: () => void): void {
+    try {
+      fn()
+    } catch {
+      this.refuse(failed)
+    }
+  }
+
+  async #show(caller: Caller, document: OwnDocument): Promise<void> {
+    const refusal = notRead(this.method)
+    if (refusal !== undefined) return this.refuse(refusal)
+    const { status, headers, body } = ownAnswer(await document.read(caller), this.header('if-none-match'))
+    this.reply(status, [...headers, ...this.#cors()], body)
+  }
+
+  #preflight(): void {
+    const origin = this.header('origin')
+    if (origin === undefined || this.header('access-control-request-method') === undefined)
+      return this.refuse(wrongMethod('OPTIONS'))
+    if (!this.endpoint.guard.lists(origin)) return this.refuse(badOrigin(origin))
+    const headers = ['access-control-allow-origin', origin, 'access-control-allow-methods', 'GET, POST, DELETE']
+    const names = this.header('access-control-request-headers')
+    // Servers can define their own parameter headers, so any well-formed list of names is allowed.
+    if (names !== undefined && names.length <= 2048 && headerNames.test(names))
+      headers.push('access-control-allow-headers', names)
+    headers.push('access-control-max-age', '600', 'vary', 'origin, access-control-request-headers')
+    this.reply(204, headers, '')
+  }
+
+  get #takes(): number {
+    return this.endpoint.takes(this.header('accept'))
+  }
+
+  get #lane(): HttpLane {
+    const listening = this.method === 'GET' && !this.endpoint.answersOnGet
+    this.#opened ??= new HttpLane(this, this.endpoint.streams, this.#takes, this.#cors(), listening)
+    return this.#opened
+  }
+
+  #cors(): readonly string[] {
+    return corsHeaders(this.endpoint.guard, this.header('origin'))
+  }
+}
+
+/** If identification throws, the request is refused. */
+function attempt(identify: Identify, exchange: HttpExchange): ReturnType<Identify> {
+  try {
+    return identify(name => exchange.header(name), exchange)
+  } catch {
+    return failed
+  }
+}
+
+const acceptsNeither: Refusal = {
+  status: 406,
+  message: 'The Accept header excludes every form of answer. Accept application/json and text/event-stream',
+}
+
+const acceptsNoStream: Refusal = {
+  status: 406,
+  message: 'A GET opens an event stream. Accept text/event-stream, or send messages by POST',
+}
+
+function wrongMethod(method: string | undefined): Refusal {
+  return {
+    status: 405,
+    message: `Method ${clip(method ?? '')} is not served here. Send messages by POST; GET opens a stream, DELETE ends a session`,
+    headers: { allow: 'GET, POST, DELETE' },
+  }
+}
+
+// CORS headers, for listed origins only. Credentials such as cookies are never allowed.
+
+const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, ratelimit, ratelimit-policy'
+const headerNames = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
+const noHeaders: readonly string[] = []
+
+/** Headers that let a page read the answer; none for an origin that is not listed. */
+function corsHeaders(guard: Guard, origin: string | undefined): readonly string[] {
+  if (origin === undefined || !guard.lists(origin)) return noHeaders
+  return ['access-control-allow-origin', origin, 'access-control-expose-headers', exposed, 'vary', 'origin']
+}
