@@ -7,16 +7,8 @@ import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../co
 import { unlessAborted } from '../../core/deadlines.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError } from './addresses.ts'
-import {
-  type AuthorizationBinding,
-  AuthorizationRecords,
-  type Binding,
-  type OAuthTokens,
-  type PrivateJwk,
-  partyName,
-} from './binding.ts'
+import { AuthorizationBinding, AuthorizationRecords, type Binding, type OAuthTokens, type PrivateJwk } from './binding.ts'
 import { chooseScopes, type DiscoveredAuthorization, discoverAuthorization, type OAuthScopes, scopesIn } from './discovery.ts'
-import type { OAuthGrant } from './grants.ts'
 import type { OutboundContext } from './options.ts'
 import {
   type AuthServerLink,
@@ -26,10 +18,11 @@ import {
   makeProver,
   type Prover,
   readChallenges,
-  refresh,
   type TokenAnswer,
+  TokenEndpoint,
 } from './protocol.ts'
 import type { TokenStorage } from './storage.ts'
+import type { OAuthGrant } from './ways.ts'
 
 /** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */
 interface Possession {
@@ -93,7 +86,7 @@ export class OAuthAuthorizer implements Credentials {
     this.#settings = settings
     this.#context = settings.context
     this.#records = new AuthorizationRecords(settings.storage, settings.context.trace)
-    this.#bound = settings.binding.at(settings.context.server, this.#records)
+    this.#bound = new AuthorizationBinding(settings.binding, settings.context.server, this.#records)
     this.#flight = new Flight(settings.context.clock, settings.timeoutMs)
   }
 
@@ -181,7 +174,7 @@ export class OAuthAuthorizer implements Credentials {
     exhausted: boolean,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const kept = await this.#records.tokens(partyName(found.server), found.resource, identity.id)
+    const kept = await this.#records.tokens(found, identity.id)
     if (kept === undefined) return false
     if (kept.access !== refused && !this.#isOver(kept)) {
       await this.#hold(found, identity, kept, 'kept')
@@ -208,7 +201,7 @@ export class OAuthAuthorizer implements Credentials {
       signal.throwIfAborted()
       await this.#keep(found, identity, this.#tokensFrom(answer, scopes, undefined), 'granted')
     } catch (error) {
-      if (isUnknownClient(error)) await this.#records.dropRegistration(partyName(found.server))
+      if (isUnknownClient(error)) await this.#records.dropRegistration(found.server)
       throw error
     }
   }
@@ -229,7 +222,7 @@ export class OAuthAuthorizer implements Credentials {
     if (this.#held === undefined) return
     const { found, identity, tokens } = this.#held
     // Another process may have renewed them, and a refresh token often serves only once.
-    const kept = await this.#records.tokens(partyName(found.server), found.resource, identity.id)
+    const kept = await this.#records.tokens(found, identity.id)
     const now = this.#context.clock.now()
     if (kept !== undefined && kept.access !== tokens.access && (kept.renewAt ?? now + 1) > now) {
       await this.#hold(found, identity, kept, 'kept')
@@ -242,14 +235,15 @@ export class OAuthAuthorizer implements Credentials {
     if (token === undefined) return false
     try {
       await this.#possess(tokens)
-      const answer = await refresh(found.server, identity, token, { resource: found.resource }, this.#link(signal))
+      const endpoint = new TokenEndpoint(found.server, identity, this.#link(signal))
+      const answer = await endpoint.refresh(token, { resource: found.resource })
       await this.#keep(found, identity, this.#tokensFrom(answer, tokens.scopes, token), 'refreshed')
       return true
     } catch (error) {
       signal.throwIfAborted()
       if (!(error instanceof AuthorizationError) || error.code === undefined) throw error
       this.#context.trace('token-refresh-failed', error)
-      if (isUnknownClient(error)) await this.#records.dropRegistration(partyName(found.server))
+      if (isUnknownClient(error)) await this.#records.dropRegistration(found.server)
       const { refresh: _, ...rest } = tokens
       await this.#keep(found, identity, rest, 'kept')
       return false
@@ -259,7 +253,7 @@ export class OAuthAuthorizer implements Credentials {
   // ── holding tokens ────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #keep(found: DiscoveredAuthorization, identity: Identity, tokens: OAuthTokens, source: Held['source']): Promise<void> {
-    await this.#records.keepTokens(partyName(found.server), found.resource, identity.id, tokens)
+    await this.#records.keepTokens(found, identity.id, tokens)
     await this.#hold(found, identity, tokens, source)
   }
 

@@ -35,20 +35,16 @@ interface BindingOptions {
 
 /** Of one authorization object, shared by all connections that are made with it. */
 export class Binding {
-  readonly #options: BindingOptions
-  readonly #first = new Map<string, Party>()
+  readonly options: BindingOptions
+  /** Where clients belong that were shown to an authorization server since. */
+  readonly first = new Map<string, Party>()
 
   constructor(options: BindingOptions) {
-    this.#options = options
-  }
-
-  /** The same, as the connections to one MCP server see it. */
-  at(server: URL, records: AuthorizationRecords): AuthorizationBinding {
-    return new AuthorizationBinding(this.#options, this.#first, server.href, records)
+    this.options = options
   }
 }
 
-/** Holds a connection to the authorization server and resource that its credentials were first used for. */
+/** Holds the connections to one MCP server to the authorization server that their credentials were first used for. */
 export class AuthorizationBinding {
   readonly #options: BindingOptions
   readonly #first: Map<string, Party>
@@ -56,12 +52,12 @@ export class AuthorizationBinding {
   readonly #server: string
   readonly #records: AuthorizationRecords
 
-  constructor(options: BindingOptions, first: Map<string, Party>, server: string, records: AuthorizationRecords) {
+  constructor({ options, first }: Binding, { href }: URL, records: AuthorizationRecords) {
     this.#options = options
     this.#first = first
     // A name alone may be the same at two authorization servers; a secret never is.
-    this.#scope = options.secret === false ? server : ''
-    this.#server = server
+    this.#scope = options.secret === false ? href : ''
+    this.#server = href
     this.#records = records
   }
 
@@ -137,7 +133,7 @@ function partyOf({ issuer, token_endpoint: endpoint }: Named): Party {
  * The name under which tokens and registrations are kept: the issuer, and the origin of its token endpoint where that is
  * another. So nothing that was got with one endpoint is found, and shown, when metadata names one elsewhere.
  */
-export function partyName(server: Named): string {
+function partyName(server: Named): string {
   const { issuer, tokenOrigin } = partyOf(server)
   return tokenOrigin === originOf(issuer) ? issuer : `${issuer} ${tokenOrigin}`
 }
@@ -213,6 +209,12 @@ export interface ClientRegistration {
   readonly secretExpiresAt?: number
 }
 
+/** What tokens are for, and who gives them. */
+interface Audience {
+  readonly server: Named
+  readonly resource: string
+}
+
 /** Failing storage costs a new sign-in, never the connection. */
 export class AuthorizationRecords {
   readonly #storage: TokenStorage
@@ -223,26 +225,26 @@ export class AuthorizationRecords {
     this.#trace = trace
   }
 
-  async tokens(party: string, resource: string, client: string): Promise<OAuthTokens | undefined> {
-    const value = await this.#read(['tokens', party, resource, client])
+  async tokens({ server, resource }: Audience, client: string): Promise<OAuthTokens | undefined> {
+    const value = await this.#read(['tokens', partyName(server), resource, client])
     return isTokens(value) ? value : undefined
   }
 
-  keepTokens(party: string, resource: string, client: string, tokens: OAuthTokens): Promise<void> {
-    return this.#write(['tokens', party, resource, client], tokens)
+  keepTokens({ server, resource }: Audience, client: string, tokens: OAuthTokens): Promise<void> {
+    return this.#write(['tokens', partyName(server), resource, client], tokens)
   }
 
-  async registration(party: string): Promise<ClientRegistration | undefined> {
-    const value = await this.#read(['client', party])
+  async registration(server: Named): Promise<ClientRegistration | undefined> {
+    const value = await this.#read(['client', partyName(server)])
     return isRegistration(value) ? value : undefined
   }
 
-  keepRegistration(party: string, registration: ClientRegistration): Promise<void> {
-    return this.#write(['client', party], registration)
+  keepRegistration(server: Named, registration: ClientRegistration): Promise<void> {
+    return this.#write(['client', partyName(server)], registration)
   }
 
-  dropRegistration(party: string): Promise<void> {
-    return this.#guard(() => this.#storage.delete(JSON.stringify(['client', party])))
+  dropRegistration(server: Named): Promise<void> {
+    return this.#guard(() => this.#storage.delete(JSON.stringify(['client', partyName(server)])))
   }
 
   /** Where a client belongs that somebody registered by hand. Throws where that cannot be read: then nobody knows. */

@@ -5,7 +5,6 @@ import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../co
 import { AuthorizationError, checkServer } from './addresses.ts'
 import { Binding } from './binding.ts'
 import type {
-  AuthorizationContext,
   ClientAuthorization,
   ClientCredentialsOptions,
   CommonOptions,
@@ -13,7 +12,8 @@ import type {
   OAuthClientOptions,
   WorkloadOptions,
 } from './options.ts'
-import { memoryStorage } from './storage.ts'
+import { memoryStorage, type TokenStorage } from './storage.ts'
+import type { OAuthGrant } from './ways.ts'
 
 export { AuthorizationError, type AuthorizationRule } from './addresses.ts'
 export { type Browser, type CliOptions, cli } from './browser.ts'
@@ -40,7 +40,7 @@ export function oauth(options: OAuthClientOptions = {}): ClientAuthorization {
   // Shared by all connections that are made with it.
   const storage = options.storage ?? memoryStorage()
   const binding = bindingOf(options, options.clientId, options.clientSecret ?? false)
-  return lazily(async context => (await import('./ways.ts')).byCode(context, options, binding, storage))
+  return lazily(options, binding, ({ codeGrant }) => codeGrant(options), storage)
 }
 
 /**
@@ -58,7 +58,7 @@ export function boundCredentials(options: ClientCredentialsOptions, binding: Bin
     options.clientSecret !== undefined || options.privateKey !== undefined,
     'clientCredentials needs a clientSecret or a privateKey',
   )
-  return lazily(async context => (await import('./ways.ts')).byCredentials(context, options, binding))
+  return lazily(options, binding, ({ credentialsGrant }) => credentialsGrant(options))
 }
 
 /**
@@ -69,7 +69,7 @@ export function boundCredentials(options: ClientCredentialsOptions, binding: Bin
 export function workloadIdentity(options: WorkloadOptions): ClientAuthorization {
   need(typeof options.assertion === 'function', 'workloadIdentity needs the function assertion')
   const binding = bindingOf(options, options.clientId ?? 'workload', true)
-  return lazily(async context => (await import('./ways.ts')).byWorkload(context, options, binding))
+  return lazily(options, binding, ({ workloadGrant }) => workloadGrant(options))
 }
 
 /**
@@ -85,7 +85,7 @@ export function enterprise(options: EnterpriseOptions): ClientAuthorization {
     'enterprise needs the function identityProvider.subjectToken',
   )
   const binding = bindingOf(options, options.clientId, true)
-  return lazily(async context => (await import('./ways.ts')).byEnterprise(context, options, binding))
+  return lazily(options, binding, ({ enterpriseGrant }) => enterpriseGrant(options))
 }
 
 /** What credentials are bound to, from the options that they were made with. */
@@ -98,11 +98,20 @@ export function bindingOf(
   return new Binding({ issuer, tokenEndpoint, client, secret })
 }
 
-function lazily(load: (context: AuthorizationContext) => Promise<Credentials>): ClientAuthorization {
+/** Loads the way to get tokens with the first refusal. */
+function lazily(
+  options: CommonOptions & { readonly dpop?: boolean },
+  binding: Binding,
+  grantOf: (ways: typeof import('./ways.ts')) => OAuthGrant,
+  storage?: TokenStorage,
+): ClientAuthorization {
   return {
     authorizer: context => {
       checkServer(context.server)
-      return new LazyAuthorizer(() => load(context))
+      return new LazyAuthorizer(async () => {
+        const ways = await import('./ways.ts')
+        return ways.authorizerFor(context, options, binding, grantOf(ways), storage)
+      })
     },
   }
 }

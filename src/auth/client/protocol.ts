@@ -158,98 +158,74 @@ export function checkReturn(
   }
 }
 
-/** Exchanges an authorization code for tokens. */
-export function redeemCode(
-  server: oauth.AuthorizationServer,
-  { id, authentication }: Identity,
-  back: URLSearchParams,
-  redirectUri: string,
-  verifier: string,
-  parameters: Parameters,
-  link: AuthServerLink,
-): Promise<TokenAnswer> {
-  const client = { client_id: id }
-  return askForTokens(
-    server,
-    link,
-    options => oauth.authorizationCodeGrantRequest(server, client, authentication, back, redirectUri, verifier, options),
-    response => oauth.processAuthorizationCodeResponse(server, client, response),
-    parameters,
-  )
-}
+// ── token requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-// ── other grants ────────────────────────────────────────────────────────────────────────────────────────────────────
+/** The token endpoint of an authorization server, as one client uses it. */
+export class TokenEndpoint {
+  readonly #server: oauth.AuthorizationServer
+  readonly #client: oauth.Client
+  readonly #authentication: oauth.ClientAuth
+  readonly #link: AuthServerLink
 
-/** Exchanges a refresh token for new tokens. */
-export function refresh(
-  server: oauth.AuthorizationServer,
-  { id, authentication }: Identity,
-  token: string,
-  parameters: Parameters,
-  link: AuthServerLink,
-): Promise<TokenAnswer> {
-  const client = { client_id: id }
-  return askForTokens(
-    server,
-    link,
-    options => oauth.refreshTokenGrantRequest(server, client, authentication, token, options),
-    response => oauth.processRefreshTokenResponse(server, client, response),
-    parameters,
-  )
-}
+  constructor(server: oauth.AuthorizationServer, { id, authentication }: Identity, link: AuthServerLink) {
+    this.#server = server
+    this.#client = { client_id: id }
+    this.#authentication = authentication
+    this.#link = link
+  }
 
-/** Gets tokens by the client's own credentials. */
-export function grantByCredentials(
-  server: oauth.AuthorizationServer,
-  { id, authentication }: Identity,
-  parameters: Parameters,
-  link: AuthServerLink,
-): Promise<TokenAnswer> {
-  const client = { client_id: id }
-  return askForTokens(
-    server,
-    link,
-    options => oauth.clientCredentialsGrantRequest(server, client, authentication, parameters, options),
-    response => oauth.processClientCredentialsResponse(server, client, response),
-  )
-}
+  /** Exchanges an authorization code for tokens. */
+  redeemCode(back: URLSearchParams, redirectUri: string, verifier: string, parameters: Parameters): Promise<TokenAnswer> {
+    return this.#ask(
+      (...to) => oauth.authorizationCodeGrantRequest(...to, back, redirectUri, verifier, this.#settings(parameters)),
+      response => oauth.processAuthorizationCodeResponse(this.#server, this.#client, response),
+    )
+  }
 
-/** Any other grant, by its name. `kinds`: what else than an access token it may bring. */
-export function grantBy(
-  grant: string,
-  server: oauth.AuthorizationServer,
-  { id, authentication }: Identity,
-  parameters: Parameters,
-  link: AuthServerLink,
-  kinds: oauth.RecognizedTokenTypes = {},
-): Promise<TokenAnswer> {
-  const client = { client_id: id }
-  return askForTokens(
-    server,
-    link,
-    options => oauth.genericTokenEndpointRequest(server, client, authentication, grant, parameters, options),
-    response => oauth.processGenericTokenEndpointResponse(server, client, response, { recognizedTokenTypes: kinds }),
-  )
-}
+  /** Exchanges a refresh token for new tokens. */
+  refresh(token: string, parameters: Parameters): Promise<TokenAnswer> {
+    return this.#ask(
+      (...to) => oauth.refreshTokenGrantRequest(...to, token, this.#settings(parameters)),
+      response => oauth.processRefreshTokenResponse(this.#server, this.#client, response),
+    )
+  }
 
-/** A server may ask for a nonce of its own in the proof (RFC 9449 section 8); then it has not looked at the rest yet. */
-async function askForTokens(
-  server: oauth.AuthorizationServer,
-  link: AuthServerLink,
-  send: (options: oauth.TokenEndpointRequestOptions) => Promise<Response>,
-  read: (response: Response) => Promise<TokenAnswer>,
-  parameters: Parameters = {},
-): Promise<TokenAnswer> {
-  return told('token-request', 'The authorization server gave no token', async () => {
-    await link.admit(server)
-    const options = { ...settings(link), additionalParameters: parameters }
-    try {
-      return await read(await send(options))
-    } catch (error) {
-      if (link.dpop === undefined || !oauth.isDPoPNonceError(error)) throw error
-      return read(await send(options))
-    }
-  })
+  /** Gets tokens by the client's own credentials. */
+  grantByCredentials(parameters: Parameters): Promise<TokenAnswer> {
+    return this.#ask(
+      (...to) => oauth.clientCredentialsGrantRequest(...to, parameters, this.#settings()),
+      response => oauth.processClientCredentialsResponse(this.#server, this.#client, response),
+    )
+  }
+
+  /** Any other grant, by its name. `recognizedTokenTypes`: what else than an access token it may bring. */
+  grantBy(grant: string, parameters: Parameters, recognizedTokenTypes: oauth.RecognizedTokenTypes = {}): Promise<TokenAnswer> {
+    return this.#ask(
+      (...to) => oauth.genericTokenEndpointRequest(...to, grant, parameters, this.#settings()),
+      response => oauth.processGenericTokenEndpointResponse(this.#server, this.#client, response, { recognizedTokenTypes }),
+    )
+  }
+
+  /** A server may ask for a nonce of its own in the proof (RFC 9449 section 8); then it has not looked at the rest yet. */
+  async #ask(
+    send: (server: oauth.AuthorizationServer, client: oauth.Client, by: oauth.ClientAuth) => Promise<Response>,
+    read: (response: Response) => Promise<TokenAnswer>,
+  ): Promise<TokenAnswer> {
+    const attempt = async () => read(await send(this.#server, this.#client, this.#authentication))
+    return told('token-request', 'The authorization server gave no token', async () => {
+      await this.#link.admit(this.#server)
+      try {
+        return await attempt()
+      } catch (error) {
+        if (this.#link.dpop === undefined || !oauth.isDPoPNonceError(error)) throw error
+        return attempt()
+      }
+    })
+  }
+
+  #settings(additionalParameters: Parameters = {}): oauth.TokenEndpointRequestOptions {
+    return { ...settings(this.#link), additionalParameters }
+  }
 }
 
 // ── proof of possession ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,20 +1,13 @@
-/** The ways to authorize with OAuth, built when the first refusal asks for one. */
+/** The ways to get tokens with OAuth, loaded when the first refusal asks for one; what is common to all is in `authorizer.ts`. */
 
 import { toMilliseconds } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { AuthorizationError, checkEndpoint } from './addresses.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
-import type { Binding } from './binding.ts'
-import { cli } from './browser.ts'
-import type { DiscoveredAuthorization } from './discovery.ts'
-import {
-  assertionGrant,
-  authenticationBy,
-  codeGrant,
-  credentialsGrant,
-  exchangeForGrant,
-  type OAuthGrant,
-  secretMethod,
-} from './grants.ts'
+import type { AuthorizationRecords, Binding } from './binding.ts'
+import { cli, redirectUriOf, visit } from './browser.ts'
+import type { DiscoveredAuthorization, OAuthScopes } from './discovery.ts'
 import {
   type AuthorizationContext,
   type ClientCredentialsOptions,
@@ -22,67 +15,50 @@ import {
   type CommonOptions,
   type EnterpriseOptions,
   type OAuthClientOptions,
+  type OutboundContext,
   signingKey,
+  speaksWith,
   type WorkloadOptions,
 } from './options.ts'
-import { type Identity, noSecret, signedAssertion } from './protocol.ts'
+import {
+  type AuthServerLink,
+  checkReturn,
+  departFor,
+  type Identity,
+  noSecret,
+  type Parameters,
+  signedAssertion,
+  type TokenAnswer,
+  TokenEndpoint,
+} from './protocol.ts'
+import { authenticationBy, identityBySecret, identityFor, knownIdentity } from './registration.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
-/** Credentials by the authorization code grant. */
-export function byCode(
-  context: AuthorizationContext,
-  options: OAuthClientOptions,
-  binding: Binding,
-  storage: TokenStorage,
-): Credentials {
-  const { browser = cli(), clientId, clientSecret, clientMetadataUrl } = options
-  return authorizerFor(context, options, binding, codeGrant({ browser, clientId, clientSecret, clientMetadataUrl }), storage)
+/** Everything that a grant may need to know. */
+export interface Asking {
+  readonly found: DiscoveredAuthorization
+  readonly scopes: OAuthScopes
+  readonly context: OutboundContext
+  readonly records: AuthorizationRecords
+  readonly link: AuthServerLink
 }
 
-/** Credentials by the client credentials grant. */
-export function byCredentials(context: AuthorizationContext, options: ClientCredentialsOptions, binding: Binding): Credentials {
-  return authorizerFor(context, options, binding, credentialsGrant(identifier(options)))
+/** One way to get tokens: what it needs to know, and the token request that it makes. */
+export interface OAuthGrant {
+  /** Whether refresh tokens are of use. */
+  readonly refreshes: boolean
+  /** As whom kept tokens were got, where that is known without asking anybody. */
+  identity(asking: Omit<Asking, 'scopes' | 'link'>): Promise<Identity | undefined>
+  obtain(asking: Asking): Promise<{ readonly identity: Identity; readonly answer: TokenAnswer }>
 }
 
-/** Credentials by an assertion of the platform on which this workload runs. */
-export function byWorkload(context: AuthorizationContext, options: WorkloadOptions, binding: Binding): Credentials {
-  const { assertion, clientId = '' } = options
-  const identity: Identity = {
-    id: clientId === '' ? 'workload' : clientId,
-    authentication: clientId === '' ? () => {} : noSecret(),
-  }
-  const assert = async ({ found }: { readonly found: DiscoveredAuthorization }): Promise<string> => assertion(found.server.issuer)
-  return authorizerFor(
-    context,
-    options,
-    binding,
-    assertionGrant(async () => identity, assert),
-  )
-}
-
-/** Credentials by an assertion that the identity provider of a company issues for its user. */
-export function byEnterprise(context: AuthorizationContext, options: EnterpriseOptions, binding: Binding): Credentials {
-  const { identityProvider: provider } = options
-  const grant = assertionGrant(identifier(options), async asking =>
-    exchangeForGrant(
-      {
-        tokenEndpoint: provider.tokenEndpoint,
-        identity: { id: provider.clientId, authentication: await providerAuthentication(provider) },
-        subjectToken: await provider.subjectToken(),
-        subjectTokenType: provider.subjectTokenType ?? 'urn:ietf:params:oauth:token-type:id_token',
-      },
-      asking,
-    ),
-  )
-  return authorizerFor(context, options, binding, grant)
-}
-
-function authorizerFor(
+/** Credentials for one MCP server, by this grant. */
+export function authorizerFor(
   context: AuthorizationContext,
   options: CommonOptions & { readonly dpop?: boolean },
   binding: Binding,
   grant: OAuthGrant,
-  storage = memoryStorage(),
+  storage: TokenStorage = memoryStorage(),
 ): Credentials {
   return new OAuthAuthorizer({
     context: { ...context, outbound: options.outbound ?? context.reach(options.allow ?? []) },
@@ -95,13 +71,133 @@ function authorizerFor(
   })
 }
 
+/** A person signs in (OAuth 2.1 section 4.1, with PKCE). */
+export function codeGrant(options: OAuthClientOptions): OAuthGrant {
+  const { browser = cli() } = options
+  return {
+    refreshes: true,
+    identity: asking => knownIdentity(options, asking),
+    async obtain(asking) {
+      const { found, scopes, context, link } = asking
+      checkPkce(found, context)
+      const endpoint = checkEndpoint(found.server.authorization_endpoint, 'authorization endpoint', context.server)
+      checkEndpoint(found.server.token_endpoint, 'token endpoint', context.server)
+      const redirectUri = await redirectUriOf(browser)
+      const identity = await identityFor(options, asking, redirectUri)
+      const parameters = {
+        client_id: identity.id,
+        redirect_uri: redirectUri,
+        ...request(asking),
+        // OpenID providers give a refresh token only where the user is asked (OpenID Connect Core section 11).
+        ...(scopes.includes('offline_access') ? { prompt: 'consent' } : {}),
+      }
+      const { url, state, verifier } = await departFor(endpoint, parameters)
+      const back = await visit(browser, url, context.server, link.signal)
+      const checked = checkReturn(found.server, identity.id, back, state)
+      const tokens = new TokenEndpoint(found.server, identity, link)
+      return { identity, answer: await tokens.redeemCode(checked, redirectUri, verifier, { resource: found.resource }) }
+    },
+  }
+}
+
+/** S256, or nothing. On newer revisions a server that does not say that it knows it is taken not to. */
+function checkPkce({ server, old }: DiscoveredAuthorization, context: OutboundContext): void {
+  const methods = server.code_challenge_methods_supported
+  const mustSay = !old && speaksWith(context, 'announcesPkce')
+  if (methods === undefined ? !mustSay : methods.includes('S256')) return
+  throw new AuthorizationError(
+    'pkce',
+    `${clip(server.issuer)} does not say that it supports PKCE with S256 (code_challenge_methods_supported), so codes would be unprotected`,
+  )
+}
+
+/** A program acts for itself (OAuth 2.1 section 4.2). */
+export function credentialsGrant(options: ClientCredentialsOptions): OAuthGrant {
+  return programGrant(identifier(options), (tokens, parameters) => tokens.grantByCredentials(parameters))
+}
+
+/** An assertion of the platform on which this workload runs is given for a token. */
+export function workloadGrant({ assertion, clientId = '' }: WorkloadOptions): OAuthGrant {
+  const named = clientId !== ''
+  const identity: Identity = { id: named ? clientId : 'workload', authentication: named ? noSecret() : () => {} }
+  return assertionGrant(
+    async () => identity,
+    async ({ found }) => assertion(found.server.issuer),
+  )
+}
+
+/** An assertion that the identity provider of a company issues for its user is given for a token. */
+export function enterpriseGrant(options: EnterpriseOptions): OAuthGrant {
+  return assertionGrant(identifier(options), asking => exchangeForGrant(options.identityProvider, asking))
+}
+
+/** A program gets tokens, and no refresh tokens, without anybody being asked. */
+function programGrant(
+  identify: (found: DiscoveredAuthorization) => Promise<Identity>,
+  ask: (tokens: TokenEndpoint, parameters: Parameters, asking: Asking) => Promise<TokenAnswer>,
+): OAuthGrant {
+  return {
+    refreshes: false,
+    identity: ({ found }) => identify(found),
+    async obtain(asking) {
+      const { found, context, link } = asking
+      checkEndpoint(found.server.token_endpoint, 'token endpoint', context.server)
+      const identity = await identify(found)
+      return { identity, answer: await ask(new TokenEndpoint(found.server, identity, link), request(asking), asking) }
+    },
+  }
+}
+
+const jwtBearer = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+
+/** An assertion that somebody else has signed is given for a token (RFC 7523 section 2.1). */
+function assertionGrant(
+  identify: (found: DiscoveredAuthorization) => Promise<Identity>,
+  assert: (asking: Asking) => Promise<string>,
+): OAuthGrant {
+  return programGrant(identify, async (tokens, parameters, asking) =>
+    tokens.grantBy(jwtBearer, { assertion: await assert(asking), ...parameters }),
+  )
+}
+
+const jag = 'urn:ietf:params:oauth:token-type:id-jag'
+const tokenExchange = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
+/** A sign-in at the enterprise's identity provider is exchanged for a grant at another authorization server (RFC 8693). */
+async function exchangeForGrant(provider: EnterpriseOptions['identityProvider'], asking: Asking): Promise<string> {
+  const authentication = await providerAuthentication(provider)
+  const subjectToken = await provider.subjectToken()
+  const { found, context, link } = asking
+  const endpoint = checkEndpoint(provider.tokenEndpoint, 'token endpoint of the identity provider', context.server)
+  const server = { issuer: endpoint.origin, token_endpoint: endpoint.href }
+  const parameters = {
+    requested_token_type: jag,
+    audience: found.server.issuer,
+    ...request(asking),
+    subject_token: subjectToken,
+    subject_token_type: provider.subjectTokenType ?? 'urn:ietf:params:oauth:token-type:id_token',
+  }
+  // It is the user who names this endpoint, not a peer.
+  const plain = { ...link, dpop: undefined, admit: async () => {} }
+  const tokens = new TokenEndpoint(server, { id: provider.clientId, authentication }, plain)
+  const answer = await tokens.grantBy(tokenExchange, parameters, { n_a: () => undefined })
+  if (answer['issued_token_type'] === jag) return answer.access_token
+  throw new AuthorizationError(
+    'token-type',
+    'The identity provider gave something else than an identity assertion grant (id-jag); it must support enterprise-managed authorization',
+  )
+}
+
+function request({ found: { resource }, scopes }: Asking): Parameters {
+  return scopes.length === 0 ? { resource } : { resource, scope: scopes.join(' ') }
+}
+
 /** The client as it was registered by hand. */
 function identifier(options: ClientKey & { readonly clientId: string }): (found: DiscoveredAuthorization) => Promise<Identity> {
   const { clientId: id, clientSecret } = options
   return async ({ server }) => {
     if (options.privateKey !== undefined) return { id, authentication: await assertionBy(options) }
-    const method = clientSecret === undefined ? 'none' : secretMethod(server)
-    return { id, authentication: authenticationBy(method, clientSecret) }
+    return identityBySecret(id, clientSecret, server)
   }
 }
 
