@@ -1,7 +1,7 @@
 /** Opening a client to a target, with the options that all verbs share, and failures told by what helps against them. */
 
 import { homedir } from 'node:os'
-import { carriesCredentials } from '../auth/client/addresses.ts'
+import { carriesCredentials } from '../auth/addresses.ts'
 import { AuthorizationError, type Browser, type ClientAuthorization, cli, oauth } from '../auth/client/index.ts'
 import { userStorage } from '../auth/client/user-storage.ts'
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'

@@ -1,5 +1,5 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
-import { AuthorizationError } from '../auth/client/addresses.ts'
+import { AuthorizationError } from '../auth/addresses.ts'
 import type { ConnectOptions } from '../client/index.ts'
 import { Problem } from '../core/problem.ts'
 import { meantText } from '../core/suggestion.ts'

@@ -2,7 +2,7 @@
 import { createServer as createHttpServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createRemembered } from '../../src/auth/resource/verifier.ts'
+import { VerifiedTokenCache } from '../../src/auth/resource/verifier.ts'
 import { createServer, oauth } from '../../src/server/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { json, send } from '../spec/http.ts'
@@ -123,7 +123,7 @@ describe('a token that the issuer does not know', () => {
 
   it('is remembered among so many others at most', () => {
     const clock = fakeClock(0)
-    const remembered = createRemembered<true>(clock, 100)
+    const remembered = new VerifiedTokenCache<true>(clock, 100)
     for (let i = 0; i < 1_000; i++) remembered.add(`token ${i}`, true, 1_000)
     expect(Array.from({ length: 1_000 }, (_, i) => remembered.get(`token ${i}`)).filter(Boolean)).toHaveLength(100)
   })

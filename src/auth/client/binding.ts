@@ -7,7 +7,7 @@
 import { digestText } from '../../core/digest.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { AuthorizationError } from './addresses.ts'
+import { AuthorizationError } from '../addresses.ts'
 import type { OutboundContext } from './options.ts'
 import type { TokenStorage } from './storage.ts'
 

@@ -3,7 +3,7 @@
  * system's browser.
  */
 import type { Duration } from '../../core/clock.ts'
-import { AuthorizationError, checkEndpoint, isLoopbackUrl } from './addresses.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.ts'
 
 /** Shows an address to the user and waits for the way back. Make your own, or use `cli()`. */
 export interface Browser {

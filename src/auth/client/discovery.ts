@@ -4,7 +4,7 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { AuthorizationError, checkEndpoint, isLoopbackUrl } from './addresses.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl, metadataUrls } from '../addresses.ts'
 import { movedTo } from './binding.ts'
 import { type OutboundContext, speaksWith } from './options.ts'
 import { type AuthorizationServer, readServerMetadata } from './protocol.ts'
@@ -107,13 +107,7 @@ function chooseIssuer(value: unknown, { issuer }: Looking): string {
 
 async function findServer(issuer: string, looking: Looking): Promise<AuthorizationServer> {
   const url = checkEndpoint(issuer, 'authorization server', looking.context.server)
-  const path = url.pathname.replace(/\/$/, '')
-  const places = [
-    `${url.origin}/.well-known/oauth-authorization-server${path}`,
-    `${url.origin}/.well-known/openid-configuration${path}`,
-    ...(path === '' ? [] : [`${url.origin}${path}/.well-known/openid-configuration`]),
-  ]
-  for (const place of places) {
+  for (const place of metadataUrls(url)) {
     const server = await readServer(place, issuer, looking)
     if (server !== undefined) return server
   }

@@ -7,7 +7,7 @@ import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { AuthorizationError } from './addresses.ts'
+import { AuthorizationError } from '../addresses.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** Told apart from other files, and from other ways to write this one. */

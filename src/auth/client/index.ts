@@ -2,7 +2,7 @@
  * Authorizing a client, by plain functions that `connect` takes. Nothing of OAuth is loaded before a server asks for it.
  */
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
-import { AuthorizationError, checkServer } from './addresses.ts'
+import { AuthorizationError, checkServer } from '../addresses.ts'
 import { Binding } from './binding.ts'
 import type {
   ClientAuthorization,
@@ -15,7 +15,7 @@ import type {
 import { memoryStorage, type TokenStorage } from './storage.ts'
 import type { OAuthGrant } from './ways.ts'
 
-export { AuthorizationError, type AuthorizationRule } from './addresses.ts'
+export { AuthorizationError, type AuthorizationRule } from '../addresses.ts'
 export { type Browser, type CliOptions, cli } from './browser.ts'
 export type {
   AuthorizationContext,

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { toMilliseconds } from '../../core/clock.ts'
-import { AuthorizationError } from './addresses.ts'
+import { AuthorizationError } from '../addresses.ts'
 import type { CliOptions } from './browser.ts'
 
 interface Waiting {

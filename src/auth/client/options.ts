@@ -3,7 +3,7 @@ import type { Clock, Duration } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
 import type { Outbound } from '../../core/outbound.ts'
 import { revisions } from '../../revisions/index.ts'
-import { AuthorizationError } from './addresses.ts'
+import { AuthorizationError } from '../addresses.ts'
 import type { Browser } from './browser.ts'
 import type { TokenStorage } from './storage.ts'
 

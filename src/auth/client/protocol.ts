@@ -5,7 +5,7 @@
 import * as oauth from 'oauth4webapi'
 import { type Outbound, OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { AuthorizationError, type AuthorizationRule } from './addresses.ts'
+import { AuthorizationError, type AuthorizationRule } from '../addresses.ts'
 
 export type { AuthorizationServer, ClientAuth } from 'oauth4webapi'
 

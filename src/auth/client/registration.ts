@@ -4,7 +4,7 @@
  * how it proves itself there.
  */
 import { clip } from '../../jsonrpc/limits.ts'
-import { AuthorizationError, checkEndpoint, isLoopbackUrl } from './addresses.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.ts'
 import type { AuthorizationRecords, ClientRegistration } from './binding.ts'
 import type { DiscoveredAuthorization } from './discovery.ts'
 import type { OAuthClientOptions } from './options.ts'

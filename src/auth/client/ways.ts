@@ -3,7 +3,7 @@
 import { toMilliseconds } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { AuthorizationError, checkEndpoint } from './addresses.ts'
+import { AuthorizationError, checkEndpoint } from '../addresses.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
 import type { AuthorizationRecords, Binding } from './binding.ts'
 import { cli, redirectUriOf, visit } from './browser.ts'

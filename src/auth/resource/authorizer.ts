@@ -9,14 +9,7 @@ import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './jwt.ts'
 import { checkResource, type MatchesPrincipal, type ResourceAuthorization, type Settings } from './options.ts'
-import {
-  createRemembered,
-  createVerifier,
-  type TokenAsker,
-  tokenFingerprint,
-  type VerifiedTokenCache,
-  type Verifier,
-} from './verifier.ts'
+import { createVerifier, type TokenAsker, tokenFingerprint, VerifiedTokenCache, type Verifier } from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */
 type Brought = { readonly token: string } | { readonly fault: string } | undefined
@@ -91,9 +84,9 @@ class ResourceServer implements Authorizer {
     this.#options = options
     this.#report = sparing(options.failed, clock)
     this.#clock = clock
-    this.#verified = createRemembered(clock)
-    this.#wereGood = createRemembered(clock)
-    this.#unknown = createRemembered(clock)
+    this.#verified = new VerifiedTokenCache(clock)
+    this.#wereGood = new VerifiedTokenCache(clock)
+    this.#unknown = new VerifiedTokenCache(clock)
     this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed: this.#report })
   }
 

@@ -5,7 +5,8 @@ import { isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { isSecure, type Settings } from './options.ts'
+import { carriesCredentials, metadataUrls } from '../addresses.ts'
+import type { Settings } from './options.ts'
 import type { Verifier } from './verifier.ts'
 
 interface JwtOptions {
@@ -17,20 +18,24 @@ interface JwtOptions {
 
 /** Verifies JWT access tokens (RFC 9068) by the published keys of their issuer. */
 export function jwtVerifier({ settings, audiences, clock, failed }: JwtOptions): Verifier {
-  const { issuer, jwksUri, algorithms } = settings
+  const { issuer, algorithms } = settings
   let keys: Keys | undefined
   return async token => {
     // Looked at first, so that what is plainly something else costs nothing more.
     if (!compact.test(token)) return 'it is not a JWT that can be read'
     const jose = await loadJose()
-    keys ??= new Keys({ issuer, jwksUri, jose, clock, failed })
+    keys ??= new Keys(jose, settings, clock, failed)
     const now = clock.now()
-    const signed = await jose.open(token, keys.find, { algorithms, now, skewMs })
-    if (typeof signed === 'string') return signed
-    const { header, claims } = signed
-    if (!isAccessToken(header.typ)) return 'it is not an access token'
-    if (claims['exp'] === undefined) return 'it never expires'
-    return principalOf(claims, { issuer, audiences: audiences(), now })
+    const options = { algorithms: [...algorithms], currentDate: new Date(now), clockTolerance: skewMs / 1000 }
+    try {
+      const { payload, protectedHeader } = await jose.jwtVerify(token, keys.find, options)
+      if (!isAccessToken(protectedHeader.typ)) return 'it is not an access token'
+      if (payload.exp === undefined) return 'it never expires'
+      return principalOf(payload, { issuer, audiences: audiences(), now })
+    } catch (error) {
+      if (!(error instanceof jose.JOSEError)) throw error
+      return words.get(error.code) ?? 'it is not a JWT that can be read'
+    }
   }
 }
 
@@ -41,20 +46,6 @@ function isAccessToken(typ: string | undefined): boolean {
   return typ === undefined || /^(?:application\/)?(?:at\+jwt|jwt)$/i.test(typ)
 }
 
-/**
- * The issuer's public keys. Fetched when first needed and now and then after; an unknown key id may be a new key, but a flood of
- * invented ones must not become a flood of requests to the issuer: between two looks there is always a pause.
- */
-interface KeysOptions {
-  readonly issuer: string
-  /** Undefined: as the issuer's metadata says. */
-  readonly jwksUri: string | undefined
-  readonly jose: Jose
-  readonly clock: Clock
-  /** Told of looks that failed. */
-  readonly failed: (error: unknown) => void
-}
-
 /** After so long the keys are fetched anew; */
 const freshMs = 10 * 60_000
 /** while that fails, the old ones hold until then. */
@@ -62,85 +53,73 @@ const staleMs = 60 * 60_000
 const pauseMs = 30_000
 const pauseAfterFailureMs = 5_000
 
+/**
+ * The issuer's public keys. Fetched when first needed and now and then after; an unknown key id may be a new key, but a flood of
+ * invented ones must not become a flood of requests to the issuer: between two looks there is always a pause.
+ */
 class Keys {
-  readonly #options: KeysOptions
-  #set: KeySet | undefined = undefined
+  readonly #jose: Jose
+  readonly #settings: Settings
+  readonly #clock: Clock
+  /** Told of looks that failed. */
+  readonly #failed: (error: unknown) => void
+  #set: LocalJWKSet | undefined = undefined
   #fetchedAt = 0
   #nextLook = 0
   #looking: Promise<void> | undefined = undefined
 
-  constructor(options: KeysOptions) {
-    this.#options = options
+  constructor(jose: Jose, settings: Settings, clock: Clock, failed: (error: unknown) => void) {
+    this.#jose = jose
+    this.#settings = settings
+    this.#clock = clock
+    this.#failed = failed
   }
 
-  readonly find: FindKey = async (header, token) => {
-    const { jose, clock } = this.#options
-    if (this.#set === undefined || clock.now() - this.#fetchedAt > freshMs) await this.#look()
+  /** Asked for a key by jose itself; what it throws that is no failure of jose's comes out as it went in. */
+  readonly find = async (...[header, token]: Parameters<LocalJWKSet>): ReturnType<LocalJWKSet> => {
+    if (this.#set === undefined || this.#clock.now() - this.#fetchedAt > freshMs) await this.#look()
     const known = this.#current()
     try {
       return await known(header, token)
     } catch (error) {
-      if (!jose.isUnknownKey(error)) throw error
+      if (!(error instanceof this.#jose.JWKSNoMatchingKey)) throw error
       await this.#look()
       if (this.#set === known) throw error
       return this.#current()(header, token)
     }
   }
 
-  #current(): KeySet {
-    if (this.#set !== undefined && this.#options.clock.now() - this.#fetchedAt <= staleMs) return this.#set
+  #current(): LocalJWKSet {
+    if (this.#set !== undefined && this.#clock.now() - this.#fetchedAt <= staleMs) return this.#set
     throw new IssuerError('The keys of the issuer cannot be had at the moment')
   }
 
   /** Fetches the keys, unless that was done just now. Never rejects: what is known stays. */
-  #look(): Promise<void> {
-    const { clock } = this.#options
-    if (this.#looking !== undefined) return this.#looking
-    if (clock.now() < this.#nextLook) return Promise.resolve()
-    this.#looking = this.#fetch().finally(() => {
+  async #look(): Promise<void> {
+    if (this.#looking === undefined && this.#clock.now() < this.#nextLook) return
+    this.#looking ??= this.#fetch().finally(() => {
       this.#looking = undefined
     })
-    return this.#looking
+    await this.#looking
   }
 
   async #fetch(): Promise<void> {
-    const { issuer, jwksUri, jose, clock, failed } = this.#options
+    const { issuer, jwksUri } = this.#settings
     try {
-      this.#set = jose.keySet(await fetchJson(jwksUri ?? (await issuerAddress(issuer, 'jwks_uri'))))
-      this.#fetchedAt = clock.now()
-      this.#nextLook = clock.now() + pauseMs
+      const jwks = await fetchJson(jwksUri ?? (await issuerAddress(issuer, 'jwks_uri')))
+      this.#set = this.#jose.createLocalJWKSet(jwks as unknown as Parameters<Jose['createLocalJWKSet']>[0])
+      this.#fetchedAt = this.#clock.now()
+      this.#nextLook = this.#clock.now() + pauseMs
     } catch (error) {
-      this.#nextLook = clock.now() + pauseAfterFailureMs
-      failed(error)
+      this.#nextLook = this.#clock.now() + pauseAfterFailureMs
+      this.#failed(error)
     }
   }
 }
 
-// The one place that knows the package `jose`: what it does with signatures and key sets, loaded when the first token comes.
+// The package `jose`, which does signatures and key sets, is loaded when the first token comes.
 
-/** Finds the key of the issuer that a token says it was signed with. */
-type KeySet = LocalJWKSet
-/** Asked for a key by jose itself; what it throws that is no failure of jose's comes out as it went in. */
-type FindKey = (...asked: Parameters<LocalJWKSet>) => ReturnType<LocalJWKSet>
-
-interface SignedToken {
-  readonly header: { readonly typ?: string | undefined }
-  readonly claims: Readonly<Record<string, unknown>>
-}
-
-interface SignatureOptions {
-  readonly algorithms: readonly string[]
-  readonly now: number
-  readonly skewMs: number
-}
-
-interface Jose {
-  keySet(jwks: unknown): KeySet
-  /** Undefined when no key of the set fits the token. */
-  isUnknownKey(error: unknown): boolean
-  /** The claims of a token whose signature and times are good; otherwise a word for what is wrong with it. */
-  open(token: string, find: FindKey, options: SignatureOptions): Promise<SignedToken | string>
-}
+type Jose = Awaited<ReturnType<typeof load>>
 
 let loaded: Promise<Jose> | undefined
 
@@ -153,26 +132,13 @@ function loadJose(): Promise<Jose> {
   return loaded
 }
 
-async function load(): Promise<Jose> {
-  const [{ jwtVerify }, { createLocalJWKSet }, errors] = await Promise.all([
+async function load() {
+  const [{ jwtVerify }, { createLocalJWKSet }, { JOSEError, JWKSNoMatchingKey }] = await Promise.all([
     import('jose/jwt/verify'),
     import('jose/jwks/local'),
     import('jose/errors'),
   ])
-  return {
-    keySet: jwks => createLocalJWKSet(jwks as Parameters<typeof createLocalJWKSet>[0]),
-    isUnknownKey: error => error instanceof errors.JWKSNoMatchingKey,
-    open: async (token, find, { algorithms, now, skewMs }) => {
-      const options = { algorithms: [...algorithms], currentDate: new Date(now), clockTolerance: skewMs / 1000 }
-      try {
-        const { payload, protectedHeader } = await jwtVerify(token, find, options)
-        return { header: protectedHeader, claims: payload }
-      } catch (error) {
-        if (!(error instanceof errors.JOSEError)) throw error
-        return words.get(error.code) ?? 'it is not a JWT that can be read'
-      }
-    },
-  }
+  return { jwtVerify, createLocalJWKSet, JOSEError, JWKSNoMatchingKey }
 }
 
 /** What of a failure is told: enough to find a mistake, nothing of the token. */
@@ -245,7 +211,7 @@ function scopesOf(claims: Claims): readonly string[] {
 /** The address that the metadata gives for `member`; an IssuerError if there is none, or if it is somebody else's metadata. */
 export async function issuerAddress(issuer: string, member: 'jwks_uri' | 'introspection_endpoint'): Promise<string> {
   let failure: unknown
-  for (const url of metadataUrls(issuer)) {
+  for (const url of metadataUrls(new URL(issuer))) {
     try {
       const metadata = await fetchJson(url)
       if (metadata['issuer'] !== issuer)
@@ -258,20 +224,8 @@ export async function issuerAddress(issuer: string, member: 'jwks_uri' | 'intros
   throw failure
 }
 
-/** Where a path belongs differs between the two standards, and both are in use. */
-function metadataUrls(issuer: string): string[] {
-  const { origin, pathname } = new URL(issuer)
-  const path = pathname.replace(/\/$/, '')
-  const urls = [
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    `${origin}${path}/.well-known/openid-configuration`,
-  ]
-  return [...new Set(urls)]
-}
-
 function checked(address: unknown, member: string, url: string): string {
-  if (typeof address === 'string' && URL.canParse(address) && isSecure(new URL(address))) return address
+  if (typeof address === 'string' && URL.canParse(address) && carriesCredentials(new URL(address))) return address
   throw new IssuerError(`The metadata at ${clip(url)} has no usable ${member}; name the address in the options of oauth`)
 }
 
@@ -290,16 +244,16 @@ interface JsonRequest {
 }
 
 /** A JSON object, or an IssuerError. */
-export async function fetchJson(url: string, request: JsonRequest = {}, limits = fetchLimits): Promise<Record<string, unknown>> {
+export async function fetchJson(url: string, request: JsonRequest = {}): Promise<Record<string, unknown>> {
   let text: string
   try {
     const response = await fetch(url, {
       ...request,
       headers: { accept: 'application/json', ...request.headers },
       redirect: 'error',
-      signal: AbortSignal.timeout(limits.ms),
+      signal: AbortSignal.timeout(fetchLimits.ms),
     })
-    text = await readText(response, limits.bytes)
+    text = await readText(response, fetchLimits.bytes)
     if (!response.ok) throw new Error(`it answered with status ${response.status}`)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : 'the request failed'

@@ -4,6 +4,7 @@ import { checkScopes } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
+import { carriesCredentials } from '../addresses.ts'
 
 /** Options of a server whose tokens an authorization server issues. */
 export interface OAuthResourceOptions {
@@ -155,15 +156,10 @@ export function checkResource({ settings }: ResourceAuthorization): void {
 
 function checkUrl(name: string, value: string, where = 'oauth'): void {
   const url = URL.canParse(value) ? new URL(value) : undefined
-  if (url === undefined || !isSecure(url))
+  if (url === undefined || !carriesCredentials(url))
     throw new TypeError(`${where}: ${name} is "${clip(String(value))}"; give an https URL (http only on loopback)`)
   if (url.hash !== '' || url.username !== '' || url.password !== '' || (url.search !== '' && name !== 'jwksUri'))
     throw new TypeError(`${where}: ${name} must be a plain URL, without user, query and fragment`)
-}
-
-/** Tokens and keys travel encrypted, unless they never leave the machine. */
-export function isSecure({ protocol, hostname }: URL): boolean {
-  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
 }
 
 /**

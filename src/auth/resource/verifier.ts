@@ -99,41 +99,39 @@ function formEncoded(text: string): string {
   return new URLSearchParams({ '': text }).toString().slice(1)
 }
 
-/** What was found out of tokens a moment ago, by digest: a hash is some hundred times cheaper than a signature. Bounded in number and time. */
-export interface VerifiedTokenCache<T> {
-  get(key: string): T | undefined
-  /** `until`: when it is forgotten, in milliseconds since the epoch. */
-  add(key: string, value: T, until: number): void
-  /** Forgets all that match. */
-  drop(matches: (value: T) => boolean): void
-}
+/**
+ * What was found out of tokens a moment ago, by digest: a hash is some hundred times cheaper than a signature. Bounded in number and
+ * time; where it is full, the oldest is forgotten.
+ */
+export class VerifiedTokenCache<T> {
+  readonly #known = new Map<string, { readonly value: T; readonly until: number }>()
+  readonly #clock: Clock
+  readonly #limit: number
 
-/** Where it is full, the oldest is forgotten. */
-export function createRemembered<T>(clock: Clock, limit = 5_000): VerifiedTokenCache<T> {
-  const known = new Map<string, { readonly value: T; readonly until: number }>()
-  return {
-    get: key => {
-      const found = known.get(key)
-      if (found === undefined || found.until > clock.now()) return found?.value
-      known.delete(key)
-      return undefined
-    },
-    add: (key, value, until) => {
-      if (until <= clock.now()) return
-      known.delete(key)
-      if (known.size >= limit) forgetOldest(known)
-      known.set(key, { value, until })
-    },
-    drop: matches => {
-      for (const [key, { value }] of known) if (matches(value)) known.delete(key)
-    },
+  constructor(clock: Clock, limit = 5_000) {
+    this.#clock = clock
+    this.#limit = limit
   }
-}
 
-function forgetOldest(known: Map<string, unknown>): void {
-  for (const oldest of known.keys()) {
-    known.delete(oldest)
-    return
+  get(key: string): T | undefined {
+    const found = this.#known.get(key)
+    if (found === undefined || found.until > this.#clock.now()) return found?.value
+    this.#known.delete(key)
+    return undefined
+  }
+
+  /** `until`: when it is forgotten, in milliseconds since the epoch. */
+  add(key: string, value: T, until: number): void {
+    if (until <= this.#clock.now()) return
+    this.#known.delete(key)
+    const oldest = this.#known.size >= this.#limit ? this.#known.keys().next().value : undefined
+    if (oldest !== undefined) this.#known.delete(oldest)
+    this.#known.set(key, { value, until })
+  }
+
+  /** Forgets all that match. */
+  drop(matches: (value: T) => boolean): void {
+    for (const [key, { value }] of this.#known) if (matches(value)) this.#known.delete(key)
   }
 }
 

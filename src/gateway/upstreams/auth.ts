@@ -1,7 +1,7 @@
 /** Authentication of the gateway at upstreams: the `auth` setting and its validation, and the credentials made from it. */
 
 import { readFile } from 'node:fs/promises'
-import { carriesCredentials } from '../../auth/client/addresses.ts'
+import { carriesCredentials } from '../../auth/addresses.ts'
 import type { Binding } from '../../auth/client/binding.ts'
 import {
   type AuthorizationContext,

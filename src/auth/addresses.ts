@@ -1,12 +1,15 @@
-/** Which addresses a peer may name. What DNS says of them is the outbound guard's matter. */
-import { clip } from '../../jsonrpc/limits.ts'
+/**
+ * Which addresses credentials may travel to, which ones a peer may name, and where an issuer's metadata may be. What DNS says of
+ * them is the outbound guard's matter.
+ */
+import { clip } from '../jsonrpc/limits.ts'
 
 /** Names and literals that lead to this machine. */
 export function isLoopbackUrl({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
-/** Whether credentials may travel there: encrypted, or on this machine. */
+/** Whether credentials, tokens and keys may travel there: encrypted, or on this machine. */
 export function carriesCredentials(server: URL): boolean {
   return server.protocol === 'https:' || (server.protocol === 'http:' && isLoopbackUrl(server))
 }
@@ -35,6 +38,16 @@ export function checkEndpoint(value: unknown, name: string, server: URL): URL {
     throw new AuthorizationError('address', `The ${name} ${clip(url.origin)} holds a user name, password or fragment`)
   }
   return url
+}
+
+/** Where the metadata of an issuer may be (RFC 8414, OpenID Connect Discovery): where a path belongs differs between the two. */
+export function metadataUrls({ origin, pathname }: URL): readonly string[] {
+  const path = pathname.replace(/\/$/, '')
+  return [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+  ]
 }
 
 // Why credentials could not be had. Says which rule refused and what would help; never holds a token.
