@@ -4,7 +4,7 @@ import { settlesWithin } from '../../core/deadlines.ts'
 import type { Door } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { memoryPair } from '../../transports/memory.ts'
-import { type RunningCommand, runCommand } from '../../transports/stdio/command.ts'
+import { RunningCommand } from '../../transports/stdio/command.ts'
 import { loadWs, type Socket } from '../../transports/websocket/ws.ts'
 import { Failed, type Subject } from '../scenario.ts'
 import { guardedBy } from './envelope.ts'
@@ -31,7 +31,7 @@ export function stdioPipe(subject: Subject): Pipe {
         stderr.push(line)
         if (stderr.length > stderrLines) stderr.shift()
       }
-      running = runCommand({ ...subject, stderr: keep, closeMs: 1500, killMs: 1500 }, realClock)
+      running = new RunningCommand({ ...subject, stderr: keep, closeMs: 1500, killMs: 1500 }, realClock)
       running.input.on('error', () => {})
       readLines(running, sink, stderr)
       await running.started
@@ -118,11 +118,11 @@ export function webSocketPipe(place: WebSocketPlace): Pipe {
     },
     async send(text) {
       if (socket === undefined) throw new Error('The socket is not open')
-      socket.send(text, true)
+      socket.send(text)
       return {}
     },
     async close() {
-      socket?.close()
+      socket?.close(1000)
       socket?.terminate()
     },
   }
@@ -132,25 +132,22 @@ export function webSocketPipe(place: WebSocketPlace): Pipe {
 async function connectSocket({ url, headers }: WebSocketPlace, protocols: readonly string[], sink: PipeSink): Promise<Socket> {
   const ws = await loadWs()
   return new Promise((resolve, reject) => {
-    let isOpen = false
-    const options = { protocols, headers, maxPayload: 32 * 1024 * 1024, handshakeTimeout: 10_000 }
-    const socket: Socket = ws.connect(url, options, {
-      open() {
-        isOpen = true
-        resolve(socket)
-      },
-      refused(response) {
-        reject(guardedBy(response.statusCode) ?? new Error(`The WebSocket was refused with HTTP status ${response.statusCode}`))
-        socket.terminate()
-      },
-      message: (data, isText) => sink.frame(isText ? data.toString('utf8') : `(${data.length} bytes that are no text)`),
-      sign() {},
-      pinged: data => socket.pong(data),
-      error: error => reject(error),
-      ended(code, reason) {
-        if (isOpen) sink.closed(`closed with ${code} ${clip(reason)}`)
-      },
+    const options = { headers, maxPayload: 32 * 1024 * 1024, handshakeTimeout: 10_000 }
+    const socket = ws.connect(url, protocols, options)
+    socket.on('open', () => {
+      socket.on('close', (code, reason) => sink.closed(`closed with ${code} ${clip(reason.toString())}`))
+      resolve(socket)
     })
+    socket.on('unexpected-response', (_request, { statusCode }) => {
+      reject(guardedBy(statusCode) ?? new Error(`The WebSocket was refused with HTTP status ${statusCode}`))
+      socket.terminate()
+    })
+    socket.on('message', (data, isBinary) => {
+      const bytes = data as Buffer
+      sink.frame(isBinary ? `(${bytes.length} bytes that are no text)` : bytes.toString('utf8'))
+    })
+    socket.on('ping', data => socket.pong(data))
+    socket.on('error', reject)
   })
 }
 

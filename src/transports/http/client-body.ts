@@ -7,23 +7,13 @@ import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import { type ErrorBody, failureFrame, type Id, idText, isRecord } from '../../jsonrpc/message.ts'
 import { parse } from '../../jsonrpc/parse.ts'
 import { ByteBuffer, decodeUtf8, SseParser } from '../sse/parse.ts'
+import type { HttpClientExchange } from './client-exchange.ts'
 import { type HeaderView, hintFrom, httpRefusal, isChallenge, mediaType, redirection, wrongContent } from './client-wire.ts'
 
 /** Bytes of an irrelevant body that are read, so that its socket can be reused; then it is closed. */
 const drainBytes = 64 * 1024
 /** Bytes of an error body that are kept for the error message. */
 const hintBytes = 1024
-
-/** The exchange whose message is answered. */
-export interface BodyUser {
-  readonly limits: FrameLimits
-  /** The message was a request, so some frame must answer it. */
-  readonly awaited: boolean
-  readonly settled: boolean
-  frame(text: string, status: number): void
-  /** Reports the outcome; only the first call counts. */
-  settle(error?: ConnectionError): void
-}
 
 /** A body being read. Both methods may throw ConnectionError: the answer is then unusable. */
 export interface Body {
@@ -34,7 +24,7 @@ export interface Body {
 }
 
 /** The body of a 2xx answer. */
-export function successBody(user: BodyUser, status: number, headers: HeaderView): Body {
+export function successBody(user: HttpClientExchange, status: number, headers: HeaderView): Body {
   const empty = status === 202 || status === 204
   const type = empty ? '' : mediaType(headers.get('content-type'))
   if (!user.awaited) user.settle()
@@ -45,52 +35,62 @@ export function successBody(user: BodyUser, status: number, headers: HeaderView)
 }
 
 /** The body of any other answer. A JSON-RPC error in it counts as the answer, unless the status is a challenge. */
-export function refusalBody(user: BodyUser, status: number, headers: HeaderView): Body {
+export function refusalBody(user: HttpClientExchange, status: number, headers: HeaderView): Body {
   if (status < 400) user.settle(redirection(status, headers))
   if (user.settled) return new Drain()
   const json = mediaType(headers.get('content-type')) === 'application/json'
   return json && !isChallenge(status, headers) ? new JsonBody(user, status, headers) : new Hint(user, status, headers)
 }
 
-/** A JSON body, collected and passed on as one frame. */
-class JsonBody implements Body {
-  readonly #user: BodyUser
-  readonly #status: number
-  readonly #headers: HeaderView
-  readonly #bytes = new ByteBuffer()
+/** A body whose end decides the outcome of the exchange. */
+abstract class DecisiveBody implements Body {
+  protected readonly user: HttpClientExchange
+  protected readonly status: number
+  protected readonly headers: HeaderView
+  protected readonly bytes = new ByteBuffer()
 
-  constructor(user: BodyUser, status: number, headers: HeaderView) {
-    this.#user = user
-    this.#status = status
-    this.#headers = headers
+  constructor(user: HttpClientExchange, status: number, headers: HeaderView) {
+    this.user = user
+    this.status = status
+    this.headers = headers
+  }
+
+  abstract chunk(bytes: Uint8Array): void
+  abstract end(): void
+}
+
+/** A JSON body, collected and passed on as one frame. */
+class JsonBody extends DecisiveBody {
+  constructor(user: HttpClientExchange, status: number, headers: HeaderView) {
+    super(user, status, headers)
     const length = headers.get('content-length')
     if (length !== null && length !== undefined) this.#check(Number(length))
   }
 
   chunk(bytes: Uint8Array): void {
-    this.#check(this.#bytes.length + bytes.length)
-    this.#bytes.push(bytes)
+    this.#check(this.bytes.length + bytes.length)
+    this.bytes.push(bytes)
   }
 
   end(): void {
-    const user = this.#user
-    const failed = this.#status >= 400
-    const bytes = this.#bytes.take()
+    const user = this.user
+    const failed = this.status >= 400
+    const bytes = this.bytes.take()
     const text = withoutMark(decodeUtf8(bytes))
     // Only the answer to a request is surely a message; in other places servers send JSON of all kinds.
     const expected = user.awaited && !failed
-    if (text !== '' && (expected || isMessage(text, user.limits))) user.frame(text, this.#status)
-    if (!user.settled) user.settle(failed ? httpRefusal(this.#status, this.#headers, hintFrom(bytes)) : unanswered(this.#status))
+    if (text !== '' && (expected || isMessage(text, user.limits))) user.frame(text, this.status)
+    if (!user.settled) user.settle(failed ? httpRefusal(this.status, this.headers, hintFrom(bytes)) : unanswered(this.status))
   }
 
   #check(length: number): void {
-    const most = this.#user.limits.frameBytes
+    const most = this.user.limits.frameBytes
     if (length <= most) return
     throw new ConnectionError(
       'too-large',
       `The answer is longer than ${most} bytes, this client's limit; raise limits.frameBytes if that is expected`,
       {
-        status: this.#status,
+        status: this.status,
       },
     )
   }
@@ -100,7 +100,7 @@ class JsonBody implements Body {
 class EventsBody implements Body {
   readonly parser: SseParser
 
-  constructor(user: BodyUser, status: number) {
+  constructor(user: HttpClientExchange, status: number) {
     this.parser = new SseParser({ eventBytes: user.limits.frameBytes }, (data, type) => {
       if (data !== '' && type === '') user.frame(data, status)
     })
@@ -116,28 +116,18 @@ class EventsBody implements Body {
 }
 
 /** An error that is not JSON: its beginning is kept for the message. */
-class Hint implements Body {
-  readonly #user: BodyUser
-  readonly #status: number
-  readonly #headers: HeaderView
-  readonly #bytes = new ByteBuffer()
+class Hint extends DecisiveBody {
   readonly #rest = new Drain()
 
-  constructor(user: BodyUser, status: number, headers: HeaderView) {
-    this.#user = user
-    this.#status = status
-    this.#headers = headers
-  }
-
   chunk(bytes: Uint8Array): void {
-    const room = hintBytes - this.#bytes.length
-    if (room > 0) this.#bytes.push(bytes.subarray(0, room))
+    const room = hintBytes - this.bytes.length
+    if (room > 0) this.bytes.push(bytes.subarray(0, room))
     else this.end()
     this.#rest.chunk(bytes)
   }
 
   end(): void {
-    if (!this.#user.settled) this.#user.settle(httpRefusal(this.#status, this.#headers, hintFrom(this.#bytes.take())))
+    if (!this.user.settled) this.user.settle(httpRefusal(this.status, this.headers, hintFrom(this.bytes.take())))
   }
 }
 

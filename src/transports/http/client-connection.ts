@@ -13,7 +13,6 @@ import {
   type HttpWire,
   maxUntaken,
   type OpenHttpCall,
-  type StreamablePort,
   sessionGone,
   untaken,
   type WireCall,
@@ -23,12 +22,12 @@ import {
 const nothing: Outgoing = {}
 
 /** The connection; also the port through which its exchanges and streams use it. */
-export class HttpClientConnection implements Connection, WirePort, StreamablePort {
+export class HttpClientConnection implements Connection, WirePort {
   readonly carrier = 'http'
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
   readonly live = new LinkedSet<OpenHttpCall>()
-  readonly streamable: StreamablePort = this
+  readonly streamable = this
 
   readonly #wire: HttpWire
   readonly #path: string
@@ -129,12 +128,14 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     return this.#closing
   }
 
+  /** The session to send a message in; undefined if there is none or the message belongs to none. */
   sessionFor(outgoing: Outgoing): string | undefined {
     if (outgoing.session !== true) return undefined
     this.#sessionHeaders = outgoing.headers
     return this.#session
   }
 
+  /** The server has named a session. Throws ConnectionError if the id is invalid. */
   takeSession(id: string): void {
     if (!/^[\x21-\x7e]{1,1024}$/.test(id)) {
       throw new ConnectionError(
@@ -145,6 +146,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     this.#session = id
   }
 
+  /** The server does not know this session any more. */
   loseSession(id: string): void {
     if (this.#session === id) this.#session = undefined
   }
@@ -155,6 +157,7 @@ export class HttpClientConnection implements Connection, WirePort, StreamablePor
     return this.#wire.send({ method: 'POST', path: this.#path, headers, body }, reader)
   }
 
+  /** Opens a stream by GET, after the event `lastId` if given. */
   get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall {
     const headers = this.#getHeaders.with(outgoing.headers)
     const session = this.sessionFor(outgoing)

@@ -8,7 +8,8 @@ import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { SseParser } from '../sse/parse.ts'
-import { answerTo, type Body, type BodyUser, refusalBody, successBody } from './client-body.ts'
+import { answerTo, type Body, refusalBody, successBody } from './client-body.ts'
+import type { HttpClientConnection } from './client-connection.ts'
 import {
   type AnswerReader,
   asConnectionError,
@@ -16,7 +17,6 @@ import {
   httpRefusal,
   mediaType,
   redirection,
-  type StreamablePort,
   sessionGone,
   type WireCall,
   type WirePort,
@@ -24,8 +24,9 @@ import {
 } from './client-wire.ts'
 
 /** One message of a client over HTTP, and its answer. */
-export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
+export class HttpClientExchange implements AnswerReader, StreamUser {
   readonly limits: FrameLimits
+  /** The message is a request, so some frame must answer it. */
   readonly awaited: boolean
   readonly id: Id | undefined
   settled = false
@@ -131,6 +132,7 @@ export class HttpClientExchange implements AnswerReader, BodyUser, StreamUser {
     if (answer !== undefined) this.settle()
   }
 
+  /** Reports the outcome; only the first call counts. */
   settle(error?: ConnectionError): void {
     if (this.settled) return
     this.settled = true
@@ -218,7 +220,7 @@ function cutShort(): ConnectionError {
 // "Resumability and Redelivery"). Serves both unsolicited server messages and the rest of a broken answer stream.
 
 /** Receives the events of such a stream. */
-export interface StreamUser {
+interface StreamUser {
   /** The server sends events. `continued`: it was asked to go on after the last one that came. */
   opened?(continued: boolean): void
   /** One message. */
@@ -241,7 +243,7 @@ interface StreamStart {
 /** The stream, with its reconnections. */
 export class HttpEventStream implements AnswerReader {
   heard = 0
-  readonly #port: StreamablePort
+  readonly #port: HttpClientConnection
   readonly #outgoing: Outgoing
   readonly #user: StreamUser
   readonly #tries: number
@@ -256,7 +258,7 @@ export class HttpEventStream implements AnswerReader {
   #barren = 0
   #closed = false
 
-  constructor(port: StreamablePort, outgoing: Outgoing, user: StreamUser, start: StreamStart) {
+  constructor(port: HttpClientConnection, outgoing: Outgoing, user: StreamUser, start: StreamStart) {
     this.#port = port
     this.#outgoing = outgoing
     this.#user = user

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { cleanUp, failure, hear, json, request, result, serve } from '../../../test/transports/http-test-server.ts'
-import { fetchClientConnection } from './client-fetch.ts'
+import { httpClientConnection as fetchClientConnection } from './client.web.ts'
 
 afterEach(cleanUp)
 
@@ -20,7 +20,7 @@ function loaded(file: URL, known = new Map<string, string>()): Map<string, strin
 
 describe('the client over fetch', () => {
   it('loads nothing of Node and no package', () => {
-    const names = [...loaded(new URL('./client-fetch.ts', import.meta.url)).keys()]
+    const names = [...loaded(new URL('./client.web.ts', import.meta.url)).keys()]
     expect(names.length).toBeGreaterThan(10)
     expect(names.filter(name => !name.startsWith('file:'))).toEqual([])
   })

@@ -2,24 +2,13 @@
  * The client wire over a web-standard `fetch`, for runtimes other than Node and for callers who pass their own. It imports
  * nothing of Node. The platform decompresses bodies; limits count the decompressed bytes.
  */
-import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
+import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
-import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
-import { type AnswerReader, asConnectionError, type HttpWire, httpUrl, type WireCall, type WireRequest } from './client-wire.ts'
+import { type AnswerReader, asConnectionError, type HttpWire, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** The standard `fetch`, or a function with the same signature. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
-
-/** Like `httpClientConnection`, for any runtime. */
-export function fetchClientConnection(
-  url: string | URL,
-  options: Partial<ClientSettings> & { readonly fetch?: Fetch } = {},
-): Connection {
-  const { fetch = globalThis.fetch, ...more } = options
-  const target = httpUrl(url)
-  return new HttpClientConnection(target, fetchWire(target, fetch), clientSettings(more))
-}
 
 /** A wire to the origin of `url`. */
 export function fetchWire(url: URL, fetch: Fetch): HttpWire {

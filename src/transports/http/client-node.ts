@@ -13,7 +13,7 @@ import { type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
-import { type AnswerReader, type HeaderView, type HttpWire, pace, type WireCall, type WireRequest } from './client-wire.ts'
+import { type AnswerReader, type HeaderView, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** Options of the sockets on Node. */
 export interface NodeWireOptions {
@@ -33,13 +33,8 @@ export interface NodeWireOptions {
 /** After an idle time this long, the event loop runs first, so that sockets which the server closed meanwhile are noticed. */
 const pauseMs = 100
 
-/** A wire to the origin of `url`. */
-export function nodeWire(url: URL, options: NodeWireOptions = {}): HttpWire {
-  return new NodeWire(url, options)
-}
-
-/** The agent with its sockets. */
-class NodeWire implements HttpWire, RequestMaker {
+/** A wire to the origin of an address: the agent with its sockets. */
+export class NodeWire implements HttpWire {
   readonly retryReset: boolean
   readonly address: URL
   readonly #clock: Clock
@@ -97,10 +92,12 @@ class NodeWire implements HttpWire, RequestMaker {
     })
   }
 
+  /** A socket has just been used. */
   used(): void {
     this.#usedAt = this.#clock.now()
   }
 
+  /** Whether this socket was ever connected. */
   reached(socket: Duplex | null): boolean {
     return socket !== null && this.#opened.has(socket)
   }
@@ -132,20 +129,9 @@ class NodeWire implements HttpWire, RequestMaker {
 
 // One request by node:http, and its answer.
 
-/** The part of the wire that a call uses. */
-interface RequestMaker {
-  readonly retryReset: boolean
-  readonly address: URL
-  request(request: WireRequest): http.ClientRequest
-  /** A socket has just been used. */
-  used(): void
-  /** Whether this socket was ever connected. */
-  reached(socket: Duplex | null): boolean
-}
-
 /** One call: sends its request, and passes the parts of the answer to its reader. */
 class NodeCall implements WireCall {
-  readonly #wire: RequestMaker
+  readonly #wire: NodeWire
   readonly #request: WireRequest
   readonly #reader: AnswerReader
   #current: http.ClientRequest | undefined
@@ -154,7 +140,7 @@ class NodeCall implements WireCall {
   #repeated = false
   #done = false
 
-  constructor(wire: RequestMaker, request: WireRequest, reader: AnswerReader) {
+  constructor(wire: NodeWire, request: WireRequest, reader: AnswerReader) {
     this.#wire = wire
     this.#request = request
     this.#reader = reader
@@ -202,8 +188,12 @@ class NodeCall implements WireCall {
     const fail = (cause: Error): void =>
       this.#fail(new ConnectionError('lost', `The connection broke while the answer came: ${reason(cause)}`, { cause }))
     const heard = (): number => this.#reader.heard ?? 0
-    if (response.headers['content-type']?.startsWith('text/event-stream') === true) pace(response, { take, end, fail, heard })
-    else response.on('data', take).on('end', end).on('error', fail)
+    if (response.headers['content-type']?.startsWith('text/event-stream') === true) {
+      const paced = new Paced(response, { take, end, fail, heard })
+      response.on('data', chunk => paced.take(chunk))
+      response.on('end', () => paced.end())
+      response.on('error', cause => paced.fail(cause))
+    } else response.on('data', take).on('end', end).on('error', fail)
     this.#reader.head(response.statusCode ?? 0, new NodeHeaders(response.headers))
   }
 

@@ -16,11 +16,6 @@ import { type AnswerReader, asConnectionError, type HttpWire, Paced, type WireCa
 /** After an idle time this long, the event loop runs first, so that sockets which the server closed meanwhile are noticed. */
 const pauseMs = 100
 
-/** A wire to the origin of an http: address. */
-export function socketWire(url: URL, options: NodeWireOptions = {}): HttpWire {
-  return new SocketWire(url, options)
-}
-
 /** A socket, with the call that uses it now. */
 interface Line {
   readonly socket: Socket
@@ -34,8 +29,8 @@ interface Line {
   keepMs: number
 }
 
-/** The pool of sockets, and the queue of calls that wait for one. */
-class SocketWire implements HttpWire {
+/** A wire to the origin of an http: address: the pool of sockets, and the queue of calls that wait for one. */
+export class SocketWire implements HttpWire {
   readonly retryReset: boolean
   readonly address: URL
   readonly #clock: Clock

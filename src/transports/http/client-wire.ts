@@ -4,13 +4,12 @@
  * message. It uses callbacks instead of promises, because every message passes here.
  */
 
-import type { IncomingMessage } from 'node:http'
 import type { Deadlines, Linked, LinkedSet } from '../../core/deadlines.ts'
 import { redact } from '../../core/redact.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Id, isRecord } from '../../jsonrpc/message.ts'
-import type { ClientSettings } from './client-connection.ts'
+import type { ClientSettings, HttpClientConnection } from './client-connection.ts'
 
 /** One HTTP request. */
 export interface WireRequest {
@@ -84,8 +83,8 @@ export interface WirePort {
   readonly deadlines: Deadlines
   /** Everything in progress, to be aborted when the connection closes. */
   readonly live: LinkedSet<OpenHttpCall>
-  /** Present on Streamable HTTP, absent on HTTP+SSE. */
-  readonly streamable?: StreamablePort
+  /** Sessions and resumable streams: present on Streamable HTTP, absent on HTTP+SSE. */
+  readonly streamable?: HttpClientConnection
   /** Posts a message. */
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
   /** Passes a received message on. `within`: the request whose answer stream brought it. */
@@ -94,19 +93,6 @@ export interface WirePort {
   released?(id: Id, retryMs: number | undefined): void
   /** Suspends or resumes the deadline of a request. */
   hold(id: Id, held: boolean): void
-}
-
-/** Sessions and resumable streams, which only Streamable HTTP has. */
-export interface StreamablePort {
-  readonly settings: ClientSettings
-  /** The session to send a message in; undefined if there is none or the message belongs to none. */
-  sessionFor(outgoing: Outgoing): string | undefined
-  /** The server has named a session. Throws ConnectionError if the id is invalid. */
-  takeSession(id: string): void
-  /** The server does not know this session any more. */
-  loseSession(id: string): void
-  /** Opens a stream by GET, after the event `lastId` if given. */
-  get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall
 }
 
 /** A request or stream in progress. */
@@ -131,14 +117,6 @@ interface PacedReader {
   fail(cause: Error): void
   /** Messages found in the bytes so far. */
   heard(): number
-}
-
-/** Passes the body of a node:http response to `reader`, and then how it ended. */
-export function pace(response: IncomingMessage, reader: PacedReader): void {
-  const paced = new Paced(response, reader)
-  response.on('data', chunk => paced.take(chunk))
-  response.on('end', () => paced.end())
-  response.on('error', cause => paced.fail(cause))
 }
 
 /** A source that can be paused. */

@@ -7,8 +7,8 @@ import type { Connection } from '../../jsonrpc/connection.ts'
 import { authorizedWire } from './client-authorized.ts'
 import { type ClientSettings, clientSettings, HttpClientConnection } from './client-connection.ts'
 import { type Fetch, fetchWire } from './client-fetch.ts'
-import { type NodeWireOptions, nodeWire } from './client-node.ts'
-import { socketWire } from './client-socket.ts'
+import { NodeWire, type NodeWireOptions } from './client-node.ts'
+import { SocketWire } from './client-socket.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
 /** The options of a client's HTTP connection. */
@@ -37,5 +37,5 @@ export function wireFor(url: URL, options: HttpClientOptions): HttpWire {
 
 /** Plain HTTP uses our own wire; TLS uses that of Node. */
 function wireTo(url: URL, options: HttpClientOptions): HttpWire {
-  return url.protocol === 'https:' ? nodeWire(url, options) : socketWire(url, options)
+  return url.protocol === 'https:' ? new NodeWire(url, options) : new SocketWire(url, options)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createServer } from '../../server/index.ts'
-import { fetchClientConnection } from './client-fetch.ts'
+import { httpClientConnection as fetchClientConnection } from './client.web.ts'
 
 const envelope = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',

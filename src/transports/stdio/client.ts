@@ -9,22 +9,12 @@ import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
-import { type CommandOptions, type ExitStatus, type RunningCommand, runCommand } from './command.ts'
+import { type CommandOptions, type ExitStatus, RunningCommand } from './command.ts'
 
 /** Which command to start, and the limits of the connection to it. */
 export interface StdioClientOptions extends CommandOptions {
   readonly limits?: Partial<CarrierLimits>
   readonly clock?: Clock
-}
-
-/** A connection to a server that runs as a child process. */
-export interface StdioClientConnection extends Connection {
-  /** The process id; undefined before `start`. */
-  readonly pid: number | undefined
-  /** Resolves when the command has exited. */
-  readonly exited: Promise<ExitStatus>
-  /** The last lines that the command wrote to standard error. */
-  readonly stderrTail: readonly string[]
 }
 
 /**
@@ -37,16 +27,17 @@ export interface StdioClientConnection extends Connection {
  * await connection.start({ frame: text => console.log(text), fault: console.error, closed: console.error })
  */
 export function stdioClientConnection(options: StdioClientOptions): StdioClientConnection {
-  return new CommandConnection(options)
+  return new StdioClientConnection(options)
 }
 
 /** How long to wait for output that the command wrote before it exited to be delivered. */
 const heardMs = 2_000
 
-/** Joins the process and the stream connection: whichever ends first ends the other. */
-class CommandConnection implements StdioClientConnection {
+/** A connection to a server that runs as a child process: whichever of process and streams ends first ends the other. */
+export class StdioClientConnection implements Connection {
   readonly carrier = 'stdio'
   readonly caller: Caller = { carrier: 'stdio', connection: this }
+  /** Resolves when the command has exited. */
   readonly exited: Promise<ExitStatus>
   readonly #options: StdioClientOptions
   readonly #resolveExited: (status: ExitStatus | Promise<ExitStatus>) => void
@@ -66,10 +57,12 @@ class CommandConnection implements StdioClientConnection {
     this.#resolveExited = resolve
   }
 
+  /** The process id; undefined before `start`. */
   get pid(): number | undefined {
     return this.#command?.pid
   }
 
+  /** The last lines that the command wrote to standard error. */
   get stderrTail(): readonly string[] {
     return this.#command?.stderr.tail ?? []
   }
@@ -115,7 +108,7 @@ class CommandConnection implements StdioClientConnection {
   /** Starts the command; a failure is reported to the sink as well. */
   #run(sink: Sink): RunningCommand {
     try {
-      return runCommand(this.#options, this.#options.clock ?? realClock)
+      return new RunningCommand(this.#options, this.#options.clock ?? realClock)
     } catch (error) {
       this.#resolveExited({})
       if (error instanceof Error) sink.closed(error)

@@ -38,8 +38,13 @@ export interface ExitStatus {
   readonly signal?: NodeJS.Signals
 }
 
-/** A command that was started. */
-export interface RunningCommand {
+/** How long a command that never answered may take to exit by itself. */
+const soonMs = 300
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>
+
+/** A program that was started. */
+export class RunningCommand {
   readonly pid: number | undefined
   readonly input: Writable
   readonly output: Readable
@@ -49,59 +54,53 @@ export interface RunningCommand {
   /** Resolves when the command itself, not its children, has exited. */
   readonly exited: Promise<ExitStatus>
   /** How it exited; undefined while it runs. */
-  readonly status: ExitStatus | undefined
+  status: ExitStatus | undefined = undefined
+  readonly #child: Child
+  readonly #options: CommandOptions
+  readonly #clock: Clock
+  /** Its output was read. */
+  readonly #over: Promise<void>
+  #ending: Promise<void> | undefined = undefined
+
+  /** Starts the program. Throws a ConnectionError if that fails at once. */
+  constructor(options: CommandOptions, clock: Clock) {
+    const { stderr: destination = 'inherit' } = options
+    const child = launch(options)
+    this.#child = child
+    this.#options = options
+    this.#clock = clock
+    this.pid = child.pid
+    if (child.pid !== undefined) trackGroup(child.pid)
+    this.input = child.stdin
+    this.output = child.stdout
+    this.started = starting(child, options)
+    this.exited = exiting(child, this.started).then(how => {
+      this.status = how
+      return how
+    })
+    this.#over = new Promise(done => child.once('close', () => done()))
+    const stderr = new Stderr(clock, typeof destination === 'function' ? destination : undefined)
+    this.stderr = stderr
+    child.stderr.on('data', chunk => stderr.push(chunk)).on('end', () => stderr.end())
+    if (destination === 'inherit') forward(child.stderr)
+  }
+
   /**
    * Ends the command; resolves when its whole group has exited and its output was read. Call it when its input is closed or it
    * has exited. `soon`: the command never answered, so it gets less time.
    */
-  end(soon?: boolean): Promise<void>
-}
-
-/** How long a command that never answered may take to exit by itself. */
-const soonMs = 300
-
-type Child = ChildProcessByStdio<Writable, Readable, Readable>
-
-/** Starts a program. */
-export function runCommand(options: CommandOptions, clock: Clock): RunningCommand {
-  const { stderr: destination = 'inherit', closeMs, killMs = 2000 } = options
-  const child = launch(options)
-  const { pid } = child
-  if (pid !== undefined) trackGroup(pid)
-  const started = starting(child, options)
-  let status: ExitStatus | undefined
-  const exited = exiting(child, started).then(how => {
-    status = how
-    return how
-  })
-  const over = new Promise<void>(done => child.once('close', () => done()))
-  const stderr = new Stderr(clock, typeof destination === 'function' ? destination : undefined)
-  child.stderr.on('data', chunk => stderr.push(chunk)).on('end', () => stderr.end())
-  if (destination === 'inherit') forward(child.stderr)
-
-  async function end(soon: boolean): Promise<void> {
-    if (pid !== undefined) {
-      await endGroup(pid, exited, closeMs ?? (soon ? soonMs : 2000), killMs, clock)
-      await settlesWithin(over, killMs, clock)
-    }
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+  end(soon = false): Promise<void> {
+    this.#ending ??= this.#end(soon)
+    return this.#ending
   }
 
-  let ending: Promise<void> | undefined
-  return {
-    pid,
-    input: child.stdin,
-    output: child.stdout,
-    stderr,
-    started,
-    exited,
-    get status() {
-      return status
-    },
-    end(soon = false) {
-      ending ??= end(soon)
-      return ending
-    },
+  async #end(soon: boolean): Promise<void> {
+    const { closeMs = soon ? soonMs : 2000, killMs = 2000 } = this.#options
+    if (this.pid !== undefined) {
+      await endGroup(this.pid, this.exited, closeMs, killMs, this.#clock)
+      await settlesWithin(this.#over, killMs, this.#clock)
+    }
+    for (const stream of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) stream.destroy()
   }
 }
 

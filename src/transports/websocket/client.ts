@@ -121,30 +121,22 @@ function handshake(
   protocols: readonly string[],
   { headers = {}, limits, handshakeMs = 10_000, clock = realClock }: WebSocketClientOptions,
 ): Promise<Outcome> {
-  const settings = { protocols, headers, maxPayload: clientCarrierLimits(limits).frameBytes, handshakeTimeout: handshakeMs }
+  const settings = { headers, maxPayload: clientCarrierLimits(limits).frameBytes, handshakeTimeout: handshakeMs }
   return new Promise((resolve, reject) => {
-    let isOpen = false
-    const socket = ws.connect(url, settings, {
-      open(stream) {
-        isOpen = true
+    const socket = ws.connect(url, protocols, settings)
+    socket.on('upgrade', ({ socket: stream }) => {
+      socket.on('open', () => {
         connection.opened(stream)
         resolve('open')
-      },
-      async refused(response) {
-        reject(await refusalOf(response, clock))
-        socket.terminate()
-      },
-      message: (data, isText) => connection.message(data, isText),
-      sign: () => connection.sign(),
-      pinged: data => connection.pinged(data),
-      error(error) {
-        if (isOpen) connection.error(error)
-        else if (protocols.length > 0 && error.message === 'Server sent no subprotocol') resolve('no-subprotocol')
-        else reject(unreachable(url, error))
-      },
-      ended(code, reason) {
-        if (isOpen) connection.ended(code, reason)
-      },
+      })
+    })
+    socket.on('unexpected-response', async (_request, response) => {
+      reject(await refusalOf(response, clock))
+      socket.terminate()
+    })
+    socket.on('error', error => {
+      if (protocols.length > 0 && error.message === 'Server sent no subprotocol') resolve('no-subprotocol')
+      else reject(unreachable(url, error))
     })
     connection.attach(socket)
   })

@@ -20,7 +20,7 @@ import { noRoom } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
 import { FrameTurns } from '../framing/stream.ts'
 import { Sender } from './sender.ts'
-import type { Socket, SocketEvents } from './ws.ts'
+import type { Socket } from './ws.ts'
 
 /** Timeouts of a WebSocket. */
 export interface WebSocketSettings {
@@ -52,7 +52,7 @@ const perTurn = 16
 const farewells: ReadonlySet<number> = new Set([1000, 1001, 1005])
 
 /** A connection over one WebSocket. */
-export class WebSocketConnection implements Connection, SocketEvents {
+export class WebSocketConnection implements Connection {
   readonly carrier = 'websocket'
   readonly caller: Caller
   readonly #role: WebSocketRole
@@ -160,16 +160,26 @@ export class WebSocketConnection implements Connection, SocketEvents {
   /** Sets the socket, which need not be open yet. */
   attach(socket: Socket): void {
     this.#socket = socket
+    // With its default setting the package delivers one Buffer per message.
+    socket.on('message', (data, isBinary) => this.#message(data as Buffer, !isBinary))
+    socket.on('pong', () => this.#sign())
+    socket.on('ping', data => {
+      this.#sign()
+      this.#sender.pong(data)
+    })
     if (this.#end !== undefined) socket.terminate()
   }
 
   /** The socket is open; `stream` is the TCP or TLS socket below it. */
   opened(stream: Duplex): void {
-    if (this.#socket === undefined) return
+    const socket = this.#socket
+    if (socket === undefined) return
+    socket.on('error', error => this.#broken(error))
+    socket.on('close', (code, reason) => this.#closed(code, reason.toString()))
     this.#isOpen = true
     this.#early = undefined
-    if (this.#paused) this.#socket.pause()
-    this.#sender.open(this.#socket, stream)
+    if (this.#paused) socket.pause()
+    this.#sender.open(socket, stream)
     this.#schedulePing()
   }
 
@@ -188,8 +198,8 @@ export class WebSocketConnection implements Connection, SocketEvents {
     if (!this.#isOpen) this.#finish(reason)
   }
 
-  message(data: Buffer, isText: boolean): void {
-    this.#alive = true
+  #message(data: Buffer, isText: boolean): void {
+    this.#sign()
     if (this.#closing !== undefined) return
     // Decoding ASCII as latin1 is the fastest way.
     const item = isText ? data.toString(isAscii(data) ? 'latin1' : 'utf8') : notText
@@ -197,22 +207,20 @@ export class WebSocketConnection implements Connection, SocketEvents {
     else this.#deliver(item)
   }
 
-  sign(): void {
+  /** The other end is alive. */
+  #sign(): void {
     this.#alive = true
   }
 
-  pinged(data: Buffer): void {
-    this.#alive = true
-    this.#sender.pong(data)
-  }
-
-  error(error: Error): void {
+  /** The open socket failed; its close event follows. */
+  #broken(error: Error): void {
     this.#failure ??= broken(error, this.#role.limits.frameBytes)
     // `ws` has already sent the close frame. A peer that broke the protocol does not decide how long we wait for its answer.
     this.#clock.setTimeout(() => this.#socket?.terminate(), this.#lingerMs, true)
   }
 
-  ended(code: number, reason: string): void {
+  /** The open socket has closed. */
+  #closed(code: number, reason: string): void {
     // Messages that arrived before the end are delivered before it.
     if (this.#closing === undefined && !this.#role.serving) for (const item of this.#held.splice(0)) this.#deliver(item)
     if (this.#closing !== undefined) this.#finish(undefined)
@@ -220,7 +228,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     else this.#finish(this.#failure ?? leave(code, reason))
   }
 
-  async #close(code?: number, reason?: string): Promise<void> {
+  async #close(code = 1000, reason?: string): Promise<void> {
     this.#refusal ??= new ConnectionError('aborted', 'The connection was closed on this side')
     if (this.#isOpen) {
       this.#socket?.resume()

@@ -102,7 +102,7 @@ export class Sender {
       this.#stream?.cork()
       setImmediate(this.#uncork)
     }
-    this.#socket?.send(data, final)
+    this.#socket?.send(data, { binary: false, fin: final })
     return this.#stream?.writableNeedDrain === false
   }
 

@@ -54,24 +54,23 @@ export async function webSocketUpgrade(
 ): Promise<UpgradeHandler> {
   const limits = serverCarrierLimits(options.limits)
   const ws = await loadWs()
-  const upgrade = ws.upgrade({ maxPayload: limits.frameBytes, protocol: subprotocol })
+  const upgrade = ws.upgrade(limits.frameBytes, subprotocol)
 
   async function handle(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     const verdict = await admit(request, options)
     if (stream.destroyed) return
-    const refusal = isRefusal(verdict) ? verdict : offerRefusal(request)
+    const refusal = verdict !== undefined && 'status' in verdict ? verdict : offerRefusal(request)
     if (refusal !== undefined) return refuse(stream, refusal)
-    const principal = isRefusal(verdict) ? undefined : verdict?.principal
-    upgrade(request, stream, head, bind => {
-      const caller = callerOf(request, stream, principal)
+    const admission = verdict as Admission | undefined
+    upgrade(request, stream, head, socket => {
+      const caller = callerOf(request, stream, admission?.principal)
       const connection = new WebSocketConnection({ limits, serving: true, caller }, options)
-      connection.attach(bind(connection))
+      connection.attach(socket)
       connection.opened(stream)
       accept(connection)
       // A token may have been revoked while the upgrade was in progress.
-      if (!isRefusal(verdict) && verdict?.isCurrent?.() === false) connection.expire()
-      if (principal?.expiresAt !== undefined) endWith(principal.expiresAt, connection, stream, options)
-      if (!isRefusal(verdict) && verdict?.holds !== undefined) endUnless(() => verdict.holds?.(), connection, stream, options)
+      if (admission?.isCurrent?.() === false) connection.expire()
+      if (admission !== undefined) endWith(admission, connection, stream, options)
     })
   }
 
@@ -105,38 +104,33 @@ export function authorizerGuard(authorizer: Authorizer): NonNullable<WebSocketSe
   }
 }
 
-/** Closes the connection when its token has expired, with a tolerance for clock differences. */
+/** How often an open connection checks whether its token is still valid. */
+const recheckMs = 15_000
+
+/**
+ * Closes the connection when its token has expired, with a tolerance for clock differences, or is revoked before. A check that
+ * fails counts as valid.
+ */
 function endWith(
-  expiresAt: number,
+  admission: Admission,
   connection: WebSocketConnection,
   stream: Duplex,
   { expiredMs = 60_000, clock = realClock }: WebSocketServerOptions,
 ): void {
-  const cancel = atTime(expiresAt + expiredMs, () => connection.expire(), clock)
-  stream.once('close', cancel)
-}
-
-/** How often an open connection checks whether its token is still valid. */
-const recheckMs = 15_000
-
-/** Closes the connection when its token is revoked before it expires. A check that fails counts as valid. */
-function endUnless(
-  holds: () => Awaitable<boolean | undefined>,
-  connection: WebSocketConnection,
-  stream: Duplex,
-  { clock = realClock }: WebSocketServerOptions,
-): void {
-  let cancel: Cancel = () => {}
-  const wait = (): void => {
-    cancel = clock.setTimeout(() => void look(), recheckMs, true)
-  }
+  const expiresAt = admission.principal?.expiresAt
+  if (expiresAt !== undefined)
+    stream.once(
+      'close',
+      atTime(expiresAt + expiredMs, () => connection.expire(), clock),
+    )
+  if (admission.holds === undefined) return
   const look = async (): Promise<void> => {
-    const good = await Promise.resolve(holds()).catch(() => undefined)
+    const good = await Promise.resolve(admission.holds?.()).catch(() => undefined)
     if (stream.destroyed) return
     if (good === false) connection.expire()
-    else wait()
+    else cancel = clock.setTimeout(look, recheckMs, true)
   }
-  wait()
+  let cancel: Cancel = clock.setTimeout(look, recheckMs, true)
   stream.once('close', () => cancel())
 }
 
@@ -152,10 +146,6 @@ function atTime(time: number, fn: () => void, clock: Clock): Cancel {
   }
   wait()
   return () => cancel()
-}
-
-function isRefusal(verdict: Refusal | Admission | undefined): verdict is Refusal {
-  return verdict !== undefined && 'status' in verdict
 }
 
 /** Refuses a client that offers only other subprotocols: it does not expect MCP. */
