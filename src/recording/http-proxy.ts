@@ -7,7 +7,7 @@ import { request as requestHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { createGuard } from '../transports/http/endpoint.ts'
+import { Guard } from '../transports/http/endpoint.ts'
 import { SseParser } from '../transports/sse/parse.ts'
 import { type HttpFacts, jsonValue, messagesOf } from './format.ts'
 import type { RecordingProxy } from './proxy.ts'
@@ -27,7 +27,7 @@ const ownHop = new Set(['connection', 'keep-alive', 'te', 'trailer', 'transfer-e
 /** Opens a proxy before a server over HTTP. */
 export async function openHttpProxy(target: URL, options: HttpProxyOptions): Promise<RecordingProxy> {
   const { port = 0, host = '127.0.0.1' } = options
-  const guard = createGuard({ host })
+  const guard = new Guard({ host })
   const recorder = new HttpRecorder(options.writer)
   const server = createServer((req, res) => {
     const refusal = guard.checkRequest(req)

@@ -8,7 +8,7 @@ import { type ErrorBody, failureFrame, type Id, idText, isRecord } from '../../j
 import { parse } from '../../jsonrpc/parse.ts'
 import { ByteBuffer, decodeUtf8, SseParser } from '../sse/parse.ts'
 import type { HttpClientExchange } from './client-exchange.ts'
-import { type HeaderView, hintFrom, httpRefusal, isChallenge, mediaType, redirection, wrongContent } from './client-wire.ts'
+import { type HeaderView, httpRefusal, mediaType, redirection, wrongContent } from './client-wire.ts'
 
 /** Bytes of an irrelevant body that are read, so that its socket can be reused; then it is closed. */
 const drainBytes = 64 * 1024
@@ -147,6 +147,34 @@ class Drain implements Body {
   end(): void {
     // Nothing was awaited.
   }
+}
+
+/** True for an answer that asks for credentials: its headers count, whatever its body says. */
+function isChallenge(status: number, headers: HeaderView): boolean {
+  return status === 401 || (status === 403 && typeof headers.get('www-authenticate') === 'string')
+}
+
+/** Longer bodies are not parsed just for a hint. */
+const parsedHint = 64 * 1024
+const lenient = new TextDecoder()
+
+/** The most useful part of an error body: the message if it is JSON, else its beginning. */
+function hintFrom(body: Uint8Array): string {
+  const text = lenient.decode(body.length > parsedHint ? body.subarray(0, 1024) : body)
+  return saidIn(text) ?? text.slice(0, 200).replace(/\s+/g, ' ').trim()
+}
+
+function saidIn(text: string): string | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (!isRecord(value)) return undefined
+  const inner = isRecord(value['error']) ? value['error']['message'] : undefined
+  const words = inner ?? value['error_description'] ?? value['message'] ?? value['error']
+  return typeof words === 'string' ? words : undefined
 }
 
 function unanswered(status: number): ConnectionError {

@@ -7,7 +7,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { HeaderView } from './client-wire.ts'
 
 /** Receives one answer. It may pause the parser during a call. */
-export interface CutterUser {
+interface CutterUser {
   head(head: AnswerHead): void
   data(bytes: Buffer): void
   end(head: AnswerHead): void

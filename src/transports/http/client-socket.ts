@@ -9,7 +9,7 @@ import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
-import { AnswerCutter, type AnswerHead, type CutterUser } from './client-cutter.ts'
+import { AnswerCutter, type AnswerHead } from './client-cutter.ts'
 import type { NodeWireOptions } from './client-node.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
 
@@ -198,7 +198,7 @@ export class SocketWire implements HttpWire {
 type Cause = NodeJS.ErrnoException | ConnectionError | undefined
 
 /** One call: writes its request, and passes the parts of the answer to its reader. */
-class SocketCall implements WireCall, CutterUser {
+class SocketCall implements WireCall {
   done = false
   readonly #wire: SocketWire
   readonly #request: WireRequest

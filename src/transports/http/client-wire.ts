@@ -8,7 +8,7 @@ import type { Deadlines, Linked, LinkedSet } from '../../core/deadlines.ts'
 import { redact } from '../../core/redact.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Id, isRecord } from '../../jsonrpc/message.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import type { ClientSettings, HttpClientConnection } from './client-connection.ts'
 
 /** One HTTP request. */
@@ -208,11 +208,6 @@ export function headerRecord(headers: HeaderView): Readonly<Record<string, strin
   return Object.fromEntries(entries)
 }
 
-/** True for an answer that asks for credentials: its headers count, whatever its body says. */
-export function isChallenge(status: number, headers: HeaderView): boolean {
-  return status === 401 || (status === 403 && typeof headers.get('www-authenticate') === 'string')
-}
-
 /** The error for a status that is not a success, with the headers, which may hold a challenge or a retry time. */
 export function httpRefusal(status: number, headers: HeaderView, hint: string): ConnectionError {
   const said = hint === '' ? '' : `: ${clip(redact(hint))}`
@@ -263,26 +258,3 @@ export const untaken: ConnectionError = new ConnectionError(
   'too-large',
   `${maxUntaken} messages wait for the server to take them; this one is not sent`,
 )
-
-/** Longer bodies are not parsed just for a hint. */
-const parsedHint = 64 * 1024
-const lenient = new TextDecoder()
-
-/** The most useful part of an error body: the message if it is JSON, else its beginning. */
-export function hintFrom(body: Uint8Array): string {
-  const text = lenient.decode(body.length > parsedHint ? body.subarray(0, 1024) : body)
-  return saidIn(text) ?? text.slice(0, 200).replace(/\s+/g, ' ').trim()
-}
-
-function saidIn(text: string): string | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  if (!isRecord(value)) return undefined
-  const inner = isRecord(value['error']) ? value['error']['message'] : undefined
-  const words = inner ?? value['error_description'] ?? value['message'] ?? value['error']
-  return typeof words === 'string' ? words : undefined
-}

@@ -10,7 +10,7 @@ import { type Fetch, fetchWire } from './client-fetch.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
 /** The options of a client's HTTP connection on this platform. */
-export interface HttpClientOptions extends Partial<ClientSettings> {
+interface HttpClientOptions extends Partial<ClientSettings> {
   /** Makes the requests instead of the platform's own. */
   readonly fetch?: Fetch
   /** Supplies credentials, and new ones if those are refused. */

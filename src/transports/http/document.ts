@@ -1,38 +1,11 @@
 /**
  * What can be read by GET beside the MCP endpoint: public JSON documents such as the metadata of RFC 9728, documents for
- * callers, and downloads of referenced data. Independent of node:http and fetch, which both send these answers.
+ * callers, and downloads of referenced data. Independent of node:http and fetch.
  */
 import type { HeaderReader } from '../../core/credentials.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Refusal } from './refusal.ts'
-
-/** A complete answer. */
-interface DocumentAnswer {
-  readonly status: number
-  /** Flat: names and values. */
-  readonly headers: string[]
-  readonly body: string
-}
-
-const open = ['access-control-allow-origin', '*']
-const allowed = 'GET, HEAD, OPTIONS'
-
-/** The answer to a request for a public document; pages of any origin may read it. */
-export function documentAnswer(method: string | undefined, text: string): DocumentAnswer | Refusal {
-  if (method === 'OPTIONS') {
-    const headers = [...open, 'access-control-allow-methods', allowed, 'access-control-allow-headers', '*']
-    return { status: 204, headers: [...headers, 'access-control-max-age', '600'], body: '' }
-  }
-  if (method === 'GET' || method === 'HEAD') {
-    return { status: 200, headers: [...open, 'content-type', 'application/json', 'cache-control', 'max-age=300'], body: text }
-  }
-  return {
-    status: 405,
-    message: `Method ${clip(method ?? '')} is not served here. Read this document by GET`,
-    headers: { allow: allowed },
-  }
-}
 
 /** A document for authorized callers; its content may depend on the caller. */
 export interface OwnDocument {
@@ -42,21 +15,12 @@ export interface OwnDocument {
 }
 
 /** The content, and how it may be cached. */
-interface DocumentText {
+export interface DocumentText {
   readonly text: string
   /** The ETag. Equal content has an equal tag, even if counters in it differ. */
   readonly tag: string
   readonly maxAgeMs: number
   readonly cacheScope: 'public' | 'private'
-}
-
-/** The answer with such a document. `kept`: the tags that the client has cached (If-None-Match). */
-export function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, kept: string | undefined): DocumentAnswer {
-  const etag = `"${tag}"`
-  const headers = ['etag', etag, 'cache-control', `${cacheScope}, max-age=${Math.floor(maxAgeMs / 1000)}`]
-  const known = kept?.split(',').some(each => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
-  if (known === true) return { status: 304, headers, body: '' }
-  return { status: 200, headers: ['content-type', 'application/json', ...headers], body: text }
 }
 
 /** The refusal for methods other than GET and HEAD; undefined for those two. */
@@ -105,34 +69,4 @@ export function downloadName(downloads: Downloads | undefined, path: string): st
   const at = path.lastIndexOf(downloads.path)
   const name = at === -1 ? '' : path.slice(at + downloads.path.length)
   return name === '' || name.includes('/') ? undefined : name
-}
-
-/** The query of an address. */
-export function queryOf(url: string): URLSearchParams {
-  const at = url.indexOf('?')
-  return new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
-}
-
-/** The body of a download, which calls `over` by itself at its end. */
-export function watchedBody({ body, over }: Download): ReadableStream<Uint8Array> | undefined {
-  if (body === undefined || over === undefined) return body
-  const reader = body.getReader()
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await reader.read().catch(error => {
-          over()
-          throw error
-        })
-        if (!done) return controller.enqueue(value)
-        over()
-        controller.close()
-      },
-      cancel(reason) {
-        over()
-        return reader.cancel(reason)
-      },
-    },
-    { highWaterMark: 0 },
-  )
 }

@@ -69,7 +69,7 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
   let lastTakes = takes(undefined)
   return {
     door,
-    guard: createGuard(options),
+    guard: new Guard(options),
     limits,
     streams: options.streams ?? new Streams({ limits }),
     identify: options.identify ?? authorizer?.identify.bind(authorizer),
@@ -162,7 +162,7 @@ function admits(ranges: readonly Range[], type: string, subtype: string): boolea
 // On by default on every listener, before anything else of a request is examined.
 
 /** Which hosts and origins a listener answers to. */
-export interface GuardOptions extends GuardNames {
+interface GuardOptions extends GuardNames {
   /** The address listened on. A name or a single address is accepted as Host; a wildcard address is not a name. */
   readonly host?: string
 }
@@ -174,49 +174,44 @@ interface GuardedRequest {
   readonly rawHeaders: readonly string[]
 }
 
-/** Checks Host and Origin. */
-export interface Guard {
-  /** Returns the refusal, or undefined if the request may pass. */
-  check(host: string | undefined, origin: string | undefined): Refusal | undefined
-  /** The same for a node:http request, upgrade requests included. `anyOrigin`: only the host is checked. */
-  checkRequest(request: GuardedRequest, anyOrigin?: boolean): Refusal | undefined
-  /** True for an origin in the option `origins`: its pages may read answers. */
-  lists(origin: string): boolean
-}
-
 const webOrigin = /^https?:\/\/(.+)$/
 const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const wildcardBinds: readonly string[] = ['0.0.0.0', '::', '']
 
-/** Makes a guard; without options it accepts loopback names only. */
-export function createGuard(options: GuardOptions = {}): Guard {
-  checkNames(options)
-  const hosts = new Set([...loopback, ...(options.hosts ?? []).map(name => name.toLowerCase())])
-  if (options.host !== undefined && !wildcardBinds.includes(options.host)) hosts.add(bracketed(options.host.toLowerCase()))
-  const origins = new Set((options.origins ?? []).map(origin => origin.toLowerCase().replace(/\/$/, '')))
-  // Clients send the same Host with every request, so the last accepted one is remembered.
-  let lastGoodHost: string | undefined
+/** Checks Host and Origin; without options it accepts loopback names only. */
+export class Guard {
+  readonly #hosts: ReadonlySet<string>
+  readonly #origins: ReadonlySet<string>
+  /** Clients send the same Host with every request, so the last accepted one is remembered. */
+  #lastGoodHost: string | undefined = undefined
 
-  function check(host: string | undefined, origin: string | undefined): Refusal | undefined {
-    if (host === undefined || host !== lastGoodHost) {
-      const refusal = checkHost(host, hosts)
+  constructor(options: GuardOptions = {}) {
+    checkNames(options)
+    const hosts = new Set([...loopback, ...(options.hosts ?? []).map(name => name.toLowerCase())])
+    if (options.host !== undefined && !wildcardBinds.includes(options.host)) hosts.add(bracketed(options.host.toLowerCase()))
+    this.#hosts = hosts
+    this.#origins = new Set((options.origins ?? []).map(origin => origin.toLowerCase().replace(/\/$/, '')))
+  }
+
+  /** Returns the refusal, or undefined if the request may pass. */
+  check(host: string | undefined, origin: string | undefined): Refusal | undefined {
+    if (host === undefined || host !== this.#lastGoodHost) {
+      const refusal = checkHost(host, this.#hosts)
       if (refusal !== undefined) return refusal
-      lastGoodHost = host
+      this.#lastGoodHost = host
     }
-    return origin === undefined || lists(origin) || isLoopbackOrigin(origin) ? undefined : badOrigin(origin)
+    return origin === undefined || this.lists(origin) || isLoopbackOrigin(origin) ? undefined : badOrigin(origin)
   }
 
-  function lists(origin: string): boolean {
-    return origins.size > 0 && (origins.has('*') || origins.has(origin.toLowerCase()))
+  /** The same for a node:http request, upgrade requests included. `anyOrigin`: only the host is checked. */
+  checkRequest({ headers, rawHeaders }: GuardedRequest, anyOrigin = false): Refusal | undefined {
+    if (countHosts(rawHeaders) > 1) return twoHosts
+    return this.check(single(headers.host) ?? single(headers[':authority']), anyOrigin ? undefined : single(headers.origin))
   }
 
-  return {
-    check,
-    lists,
-    checkRequest({ headers, rawHeaders }, anyOrigin = false) {
-      if (countHosts(rawHeaders) > 1) return twoHosts
-      return check(single(headers.host) ?? single(headers[':authority']), anyOrigin ? undefined : single(headers.origin))
-    },
+  /** True for an origin in the option `origins`: its pages may read answers. */
+  lists(origin: string): boolean {
+    return this.#origins.size > 0 && (this.#origins.has('*') || this.#origins.has(origin.toLowerCase()))
   }
 }
 

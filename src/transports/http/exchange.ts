@@ -7,7 +7,7 @@ import { callerAccount } from '../../core/occupancy.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
-import { type Download, documentAnswer, downloadName, notRead, type OwnDocument, ownAnswer, queryOf } from './document.ts'
+import { type DocumentText, type Download, downloadName, notRead, type OwnDocument } from './document.ts'
 import { badOrigin, checkBody, type Endpoint, type Guard, type Identify, isRefusal, takesStream } from './endpoint.ts'
 import { HttpLane } from './lane.ts'
 import type { StreamOutlet, Tenant } from './reader.ts'
@@ -248,6 +248,48 @@ function attempt(identify: Identify, exchange: HttpExchange): ReturnType<Identif
   } catch {
     return failed
   }
+}
+
+/** A complete answer. */
+interface DocumentAnswer {
+  readonly status: number
+  /** Flat: names and values. */
+  readonly headers: string[]
+  readonly body: string
+}
+
+const open = ['access-control-allow-origin', '*']
+const allowed = 'GET, HEAD, OPTIONS'
+
+/** The answer to a request for a public document; pages of any origin may read it. */
+function documentAnswer(method: string | undefined, text: string): DocumentAnswer | Refusal {
+  if (method === 'OPTIONS') {
+    const headers = [...open, 'access-control-allow-methods', allowed, 'access-control-allow-headers', '*']
+    return { status: 204, headers: [...headers, 'access-control-max-age', '600'], body: '' }
+  }
+  if (method === 'GET' || method === 'HEAD') {
+    return { status: 200, headers: [...open, 'content-type', 'application/json', 'cache-control', 'max-age=300'], body: text }
+  }
+  return {
+    status: 405,
+    message: `Method ${clip(method ?? '')} is not served here. Read this document by GET`,
+    headers: { allow: allowed },
+  }
+}
+
+/** The answer with such a document. `kept`: the tags that the client has cached (If-None-Match). */
+function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, kept: string | undefined): DocumentAnswer {
+  const etag = `"${tag}"`
+  const headers = ['etag', etag, 'cache-control', `${cacheScope}, max-age=${Math.floor(maxAgeMs / 1000)}`]
+  const known = kept?.split(',').some(each => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
+  if (known === true) return { status: 304, headers, body: '' }
+  return { status: 200, headers: ['content-type', 'application/json', ...headers], body: text }
+}
+
+/** The query of an address. */
+function queryOf(url: string): URLSearchParams {
+  const at = url.indexOf('?')
+  return new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
 }
 
 const acceptsNeither: Refusal = {

@@ -1,7 +1,7 @@
 /** The fetch carrier: `fetch(Request) → Response`, for any web-standard runtime. */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
-import { type Download, watchedBody } from './document.ts'
+import type { Download } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions, type Identify } from './endpoint.ts'
 import { HttpExchange } from './exchange.ts'
 import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
@@ -158,6 +158,30 @@ async function readWebBody(request: Request, limit: number): Promise<string | Re
     void reader.cancel().catch(() => undefined)
     return notUtf8
   }
+}
+
+/** The body of a download, which calls `over` by itself at its end. */
+function watchedBody({ body, over }: Download): ReadableStream<Uint8Array> | undefined {
+  if (body === undefined || over === undefined) return body
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read().catch(error => {
+          over()
+          throw error
+        })
+        if (!done) return controller.enqueue(value)
+        over()
+        controller.close()
+      },
+      cancel(reason) {
+        over()
+        return reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 /** The most callers whose stand-in for a connection is remembered; the one longest unused is forgotten. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createGuard } from './endpoint.ts'
+import { Guard } from './endpoint.ts'
 
 const request = (...rawHeaders: string[]) => {
   const headers: Record<string, string> = {}
@@ -12,7 +12,7 @@ describe('the Host check', () => {
   it.each(['localhost', 'localhost:3000', 'LOCALHOST:80', '127.0.0.1:7420', '[::1]', '[::1]:9'])(
     'lets %s through by default',
     host => {
-      expect(createGuard().check(host, undefined)).toBeUndefined()
+      expect(new Guard().check(host, undefined)).toBeUndefined()
     },
   )
 
@@ -31,12 +31,12 @@ describe('the Host check', () => {
     '0.0.0.0:3000',
     '[::1].evil.com',
   ])('refuses %s with 403 and names the option that would allow it', host => {
-    const refusal = createGuard().check(host, undefined)
+    const refusal = new Guard().check(host, undefined)
     expect(refusal).toMatchObject({ status: 403, message: expect.stringContaining('option hosts') })
   })
 
   it('refuses a request without Host, and one with two, with 400 (RFC 9112 §3.2)', () => {
-    const guard = createGuard()
+    const guard = new Guard()
     expect(guard.checkRequest(request())).toMatchObject({ status: 400, message: expect.stringContaining('no Host') })
     expect(guard.checkRequest(request('Host', 'localhost', 'hOsT', 'evil.com'))).toMatchObject({ status: 400 })
     expect(guard.check('localhost, evil.com', undefined)).toMatchObject({ status: 400 })
@@ -44,7 +44,7 @@ describe('the Host check', () => {
   })
 
   it('answers to listed names with any port, or with exactly the listed one', () => {
-    const guard = createGuard({ hosts: ['api.example.com', 'Other.example.com:8443'] })
+    const guard = new Guard({ hosts: ['api.example.com', 'Other.example.com:8443'] })
     expect(guard.check('api.example.com:99', undefined)).toBeUndefined()
     expect(guard.check('other.example.com:8443', undefined)).toBeUndefined()
     expect(guard.check('other.example.com:8444', undefined)).toMatchObject({ status: 403 })
@@ -52,20 +52,20 @@ describe('the Host check', () => {
   })
 
   it('answers to the address it is bound to, but a wildcard address is nobody', () => {
-    expect(createGuard({ host: '192.0.2.7' }).check('192.0.2.7:80', undefined)).toBeUndefined()
-    expect(createGuard({ host: '2001:db8::1' }).check('[2001:db8::1]:80', undefined)).toBeUndefined()
-    expect(createGuard({ host: '0.0.0.0' }).check('0.0.0.0:80', undefined)).toMatchObject({ status: 403 })
+    expect(new Guard({ host: '192.0.2.7' }).check('192.0.2.7:80', undefined)).toBeUndefined()
+    expect(new Guard({ host: '2001:db8::1' }).check('[2001:db8::1]:80', undefined)).toBeUndefined()
+    expect(new Guard({ host: '0.0.0.0' }).check('0.0.0.0:80', undefined)).toMatchObject({ status: 403 })
   })
 
   it('judges each host by itself, also after one that was good', () => {
-    const guard = createGuard()
+    const guard = new Guard()
     expect(guard.check('localhost:1', undefined)).toBeUndefined()
     expect(guard.check('evil.com', undefined)).toMatchObject({ status: 403 })
     expect(guard.check('evil.com', undefined)).toMatchObject({ status: 403 })
   })
 
   it('lets nothing through but a loopback name with an optional port, whatever the text', () => {
-    const guard = createGuard()
+    const guard = new Guard()
     const near = fc.stringMatching(/^[a-z0-9.:@/[\]-]{0,12}$/).map(text => `localhost${text}`)
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.webAuthority(), near), host => {
@@ -76,25 +76,25 @@ describe('the Host check', () => {
   })
 
   it('repeats at most 80 characters of a foreign name, without control characters', () => {
-    const message = createGuard().check(`evil\u001b[31m${'x'.repeat(5_000)}`, undefined)?.message ?? ''
+    const message = new Guard().check(`evil\u001b[31m${'x'.repeat(5_000)}`, undefined)?.message ?? ''
     expect(message.length).toBeLessThan(300)
     expect(message).not.toContain('\u001b')
   })
 })
 
 it('a star opens a check in so many words, and only that one', () => {
-  const anyHost = createGuard({ hosts: ['*'] })
+  const anyHost = new Guard({ hosts: ['*'] })
   expect(anyHost.check('evil.com', undefined)).toBeUndefined()
   expect(anyHost.check('evil.com', 'https://evil.com')).toMatchObject({ status: 403 })
   expect(anyHost.check(undefined, undefined)).toMatchObject({ status: 400 })
-  const anyOrigin = createGuard({ origins: ['*'] })
+  const anyOrigin = new Guard({ origins: ['*'] })
   expect(anyOrigin.check('localhost', 'https://evil.com')).toBeUndefined()
   expect(anyOrigin.check('evil.com', undefined)).toMatchObject({ status: 403 })
 })
 
 describe('the Origin check', () => {
   it.each(['http://localhost:6274', 'https://127.0.0.1', 'http://[::1]:1'])('lets the loopback origin %s through', origin => {
-    expect(createGuard().check('localhost', origin)).toBeUndefined()
+    expect(new Guard().check('localhost', origin)).toBeUndefined()
   })
 
   it.each([
@@ -105,14 +105,14 @@ describe('the Origin check', () => {
     'file://',
     'http://localhost:1, http://evil.com',
   ])('refuses %s with 403 and names the option (rev D §1.2)', origin => {
-    expect(createGuard().check('localhost', origin)).toMatchObject({
+    expect(new Guard().check('localhost', origin)).toMatchObject({
       status: 403,
       message: expect.stringContaining('option origins'),
     })
   })
 
   it('lets listed origins through, whatever their case or a slash at the end of the listing', () => {
-    const guard = createGuard({ origins: ['https://App.example.com/', 'vscode-webview://abc'] })
+    const guard = new Guard({ origins: ['https://App.example.com/', 'vscode-webview://abc'] })
     expect(guard.check('localhost', 'https://app.example.com')).toBeUndefined()
     expect(guard.check('localhost', 'vscode-webview://abc')).toBeUndefined()
     expect(guard.check('localhost', 'https://app.example.com:8443')).toMatchObject({ status: 403 })

@@ -219,7 +219,7 @@ interface Written {
 }
 
 /** What one commit writes of a stream. */
-export interface CommitPlan {
+interface CommitPlan {
   readonly own: OwnStream
   readonly ops: readonly Op[]
   readonly added: readonly Written[]

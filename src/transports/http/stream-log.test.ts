@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { fakeClock } from '../../testing/clock.ts'
-import { type LoggedEvent, type MemoryLogOptions, memoryStreamLogs } from './stream-log.ts'
+import { type LoggedEvent, type MemoryLogOptions, MemoryStreamLogs } from './stream-log.ts'
 
 const event = (number: number, frame = `"${number}"`): LoggedEvent => ({ number, frame })
 
-async function numbers(logs: ReturnType<typeof memoryStreamLogs>, stream: string, after = 0, session = 's') {
+async function numbers(logs: MemoryStreamLogs, stream: string, after = 0, session = 's') {
   return (await logs.read(session, stream, after)).map(({ number }) => number)
 }
 
 function filled(options: MemoryLogOptions, count: number) {
-  const logs = memoryStreamLogs(options)
+  const logs = new MemoryStreamLogs(options)
   for (let number = 1; number <= count; number++) void logs.append('s', 'a', event(number))
   return logs
 }
@@ -47,7 +47,7 @@ describe('the log of kept streams in memory', () => {
   })
 
   it('over the common bound, one session with many streams takes nothing from another, whichever came first', async () => {
-    const logs = memoryStreamLogs({ totalBytes: 30 })
+    const logs = new MemoryStreamLogs({ totalBytes: 30 })
     await logs.append('bob', 'a', event(1))
     for (let number = 1; number <= 40; number++) await logs.append('ada', `stream ${number % 7}`, event(number))
     expect(await numbers(logs, 'a', 0, 'bob')).toEqual([1])

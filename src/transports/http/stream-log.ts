@@ -86,12 +86,8 @@ interface Account {
   bytes: number
 }
 
-/** Makes logs in the memory of this process. */
-export function memoryStreamLogs(options: MemoryLogOptions = {}): StreamLogs {
-  return new MemoryStreamLogs(options)
-}
-
-class MemoryStreamLogs implements StreamLogs {
+/** Logs in the memory of this process. */
+export class MemoryStreamLogs implements StreamLogs {
   readonly #sessions = new Map<string, Session>()
   readonly #accounts = new Map<string, Account>()
   readonly #events: number
@@ -101,7 +97,7 @@ class MemoryStreamLogs implements StreamLogs {
   readonly #now: () => number
   #total = 0
 
-  constructor(options: MemoryLogOptions) {
+  constructor(options: MemoryLogOptions = {}) {
     this.#events = options.events ?? httpLimits.logEvents
     this.#bytes = options.bytes ?? httpLimits.logBytes
     this.#totalBytes = options.totalBytes ?? httpLimits.logTotal

@@ -5,7 +5,7 @@ import { fakeClock } from '../../testing/clock.ts'
 import { FetchOutlet } from './fetch.ts'
 import type { HttpLimits } from './limits.ts'
 import { Stream } from './stream.ts'
-import { memoryStreamLogs, type StreamLogs } from './stream-log.ts'
+import { MemoryStreamLogs, type StreamLogs } from './stream-log.ts'
 import { Streams } from './streams.ts'
 
 /** Knows how many of its timers run. */
@@ -208,7 +208,7 @@ describe('a silent stream', () => {
 describe('a log that takes its time', () => {
   /** As a store would: every step ends later. */
   function slowLogs(): StreamLogs {
-    const inner = memoryStreamLogs()
+    const inner = new MemoryStreamLogs()
     const later = <T>(value: T | PromiseLike<T>) => new Promise<T>(done => setImmediate(() => done(value)))
     return {
       append: (...args) => later(inner.append(...args)),
@@ -236,7 +236,7 @@ describe('a log that takes its time', () => {
   })
 
   it('does not lose what is said while it is read, though it had nothing when that began', async () => {
-    const inner = memoryStreamLogs()
+    const inner = new MemoryStreamLogs()
     const read: StreamLogs['read'] = async (...args) => {
       const found = await inner.read(...args)
       await new Promise(setImmediate)

@@ -10,7 +10,7 @@ import { type HttpLimits, httpLimits } from './limits.ts'
 import type { StreamOutlet, Tenant } from './reader.ts'
 import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
-import { type LoggedEvent, memoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
+import { type LoggedEvent, MemoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
 
 /** Limits, where events are logged, and how streams are named. */
 interface StreamsOptions {
@@ -68,7 +68,7 @@ export class Streams {
     const { logEvents: events, logBytes: bytes, logTotal: totalBytes, retainMs: ageMs } = this.limits
     this.shared = options.shared?.(this.limits)
     this.shared?.onFollowed((session, stream) => this.#kept.get(session)?.get(stream)?.letGo())
-    this.logs = this.shared ?? options.logs ?? memoryStreamLogs({ events, bytes, totalBytes, ageMs, now: this.clock.now })
+    this.logs = this.shared ?? options.logs ?? new MemoryStreamLogs({ events, bytes, totalBytes, ageMs, now: this.clock.now })
     this.#idPrefix = options.idPrefix ?? randomText(6)
   }
 

@@ -8,22 +8,16 @@ import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { OutboundOptions } from './outbound.ts'
 
-/** Ports that the Fetch standard blocks (https://fetch.spec.whatwg.org/#port-blocking): an HTTP request must not be read there. */
-
 /**
  * Ports blocked by the Fetch standard (https://fetch.spec.whatwg.org/#port-blocking): other protocols listen there that might
  * act on an HTTP request.
  */
-const bad = new Set([
+const badPorts = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113,
   115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556,
   563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667,
   6668, 6669, 6679, 6697, 10080,
 ])
-
-function isBadPort(port: number): boolean {
-  return bad.has(port)
-}
 
 /** A checked address. */
 export interface Destination {
@@ -31,6 +25,8 @@ export interface Destination {
   readonly secure: boolean
   /** A name, or an IP address without brackets. */
   readonly host: string
+  /** The host is written as an IP address. */
+  readonly literal: boolean
   readonly port: number
   /** This machine, by name or address; only where the operator allows it. */
   readonly loopback: boolean
@@ -59,8 +55,9 @@ export function readDestination(given: string | URL, allowLoopback: boolean): De
   if (!secure && !own) throw refused(url, 'it is plain http; only https is spoken to other machines')
   if (!host.includes(':') && !namePattern.test(host)) throw refused(url, 'its name is none that DNS has; check its spelling')
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
-  if (isBadPort(port)) throw refused(url, `port ${port} belongs to another protocol; use 443 or a port of your own`)
-  return { url, secure, host, port, loopback: own }
+  if (badPorts.has(port)) throw refused(url, `port ${port} belongs to another protocol; use 443 or a port of your own`)
+  const literal = host.includes(':') || /^[\d.]+$/.test(host)
+  return { url, secure, host, literal, port, loopback: own }
 }
 
 /** `localhost` and all names below it are this machine by definition (RFC 6761 §6.3), whatever DNS says. */
@@ -160,8 +157,7 @@ export function judgeDestination(
 ): Destination | OutboundError {
   try {
     const to = readDestination(url, loopback)
-    const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
-    const fault = literal && !to.loopback ? addressFault(to.host, readRanges(allow)) : undefined
+    const fault = to.literal && !to.loopback ? addressFault(to.host, readRanges(allow)) : undefined
     return fault === undefined ? to : refused(to.url, `it is ${fault}; only public addresses are spoken to`)
   } catch (error) {
     if (error instanceof OutboundError) return error

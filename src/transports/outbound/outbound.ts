@@ -7,7 +7,7 @@ import { unlessAborted } from '../../core/deadlines.ts'
 import { type Outbound, OutboundError, type OutboundRequest } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Destination, readDestination, readRanges, refused, shown } from './destination.ts'
-import { type Answer, addressesOf, type Resolve, sendOnce, systemResolve } from './send.ts'
+import { type Answer, addressesOf, type Resolve, sendOnce } from './send.ts'
 
 /** Statuses that have no body (https://fetch.spec.whatwg.org/#null-body-status). */
 const bodiless = new Set([204, 205, 304])
@@ -59,7 +59,7 @@ export interface OutboundOptions {
  * const response = await outbound('https://example.com/.well-known/oauth-authorization-server')
  */
 export function createOutbound(options: OutboundOptions = {}): Outbound {
-  const { loopback = false, maxBytes = 65_536, maxRedirects = 3, ca, resolve = systemResolve, clock = realClock } = options
+  const { loopback = false, maxBytes = 65_536, maxRedirects = 3, ca, resolve, clock = realClock } = options
   const allowed = readRanges(options.allow ?? [])
   const timeoutMs = toMilliseconds(options.timeout ?? '5s', 'timeout')
   const idleMs = options.stream === true ? timeoutMs : undefined

@@ -260,7 +260,7 @@ class Thrift {
 export type Resolve = (name: string) => Promise<readonly string[]>
 
 /** The resolver of the operating system, including its hosts file. */
-export const systemResolve: Resolve = async name => (await lookup(name, { all: true, verbatim: true })).map(each => each.address)
+const systemResolve: Resolve = async name => (await lookup(name, { all: true, verbatim: true })).map(each => each.address)
 
 /** The most addresses of one name; each may be tried in turn. */
 const addressCount = 32
@@ -269,16 +269,15 @@ const addressCount = 32
  * The addresses of a destination. One forbidden address refuses the name: mixing internal and public addresses is typical of
  * DNS rebinding.
  */
-export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ranges): Promise<readonly string[]> {
+export async function addressesOf(to: Destination, resolve: Resolve | undefined, allowed: Ranges): Promise<readonly string[]> {
   // Never resolved by DNS, which might return another address.
   if (isOwnName(to.host)) return ['127.0.0.1', '::1']
   if (to.loopback) return [to.host]
-  const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
-  const addresses = literal ? [to.host] : await ask(to, resolve)
+  const addresses = to.literal ? [to.host] : await ask(to, resolve ?? systemResolve)
   for (const address of addresses) {
     const fault = addressFault(address, allowed)
     if (fault === undefined) continue
-    const where = literal ? 'it' : `${clip(address)}, to which its name leads,`
+    const where = to.literal ? 'it' : `${clip(address)}, to which its name leads,`
     throw refused(to.url, `${where} is ${fault}; only public addresses are spoken to`)
   }
   return addresses

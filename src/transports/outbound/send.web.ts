@@ -6,9 +6,7 @@
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { addressFault, type Destination, type Ranges, refused, shown } from './destination.ts'
-import type { Answer, Hop } from './send.ts'
-
-export type { Answer, Hop } from './send.ts'
+import type { Answer, Hop, Resolve } from './send.ts'
 
 /** Sends one request. Rejects with the reason of the signal if that aborts. */
 export async function sendOnce(hop: Hop): Promise<Answer> {
@@ -99,21 +97,17 @@ function failure(to: Destination, cause: unknown): OutboundError {
 // The platform resolves names itself and does not reveal the address, so an address can only be refused by how it is written.
 // In a browser, requests come from the page's own network; Workers reach only public addresses.
 
-/** Resolves a name to all of its addresses. */
-export type Resolve = (name: string) => Promise<readonly string[]>
-
-/** Returns no address: the platform resolves the name when it connects. */
-export const systemResolve: Resolve = async () => []
-
 /** Single labels and endings that no public name has (RFC 6761, RFC 6762, RFC 8375 and ICANN's private names). */
 const inside = /^[^.]+$|\.(local|internal|home\.arpa|lan|corp|home|test|invalid|onion)$/
 
-/** Throws if the destination is not allowed. The list is always empty, since the platform picks the address. */
-export async function addressesOf(to: Destination, resolve: Resolve, allowed: Ranges): Promise<readonly string[]> {
+/**
+ * Throws if the destination is not allowed. The list is always empty, since the platform resolves the name when it connects.
+ */
+export async function addressesOf(to: Destination, resolve: Resolve | undefined, allowed: Ranges): Promise<readonly string[]> {
   if (to.loopback) return []
-  const literal = to.host.includes(':') || /^[\d.]+$/.test(to.host)
-  if (!literal && inside.test(to.host)) throw refused(to.url, 'its name is no public one; only public addresses are spoken to')
-  for (const address of literal ? [to.host] : await resolve(to.host)) {
+  if (!to.literal && inside.test(to.host)) throw refused(to.url, 'its name is no public one; only public addresses are spoken to')
+  const addresses = to.literal ? [to.host] : await resolve?.(to.host)
+  for (const address of addresses ?? []) {
     const fault = addressFault(address, allowed)
     if (fault !== undefined) throw refused(to.url, `it is ${fault}; only public addresses are spoken to`)
   }

@@ -11,7 +11,7 @@ import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { unreached } from '../unreached.ts'
 
 /** The options of a client's WebSocket on this platform. */
-export interface WebSocketClientOptions {
+interface WebSocketClientOptions {
   /** Not supported here: a connection with headers is refused. */
   readonly headers?: Readonly<Record<string, string>>
   readonly limits?: Partial<CarrierLimits>

@@ -10,6 +10,7 @@ import { settlesWithin } from '../../core/deadlines.ts'
 import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
+import type { UpgradeHandler } from '../http/listen.ts'
 import { type Refusal, refusalFrame } from '../http/refusal.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs } from './ws.ts'
@@ -37,9 +38,6 @@ export interface WebSocketServerOptions extends WebSocketSettings {
   readonly expiredMs?: number
   readonly limits?: Partial<CarrierLimits>
 }
-
-/** A listener for the 'upgrade' event of a node:http server. */
-export type UpgradeHandler = (request: IncomingMessage, stream: Duplex, head: Buffer) => void
 
 /**
  * Makes the handler that turns upgrade requests into connections and gives each to `accept`.

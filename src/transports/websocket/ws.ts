@@ -17,9 +17,6 @@ interface ConnectOptions {
 /** Answers an upgrade request; `done` gets the socket. The package itself refuses malformed requests. */
 type Upgrade = (request: IncomingMessage, stream: Duplex, head: Buffer, done: (socket: WebSocket) => void) => void
 
-/** The functions of the package that the carrier uses. */
-export type Ws = Awaited<ReturnType<typeof loadWs>>
-
 /** Pongs are left to the connection, so that it can skip answers for a peer that does not read. */
 const shared = { perMessageDeflate: false, autoPong: false }
 

@@ -3,7 +3,7 @@ import { checkMirrored, mirroredParams, mirrorHeaders } from '../../../src/featu
 import { McpError } from '../../../src/jsonrpc/error.ts'
 import type { Params } from '../../../src/jsonrpc/message.ts'
 import { decodeHeaderValue, encodeHeaderValue } from '../../../src/revisions/index.ts'
-import { createGuard, isJson, takes } from '../../../src/transports/http/endpoint.ts'
+import { Guard, isJson, takes } from '../../../src/transports/http/endpoint.ts'
 import { object, scalar, value, word } from '../json.ts'
 import type { Source } from '../source.ts'
 import { attempt, demand, demandSame, target } from '../target.ts'
@@ -159,7 +159,7 @@ const hostPieces = [
   '?',
   '\\',
 ]
-const guard = createGuard({ hosts: listed, origins: ['https://app.example.com'], host: '0.0.0.0' })
+const guard = new Guard({ hosts: listed, origins: ['https://app.example.com'], host: '0.0.0.0' })
 
 export const heads = target<Head>({
   name: 'heads',
