@@ -7,52 +7,29 @@ import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../co
 import { unlessAborted } from '../../core/deadlines.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError } from '../addresses.ts'
-import { AuthorizationBinding, AuthorizationRecords, type Binding, type OAuthTokens, type PrivateJwk } from './binding.ts'
-import { chooseScopes, type DiscoveredAuthorization, discoverAuthorization, type OAuthScopes, scopesIn } from './discovery.ts'
+import { AuthorizationBinding, AuthorizationRecords, type Binding, type OAuthTokens } from './binding.ts'
+import { chooseScopes, type DiscoveredAuthorization, discoverAuthorization, scopesIn } from './discovery.ts'
 import type { OutboundContext } from './options.ts'
 import {
   type AuthServerLink,
   type Challenge,
   type Identity,
-  makeKeyPair,
-  makeProver,
+  keptProver,
+  newProver,
   type Prover,
-  readChallenges,
+  readChallenge,
   type TokenAnswer,
   TokenEndpoint,
 } from './protocol.ts'
 import type { TokenStorage } from './storage.ts'
 import type { OAuthGrant } from './ways.ts'
 
-/** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */
-interface Possession {
-  readonly prover: Prover
-  /** The private key, to be kept with the tokens. */
-  readonly key: PrivateJwk
-}
-
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256' }
-
-async function newPossession(): Promise<Possession> {
-  const pair = await makeKeyPair()
-  return { prover: makeProver(pair), key: await crypto.subtle.exportKey('jwk', pair.privateKey) }
-}
-
-async function keptPossession(key: PrivateJwk): Promise<Possession> {
-  const { kty = '', crv = '', x = '', y = '' } = key
-  const [privateKey, publicKey] = await Promise.all([
-    crypto.subtle.importKey('jwk', key, algorithm, false, ['sign']),
-    crypto.subtle.importKey('jwk', { kty, crv, x, y }, algorithm, true, ['verify']),
-  ])
-  return { prover: makeProver({ privateKey, publicKey }), key }
-}
-
 interface AuthorizerSettings {
   readonly context: OutboundContext
   readonly grant: OAuthGrant
   readonly binding: Binding
   readonly storage: TokenStorage
-  readonly scopes: OAuthScopes
+  readonly scopes: readonly string[]
   readonly dpop: boolean
   readonly timeoutMs: number
 }
@@ -78,9 +55,9 @@ export class OAuthAuthorizer implements Credentials {
   readonly #bound: AuthorizationBinding
   readonly #flight: Flight
   #held: Held | undefined
-  #possession: Possession | undefined
+  #prover: Prover | undefined
   /** Asked for so far at the authorization server of this name. */
-  #asked: { readonly issuer: string; readonly scopes: OAuthScopes } | undefined
+  #asked: { readonly issuer: string; readonly scopes: readonly string[] } | undefined
 
   constructor(settings: AuthorizerSettings) {
     this.#settings = settings
@@ -100,39 +77,36 @@ export class OAuthAuthorizer implements Credentials {
   }
 
   async refused(refusal: CredentialRefusal): Promise<void> {
-    const challenges = await readChallenges(refusal.header('www-authenticate'))
-    if (this.#takesNonce(challenges, refusal.header('dpop-nonce'))) return
+    const challenge = await readChallenge(refusal.header('www-authenticate'))
+    // The same request again, with the nonce in its proof.
+    if (challenge.wantsNonce && this.#takesNonce(refusal.header('dpop-nonce'))) return
     const sent = refusal.sent?.['authorization']?.replace(/^\w+ /, '')
     const held = this.#held
     if (refusal.times > mostTries) throw tooOften(refusal)
     // Somebody else has got better ones since.
     if (held !== undefined && held.tokens.access !== sent) return
-    const challenge = parametersOf(challenges)
     if (refusal.status === 403) this.#checkStepUp(challenge)
     else if (held?.source === 'granted' && refusal.times > 1) throw refusedAgain(held)
     await this.#flight.join(signal => this.#authorize(refusal, challenge, sent, signal), refusal.signal)
   }
 
   answered(header: (name: string) => string | undefined): void {
-    if (this.#possession === undefined) return
-    const nonce = header('dpop-nonce')
-    if (nonce !== undefined && nonce.length <= 1024) this.#possession.prover.take(nonce)
+    this.#takesNonce(header('dpop-nonce'))
   }
 
   #credentials(held: Held, method: string, url: URL): CredentialHeaders | Promise<CredentialHeaders> {
-    if (held.tokens.type === 'bearer' || this.#possession === undefined) return held.headers
-    return this.#possession.prover.headers(held.tokens.access, method, url)
+    if (held.tokens.type === 'bearer' || this.#prover === undefined) return held.headers
+    return this.#prover.headers(held.tokens.access, method, url)
   }
 
-  /** RFC 9449 section 9: the same request again, with the nonce in its proof. */
-  #takesNonce(challenges: readonly Challenge[], nonce: string | undefined): boolean {
-    const asked = challenges.some(({ scheme, parameters }) => scheme === 'dpop' && parameters['error'] === 'use_dpop_nonce')
-    if (!asked || nonce === undefined || nonce.length > 1024 || this.#possession === undefined) return false
-    this.#possession.prover.take(nonce)
+  /** True if further proofs hold this nonce (RFC 9449 section 9). */
+  #takesNonce(nonce: string | undefined): boolean {
+    if (nonce === undefined || nonce.length > 1024 || this.#prover === undefined) return false
+    this.#prover.take(nonce)
     return true
   }
 
-  #checkStepUp({ scope }: Parameters): void {
+  #checkStepUp({ scope }: Challenge): void {
     const needed = scopesIn(scope)
     const asked = this.#asked?.scopes ?? []
     if (needed.length > 0 && needed.some(name => !asked.includes(name))) return
@@ -148,7 +122,7 @@ export class OAuthAuthorizer implements Credentials {
 
   async #authorize(
     refusal: CredentialRefusal,
-    challenge: Parameters,
+    challenge: Challenge,
     refused: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
@@ -184,7 +158,7 @@ export class OAuthAuthorizer implements Credentials {
     return this.#refresh(found, identity, kept, signal)
   }
 
-  async #obtain(found: DiscoveredAuthorization, { scope }: Parameters, signal: AbortSignal): Promise<void> {
+  async #obtain(found: DiscoveredAuthorization, { scope }: Challenge, signal: AbortSignal): Promise<void> {
     const { grant, dpop, scopes: wanted } = this.#settings
     const offline = grant.refreshes && found.server.scopes_supported?.includes('offline_access') === true
     const scopes = chooseScopes({
@@ -194,7 +168,7 @@ export class OAuthAuthorizer implements Credentials {
       before: this.#asked?.scopes ?? [],
       offline,
     })
-    if (dpop) this.#possession ??= await newPossession()
+    if (dpop) this.#prover ??= await newProver()
     const asking = { found, scopes, context: this.#context, records: this.#records, link: this.#link(signal) }
     try {
       const { identity, answer } = await grant.obtain(asking)
@@ -266,10 +240,10 @@ export class OAuthAuthorizer implements Credentials {
 
   /** The key that kept tokens are bound to. */
   async #possess({ key }: OAuthTokens): Promise<void> {
-    if (key !== undefined && this.#possession?.key.x !== key.x) this.#possession = await keptPossession(key)
+    if (key !== undefined && this.#prover?.key.x !== key.x) this.#prover = await keptProver(key)
   }
 
-  #tokensFrom(answer: TokenAnswer, scopes: OAuthScopes, before: string | undefined): OAuthTokens {
+  #tokensFrom(answer: TokenAnswer, scopes: readonly string[], before: string | undefined): OAuthTokens {
     const bound = answer.token_type === 'dpop'
     checkAnswer(answer, this.#settings.dpop)
     const now = this.#context.clock.now()
@@ -281,7 +255,7 @@ export class OAuthAuthorizer implements Credentials {
       scopes,
       ...(renewable === undefined ? {} : { refresh: renewable }),
       ...(lasts === undefined ? {} : { expiresAt: now + lasts, renewAt: now + lasts - Math.min(30_000, lasts / 4) }),
-      ...(bound && this.#possession !== undefined ? { key: this.#possession.key } : {}),
+      ...(bound && this.#prover !== undefined ? { key: this.#prover.key } : {}),
     }
   }
 
@@ -291,17 +265,8 @@ export class OAuthAuthorizer implements Credentials {
 
   #link(signal: AbortSignal): AuthServerLink {
     const { outbound } = this.#context
-    return { outbound, signal, admit: server => this.#bound.admit(server), dpop: this.#possession?.prover.handle }
+    return { outbound, signal, admit: server => this.#bound.admit(server), dpop: this.#prover?.handle }
   }
-}
-
-interface Parameters {
-  readonly scope?: string | undefined
-  readonly resource_metadata?: string | undefined
-}
-
-function parametersOf(challenges: readonly Challenge[]): Parameters {
-  return challenges.find(({ scheme }) => scheme === 'bearer' || scheme === 'dpop')?.parameters ?? {}
 }
 
 function checkAnswer({ token_type: type, access_token: token }: TokenAnswer, wantsBound: boolean): void {

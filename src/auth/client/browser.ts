@@ -3,7 +3,6 @@
  * system's browser.
  */
 import type { Duration } from '../../core/clock.ts'
-import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.ts'
 
 /** Shows an address to the user and waits for the way back. Make your own, or use `cli()`. */
 export interface Browser {
@@ -11,41 +10,6 @@ export interface Browser {
   readonly redirectUri: string | (() => Promise<string>)
   /** Shows the address, which is always http or https, and gives the address (or its parameters) at which the user came back. */
   authorize(url: URL, options: { readonly signal: AbortSignal }): Promise<URL | URLSearchParams | string>
-}
-
-/** The redirect URI of a browser, checked: https, or http on the loopback interface. */
-export async function redirectUriOf({ redirectUri }: Browser): Promise<string> {
-  const given = typeof redirectUri === 'string' ? redirectUri : await redirectUri()
-  const url = URL.parse(given)
-  if (url === null || url.hash !== '' || (url.protocol === 'http:' && !isLoopbackUrl(url))) {
-    throw new AuthorizationError(
-      'options',
-      'The redirectUri must be an https address, one on this machine, or of a scheme of your own',
-    )
-  }
-  return given
-}
-
-/** What the authorization server said, as parameters. */
-export async function visit(browser: Browser, url: URL, server: URL, signal: AbortSignal): Promise<URLSearchParams> {
-  checkEndpoint(url.href, 'authorization endpoint', server)
-  const back = await returned(browser, url, signal)
-  if (back instanceof URLSearchParams) return back
-  const parsed = back instanceof URL ? back : URL.parse(back)
-  if (parsed === null)
-    throw new AuthorizationError('browser', 'The browser step gave no address back; it must give the one of the callback')
-  return parsed.searchParams
-}
-
-async function returned(browser: Browser, url: URL, signal: AbortSignal): Promise<URL | URLSearchParams | string> {
-  try {
-    return await browser.authorize(url, { signal })
-  } catch (error) {
-    signal.throwIfAborted()
-    if (error instanceof AuthorizationError) throw error
-    const why = error instanceof Error ? error.message : 'it failed'
-    throw new AuthorizationError('browser', `The sign-in did not come to its end: ${why}`)
-  }
 }
 
 /** Signing in from a program on somebody's machine: the system's browser, and a callback on this machine. */

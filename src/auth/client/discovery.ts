@@ -15,7 +15,7 @@ export interface DiscoveredAuthorization {
   /** The identifier of the MCP server, for which tokens are asked (RFC 8707). */
   readonly resource: string
   /** The scopes that the resource suggests. */
-  readonly suggested: OAuthScopes
+  readonly suggested: readonly string[]
   /** Found by the rules of 2025-03-26, whose authorization servers need not tell what they support. */
   readonly old: boolean
 }
@@ -221,35 +221,32 @@ function strings(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter(item => typeof item === 'string') : []
 }
 
-/** Which scopes are asked for (2026-07-28 basic/authorization, "Scope Selection Strategy"). */
-
-/** Scopes in the order in which they were named. */
-export type OAuthScopes = readonly string[]
+// Which scopes are asked for (2026-07-28 basic/authorization, "Scope Selection Strategy").
 
 /** The scopes of a space-separated list (RFC 6749 §3.3). */
-export function scopesIn(text: string | undefined): OAuthScopes {
+export function scopesIn(text: string | undefined): readonly string[] {
   return text === undefined ? [] : text.split(/\s+/).filter(scope => scope !== '')
 }
 
-function union(...lists: readonly OAuthScopes[]): OAuthScopes {
+function union(...lists: readonly (readonly string[])[]): readonly string[] {
   return [...new Set(lists.flat())]
 }
 
 interface ScopeFacts {
   /** Of the challenge: what the request at hand needs. */
-  readonly challenged: OAuthScopes
+  readonly challenged: readonly string[]
   /** Of the resource metadata: what the server suggests to begin with. */
-  readonly suggested: OAuthScopes
+  readonly suggested: readonly string[]
   /** By the option of this client. */
-  readonly wanted: OAuthScopes
+  readonly wanted: readonly string[]
   /** What was asked for before at this authorization server: it is not given up for something new. */
-  readonly before: OAuthScopes
+  readonly before: readonly string[]
   /** Whether a refresh token is wanted and the authorization server lists the scope for it. */
   readonly offline: boolean
 }
 
 /** Empty: no scope is named at all, and the authorization server decides. */
-export function chooseScopes({ challenged, suggested, wanted, before, offline }: ScopeFacts): OAuthScopes {
+export function chooseScopes({ challenged, suggested, wanted, before, offline }: ScopeFacts): readonly string[] {
   const named = union(wanted, challenged)
   const first = named.length > 0 || before.length > 0 ? named : suggested
   const scopes = union(before, first)

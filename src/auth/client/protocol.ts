@@ -7,7 +7,7 @@ import { type Outbound, OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError, type AuthorizationRule } from '../addresses.ts'
 
-export type { AuthorizationServer, ClientAuth } from 'oauth4webapi'
+export type { AuthorizationServer } from 'oauth4webapi'
 
 type Key = CryptoKey
 
@@ -36,24 +36,31 @@ export type Parameters = Record<string, string>
 
 // ── reading what servers say ────────────────────────────────────────────────────────────────────────────────────────
 
-/** One challenge of a `WWW-Authenticate` header. */
+/** What a refusal asks for. */
 export interface Challenge {
-  /** In lower case: `bearer`, `dpop`. */
-  readonly scheme: string
-  readonly parameters: Readonly<Record<string, string | undefined>>
+  readonly scope?: string | undefined
+  /** The address of the resource's metadata. */
+  readonly resource_metadata?: string | undefined
+  /** The proof of possession must hold the nonce of the resource (RFC 9449 section 9). */
+  readonly wantsNonce: boolean
 }
 
-/** The challenges of a WWW-Authenticate header; none where it cannot be read. */
-export async function readChallenges(header: string | undefined): Promise<readonly Challenge[]> {
+/** The challenge of a WWW-Authenticate header; an empty one where it cannot be read. */
+export async function readChallenge(header: string | undefined): Promise<Challenge> {
+  const challenges = await challengesIn(header)
+  const wantsNonce = challenges.some(({ scheme, parameters }) => scheme === 'dpop' && parameters.error === 'use_dpop_nonce')
+  const { scope, resource_metadata } = challenges.find(({ scheme }) => scheme === 'bearer' || scheme === 'dpop')?.parameters ?? {}
+  return { scope, resource_metadata, wantsNonce }
+}
+
+async function challengesIn(header: string | undefined): Promise<readonly oauth.WWWAuthenticateChallenge[]> {
   if (header === undefined || header.length > 4096) return []
   const answer = new Response(null, { status: 401, headers: { 'www-authenticate': header } })
   const nowhere = new URL('https://localhost/')
   try {
     await oauth.protectedResourceRequest('-', 'GET', nowhere, new Headers(), null, { [oauth.customFetch]: async () => answer })
   } catch (error) {
-    if (error instanceof oauth.WWWAuthenticateChallengeError) {
-      return error.cause.map(({ scheme, parameters }) => ({ scheme, parameters: { ...parameters } }))
-    }
+    if (error instanceof oauth.WWWAuthenticateChallengeError) return error.cause
   }
   return []
 }
@@ -100,8 +107,6 @@ async function lenient(response: Response): Promise<Response> {
 
 /** Client authentication of a public client: none. */
 export const noSecret = oauth.None
-/** Client authentication by a secret in the body of the token request. */
-export const secretInBody = oauth.ClientSecretPost
 
 /** Client authentication by a JWT that the client signs with its private key (RFC 7523). */
 export function signedAssertion(key: Key, kid?: string): oauth.ClientAuth {
@@ -112,11 +117,28 @@ export function signedAssertion(key: Key, kid?: string): oauth.ClientAuth {
  * The library escapes also what needs no escaping, and servers that do not undo it then see another name. This is the same
  * encoding (RFC 6749 appendix B) as browsers write it.
  */
-export function secretInHeader(secret: string): oauth.ClientAuth {
+function secretInHeader(secret: string): oauth.ClientAuth {
   const encode = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
   return (_server, client, _body, headers) => {
     headers.set('authorization', `Basic ${btoa(`${encode(client.client_id)}:${encode(secret)}`)}`)
   }
+}
+
+/** How a client proves itself at the token endpoint, by the name of the method in the metadata. */
+export function authenticationBy(method: string, secret: string | undefined): oauth.ClientAuth {
+  if (method === 'none') return noSecret()
+  if (secret === undefined || secret === '') {
+    throw new AuthorizationError(
+      'registration',
+      `The authorization server wants ${method}, but the client has no secret; give clientSecret`,
+    )
+  }
+  if (method === 'client_secret_basic') return secretInHeader(secret)
+  if (method === 'client_secret_post') return oauth.ClientSecretPost(secret)
+  throw new AuthorizationError(
+    'registration',
+    `The authorization server registered the client for ${method}, which is not known here`,
+  )
 }
 
 // ── the authorization code ──────────────────────────────────────────────────────────────────────────────────────────
@@ -144,20 +166,6 @@ export async function departFor(endpoint: URL, parameters: Parameters): Promise<
   return { url, state, verifier }
 }
 
-/** Checks how the user came back: state, and issuer by exact comparison (RFC 9207). Nothing was sent when this throws. */
-export function checkReturn(
-  server: oauth.AuthorizationServer,
-  id: string,
-  back: URLSearchParams,
-  state: string,
-): URLSearchParams {
-  try {
-    return oauth.validateAuthResponse(server, { client_id: id }, back, state)
-  } catch (error) {
-    throw translate(error, 'authorization-response', 'The answer of the authorization server is refused')
-  }
-}
-
 // ── token requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** The token endpoint of an authorization server, as one client uses it. */
@@ -174,10 +182,21 @@ export class TokenEndpoint {
     this.#link = link
   }
 
-  /** Exchanges an authorization code for tokens. */
-  redeemCode(back: URLSearchParams, redirectUri: string, verifier: string, parameters: Parameters): Promise<TokenAnswer> {
+  /**
+   * Exchanges an authorization code for tokens. First checks how the user came back: state, and issuer by exact comparison
+   * (RFC 9207). Nothing is sent when that fails.
+   */
+  async redeemCode(
+    { state, verifier }: Departure,
+    back: URLSearchParams,
+    redirectUri: string,
+    parameters: Parameters,
+  ): Promise<TokenAnswer> {
+    const checked = await told('authorization-response', 'The answer of the authorization server is refused', async () =>
+      oauth.validateAuthResponse(this.#server, this.#client, back, state),
+    )
     return this.#ask(
-      (...to) => oauth.authorizationCodeGrantRequest(...to, back, redirectUri, verifier, this.#settings(parameters)),
+      (...to) => oauth.authorizationCodeGrantRequest(...to, checked, redirectUri, verifier, this.#settings(parameters)),
       response => oauth.processAuthorizationCodeResponse(this.#server, this.#client, response),
     )
   }
@@ -230,8 +249,19 @@ export class TokenEndpoint {
 
 // ── proof of possession ─────────────────────────────────────────────────────────────────────────────────────────────
 
+/** A private key on an elliptic curve as a JWK. The web's own type is not there for every program that reads our types. */
+export interface PrivateJwk {
+  readonly kty?: string
+  readonly crv?: string
+  readonly x?: string
+  readonly y?: string
+  readonly d?: string
+}
+
 /** Signs the DPoP proofs of one key pair (RFC 9449). */
 export interface Prover {
+  /** The private key, to be kept with the tokens: they are of no use without it. */
+  readonly key: PrivateJwk
   /** For token requests. */
   readonly handle: oauth.DPoPHandle
   /** Headers of one request to the resource, with a proof of its own. */
@@ -240,13 +270,26 @@ export interface Prover {
   take(nonce: string): void
 }
 
-/** Makes a key pair for DPoP proofs, which a storage can keep. */
-export function makeKeyPair(): Promise<CryptoKeyPair> {
-  return oauth.generateKeyPair('ES256', { extractable: true })
+const dpopAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' }
+
+/** Makes a key pair and the signer of its proofs. */
+export async function newProver(): Promise<Prover> {
+  const pair = await oauth.generateKeyPair('ES256', { extractable: true })
+  return proverOf(pair, await crypto.subtle.exportKey('jwk', pair.privateKey))
+}
+
+/** The signer of proofs by a key that was kept. */
+export async function keptProver(key: PrivateJwk): Promise<Prover> {
+  const { kty = '', crv = '', x = '', y = '' } = key
+  const [privateKey, publicKey] = await Promise.all([
+    crypto.subtle.importKey('jwk', key, dpopAlgorithm, false, ['sign']),
+    crypto.subtle.importKey('jwk', { kty, crv, x, y }, dpopAlgorithm, true, ['verify']),
+  ])
+  return proverOf({ privateKey, publicKey }, key)
 }
 
 /** Makes the signer of proofs for a key pair; remembers the last nonce of the resource. */
-export function makeProver(pair: CryptoKeyPair): Prover {
+function proverOf(pair: CryptoKeyPair, key: PrivateJwk): Prover {
   let nonce: string | undefined
   const client = {}
   const forResource = oauth.DPoP(client, pair, {
@@ -255,6 +298,7 @@ export function makeProver(pair: CryptoKeyPair): Prover {
     },
   })
   return {
+    key,
     handle: oauth.DPoP(client, pair),
     async headers(token, method, url) {
       let made: Readonly<Record<string, string>> = {}

@@ -8,15 +8,7 @@ import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.t
 import type { AuthorizationRecords, ClientRegistration } from './binding.ts'
 import type { DiscoveredAuthorization } from './discovery.ts'
 import type { OAuthClientOptions } from './options.ts'
-import {
-  type AuthorizationServer,
-  type ClientAuth,
-  type Identity,
-  noSecret,
-  registerClient,
-  secretInBody,
-  secretInHeader,
-} from './protocol.ts'
+import { type AuthorizationServer, authenticationBy, type Identity, noSecret, registerClient } from './protocol.ts'
 import type { Asking } from './ways.ts'
 
 /** The name that the client has already, if it has one. */
@@ -133,21 +125,4 @@ function methodToRegister(server: AuthorizationServer): string {
 function secretMethod(server: AuthorizationServer): string {
   const methods = methodsOf(server)
   return [standard, 'client_secret_post', 'none'].find(method => methods.includes(method)) ?? standard
-}
-
-/** How a client proves itself at the token endpoint, by the name of the method in the metadata. */
-export function authenticationBy(method: string, secret: string | undefined): ClientAuth {
-  if (method === 'none') return noSecret()
-  if (secret === undefined || secret === '') {
-    throw new AuthorizationError(
-      'registration',
-      `The authorization server wants ${method}, but the client has no secret; give clientSecret`,
-    )
-  }
-  if (method === 'client_secret_basic') return secretInHeader(secret)
-  if (method === 'client_secret_post') return secretInBody(secret)
-  throw new AuthorizationError(
-    'registration',
-    `The authorization server registered the client for ${method}, which is not known here`,
-  )
 }

@@ -3,11 +3,11 @@
 import { toMilliseconds } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { AuthorizationError, checkEndpoint } from '../addresses.ts'
+import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
 import type { AuthorizationRecords, Binding } from './binding.ts'
-import { cli, redirectUriOf, visit } from './browser.ts'
-import type { DiscoveredAuthorization, OAuthScopes } from './discovery.ts'
+import { type Browser, cli } from './browser.ts'
+import type { DiscoveredAuthorization } from './discovery.ts'
 import {
   type AuthorizationContext,
   type ClientCredentialsOptions,
@@ -16,13 +16,14 @@ import {
   type EnterpriseOptions,
   type OAuthClientOptions,
   type OutboundContext,
-  signingKey,
+  type SigningAlgorithm,
+  type SigningKey,
   speaksWith,
   type WorkloadOptions,
 } from './options.ts'
 import {
   type AuthServerLink,
-  checkReturn,
+  authenticationBy,
   departFor,
   type Identity,
   noSecret,
@@ -31,13 +32,13 @@ import {
   type TokenAnswer,
   TokenEndpoint,
 } from './protocol.ts'
-import { authenticationBy, identityBySecret, identityFor, knownIdentity } from './registration.ts'
+import { identityBySecret, identityFor, knownIdentity } from './registration.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
 /** Everything that a grant may need to know. */
 export interface Asking {
   readonly found: DiscoveredAuthorization
-  readonly scopes: OAuthScopes
+  readonly scopes: readonly string[]
   readonly context: OutboundContext
   readonly records: AuthorizationRecords
   readonly link: AuthServerLink
@@ -91,12 +92,46 @@ export function codeGrant(options: OAuthClientOptions): OAuthGrant {
         // OpenID providers give a refresh token only where the user is asked (OpenID Connect Core section 11).
         ...(scopes.includes('offline_access') ? { prompt: 'consent' } : {}),
       }
-      const { url, state, verifier } = await departFor(endpoint, parameters)
-      const back = await visit(browser, url, context.server, link.signal)
-      const checked = checkReturn(found.server, identity.id, back, state)
+      const departure = await departFor(endpoint, parameters)
+      const back = await visit(browser, departure.url, context.server, link.signal)
       const tokens = new TokenEndpoint(found.server, identity, link)
-      return { identity, answer: await tokens.redeemCode(checked, redirectUri, verifier, { resource: found.resource }) }
+      return { identity, answer: await tokens.redeemCode(departure, back, redirectUri, { resource: found.resource }) }
     },
+  }
+}
+
+/** The redirect URI of a browser, checked: https, or http on the loopback interface. */
+async function redirectUriOf({ redirectUri }: Browser): Promise<string> {
+  const given = typeof redirectUri === 'string' ? redirectUri : await redirectUri()
+  const url = URL.parse(given)
+  if (url === null || url.hash !== '' || (url.protocol === 'http:' && !isLoopbackUrl(url))) {
+    throw new AuthorizationError(
+      'options',
+      'The redirectUri must be an https address, one on this machine, or of a scheme of your own',
+    )
+  }
+  return given
+}
+
+/** What the authorization server said, as parameters. */
+async function visit(browser: Browser, url: URL, server: URL, signal: AbortSignal): Promise<URLSearchParams> {
+  checkEndpoint(url.href, 'authorization endpoint', server)
+  const back = await returned(browser, url, signal)
+  if (back instanceof URLSearchParams) return back
+  const parsed = back instanceof URL ? back : URL.parse(back)
+  if (parsed === null)
+    throw new AuthorizationError('browser', 'The browser step gave no address back; it must give the one of the callback')
+  return parsed.searchParams
+}
+
+async function returned(browser: Browser, url: URL, signal: AbortSignal): Promise<URL | URLSearchParams | string> {
+  try {
+    return await browser.authorize(url, { signal })
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof AuthorizationError) throw error
+    const why = error instanceof Error ? error.message : 'it failed'
+    throw new AuthorizationError('browser', `The sign-in did not come to its end: ${why}`)
   }
 }
 
@@ -208,4 +243,27 @@ async function providerAuthentication(provider: ClientKey): Promise<Identity['au
 
 async function assertionBy({ privateKey = '', algorithm = 'ES256', keyId }: ClientKey): Promise<Identity['authentication']> {
   return signedAssertion(await signingKey(privateKey, algorithm), keyId)
+}
+
+// Private keys as operators have them: PKCS #8 in PEM.
+
+const keyParameters: Readonly<Record<SigningAlgorithm, EcKeyImportParams | RsaHashedImportParams | Algorithm>> = {
+  ES256: { name: 'ECDSA', namedCurve: 'P-256' },
+  ES384: { name: 'ECDSA', namedCurve: 'P-384' },
+  ES512: { name: 'ECDSA', namedCurve: 'P-521' },
+  RS256: { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' },
+  PS256: { name: 'RSA-PSS', hash: 'SHA-256' },
+  EdDSA: { name: 'Ed25519' },
+}
+
+/** The key as WebCrypto wants it; a text is read as a PKCS #8 PEM block. */
+async function signingKey(key: string | SigningKey, algorithm: SigningAlgorithm): Promise<SigningKey> {
+  if (typeof key !== 'string') return key
+  const body = /-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----/.exec(key)?.[1]
+  try {
+    const bytes = Uint8Array.from(atob((body ?? '-').replace(/\s/g, '')), char => char.charCodeAt(0))
+    return await crypto.subtle.importKey('pkcs8', bytes, keyParameters[algorithm], false, ['sign'])
+  } catch {
+    throw new AuthorizationError('options', `The privateKey is no ${algorithm} key in PEM (PKCS #8, BEGIN PRIVATE KEY)`)
+  }
 }

@@ -8,7 +8,7 @@ import { covers, isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './jwt.ts'
-import { checkResource, type MatchesPrincipal, type ResourceAuthorization, type Settings } from './options.ts'
+import { checkResource, type ResourceAuthorization, type Settings } from './options.ts'
 import { createVerifier, type TokenAsker, tokenFingerprint, VerifiedTokenCache, type Verifier } from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */
@@ -46,7 +46,7 @@ interface AuthorizerOptions {
   /** Told what keeps tokens from being verified, and of which token it might speak. */
   readonly failed?: (error: unknown, token?: string) => void
   /** Told of principals that may call no longer, after their tokens were forgotten. */
-  readonly disconnected?: (matches: MatchesPrincipal) => void
+  readonly disconnected?: (matches: (principal: Principal) => boolean) => void
 }
 
 /** Makes the authorizer of a server that takes tokens: reads them, verifies them, and writes the challenges. */

@@ -166,7 +166,7 @@ function checkUrl(name: string, value: string, where = 'oauth'): void {
  * Principals that may call no longer. One place tells all who remember them: verified tokens are forgotten, and what is open for them
  * (connections, sessions, streams, requests under way) ends.
  */
-export type MatchesPrincipal = (principal: Principal) => boolean
+type MatchesPrincipal = (principal: Principal) => boolean
 
 class Disconnects {
   readonly #listeners = new Set<(matches: MatchesPrincipal) => void>()
