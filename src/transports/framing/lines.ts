@@ -294,37 +294,35 @@ type Whose = { readonly id: Id } | 'none' | 'any'
 const member = /\s*"(\w{1,64})"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*(?=[\s,}])|true|false|null|[[{])\s*,?/y
 const last = /[,{]\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d{1,17})\s*(?:,\s*"\w{1,64}"\s*:\s*(?:"[^"\\]*"|\d{1,17})\s*){0,4}\}\s*$/
 
-/** The id of an unreadable request, if its first bytes contain it. */
-function requestIn(bytes: Buffer): Id | undefined {
-  const text = bytes.subarray(0, lookBytes).toString('utf8')
-  let at = /^\s*\{/.exec(text)?.[0].length
+/** Names and values (JSON) of the outermost object as far as the text shows them; of a nested value only its beginning. */
+function* membersIn(text: string): Generator<readonly [name: string | undefined, value: string]> {
+  let at: number | undefined = /^\s*\{/.exec(text)?.[0].length
   while (at !== undefined) {
     member.lastIndex = at
-    const [all, name, value = ''] = member.exec(text) ?? ['']
-    if (name === 'id') return idIn(value)?.id
-    at = all === '' || value === '{' || value === '[' ? undefined : at + all.length
+    const [all, name, value = ''] = member.exec(text) ?? []
+    if (all === undefined) return
+    yield [name, value]
+    at = value === '{' || value === '[' ? undefined : at + all.length
   }
+}
+
+/** The id of an unreadable request, if its first bytes contain it. */
+function requestIn(bytes: Buffer): Id | undefined {
+  for (const [name, value] of membersIn(bytes.subarray(0, lookBytes).toString('utf8'))) if (name === 'id') return idIn(value)?.id
   return undefined
 }
 
 /** Reads the first bytes of a line; `any` if they do not decide. */
 function whoseByHead(bytes: Buffer): Whose {
   const text = bytes.subarray(0, lookBytes).toString('utf8')
-  const open = /^\s*\{/.exec(text)
   // Text that is not JSON answers nothing; a batch may answer any request.
-  if (open === null) return /^\s*(\[|$)/.test(text) ? 'any' : 'none'
+  if (!/^\s*\{/.test(text)) return /^\s*(\[|$)/.test(text) ? 'any' : 'none'
   let id: Whose = 'any'
-  let at = open[0].length
-  while (true) {
-    member.lastIndex = at
-    const found = member.exec(text)
-    if (found === null) return id
-    const [all, name, value = ''] = found
+  for (const [name, value] of membersIn(text)) {
     if (name === 'method' || name === 'params') return 'none'
     if (name === 'id') id = idIn(value) ?? 'any'
-    if (value === '{' || value === '[') return id
-    at += all.length
   }
+  return id
 }
 
 /** Reads the last bytes of a line whose first bytes did not decide. */

@@ -212,8 +212,7 @@ export function headerRecord(headers: HeaderView): Readonly<Record<string, strin
 export function httpRefusal(status: number, headers: HeaderView, hint: string): ConnectionError {
   const said = hint === '' ? '' : `: ${clip(redact(hint))}`
   const fix = status === 401 ? '. It wants credentials: give the option auth' : ''
-  const message = `The server answered HTTP ${status}${said}${fix}`
-  return new ConnectionError('status', message, { status, headers: headerRecord(headers) })
+  return answerError('status', `The server answered HTTP ${status}${said}${fix}`, status, headers)
 }
 
 /** The error for a session that the server has forgotten. The message sent in it was not processed. */
@@ -224,30 +223,22 @@ export function sessionGone(status: number): ConnectionError {
 
 /** The error for a redirect. Redirects are not followed: the message and its credentials are for the named server only. */
 export function redirection(status: number, headers: HeaderView): ConnectionError {
-  const to = headers.get('location')
-  const where = to === null || to === undefined ? 'elsewhere' : clip(redact(to))
-  return new ConnectionError(
-    'status',
-    `The server redirects to ${where} (HTTP ${status}), which is not followed; connect to that address if you trust it`,
-    {
-      status,
-      headers: headerRecord(headers),
-    },
-  )
+  const to = headers.get('location') ?? undefined
+  const where = to === undefined ? 'elsewhere' : clip(redact(to))
+  const fix = 'which is not followed; connect to that address if you trust it'
+  return answerError('status', `The server redirects to ${where} (HTTP ${status}), ${fix}`, status, headers)
 }
 
 /** The error for a success with an unexpected content type. */
 export function wrongContent(status: number, headers: HeaderView): ConnectionError {
   const type = mediaType(headers.get('content-type'))
   const said = type === '' ? 'no content type' : clip(type)
-  return new ConnectionError(
-    'protocol',
-    `The server answered HTTP ${status} with ${said}; expected application/json or text/event-stream`,
-    {
-      status,
-      headers: headerRecord(headers),
-    },
-  )
+  const expected = 'expected application/json or text/event-stream'
+  return answerError('protocol', `The server answered HTTP ${status} with ${said}; ${expected}`, status, headers)
+}
+
+function answerError(kind: ConnectionError['kind'], message: string, status: number, headers: HeaderView): ConnectionError {
+  return new ConnectionError(kind, message, { status, headers: headerRecord(headers) })
 }
 
 /**

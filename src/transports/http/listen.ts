@@ -3,7 +3,7 @@
  * pipelined requests, and graceful shutdown. Loaded only when a server listens, so that `fetch` alone needs nothing of it.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { callerAccount, Occupancy } from '../../core/occupancy.ts'
@@ -15,7 +15,7 @@ import { checkBody, createEndpoint, type Endpoint, isRefusal } from './endpoint.
 import type { HttpLimits } from './limits.ts'
 import type { Listening, ListenOptions, OpenPage } from './listening.ts'
 import { NodeExchange, type NodeHttpHandler } from './node.ts'
-import { failed, type Refusal, refusalFrame } from './refusal.ts'
+import { failed, type Refusal, refuseUpgrade } from './refusal.ts'
 
 export { httpLimits } from './limits.ts'
 
@@ -100,7 +100,7 @@ function routes(
     table.set(`${path}${document.path}`, (req, res) => new NodeExchange(endpoint, req, res).own(document))
   if (ssePath === undefined) return table
   const messagePath = `${ssePath}/message`
-  const pair = ssePair(endpoint, { messagePath })
+  const pair = ssePair(endpoint, messagePath)
   return table.set(ssePath, pair.open).set(messagePath, pair.post)
 }
 
@@ -131,15 +131,8 @@ function upgrade(endpoint: Endpoint, path: string, take: UpgradeHandler, upgrade
     socket.on('error', () => socket.destroy())
     const refusal = endpoint.guard.checkRequest(req) ?? (pathOf(req.url) === path ? undefined : notFound(req, path))
     if (refusal === undefined) take(req, socket, head)
-    else refuseUpgrade(socket, refusal)
+    else refuseUpgrade(socket, refusal, 'Refused')
   }
-}
-
-/** Writes the refusal by hand: an upgrade request has no response object. */
-function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
-  const body = refusalFrame(refusal)
-  const head = `HTTP/1.1 ${refusal.status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
-  socket.end(`${head}connection: close\r\n\r\n${body}`)
 }
 
 /** Resolves when the port is bound; the error says what to do. */
@@ -203,21 +196,14 @@ function pageHandler(endpoint: Endpoint, page: OpenPage): NodeHttpHandler {
     const exchange = new NodeExchange(endpoint, req, res)
     const refusal = notRead(req.method)
     if (refusal !== undefined) return exchange.refuse(refusal)
-    answer(endpoint, page, exchange, req, res).catch(() => exchange.refuse(failed))
+    show(page, endpoint, exchange).catch(() => exchange.refuse(failed))
   }
 }
 
-async function answer(
-  endpoint: Endpoint,
-  page: OpenPage,
-  exchange: NodeExchange,
-  req: IncomingMessage,
-  res: ServerResponse,
-): Promise<void> {
+async function show(page: OpenPage, endpoint: Endpoint, exchange: NodeExchange): Promise<void> {
   const header = (name: string): string | undefined => exchange.header(name)
   const { status, type, body } = await page.read({ principal: await authorized(endpoint, exchange), header })
-  if (res.destroyed) return
-  exchange.reply(status, ['content-type', type, 'cache-control', 'no-store'], req.method === 'HEAD' ? '' : body)
+  exchange.reply(status, ['content-type', type, 'cache-control', 'no-store'], exchange.method === 'HEAD' ? '' : body)
 }
 
 /** The principal of a valid token, if the request has one. */
@@ -259,15 +245,10 @@ const tooManyInTurn: Refusal = {
 /** Refuses a request with `Expect: 100-continue` before its body is sent, if it would be refused anyway. */
 function answerExpect(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
   return (req, res) => {
-    const header = (name: string) => single(req.headers[name])
-    const refusal =
-      endpoint.guard.checkRequest(req) ?? (req.method === 'POST' ? checkBody({ header }, endpoint.limits) : undefined)
-    if (refusal !== undefined) return new NodeExchange(endpoint, req, res).refuse(refusal)
+    const exchange = new NodeExchange(endpoint, req, res)
+    const refusal = endpoint.guard.checkRequest(req) ?? (req.method === 'POST' ? checkBody(exchange, endpoint.limits) : undefined)
+    if (refusal !== undefined) return exchange.refuse(refusal)
     res.writeContinue()
     handle(req, res)
   }
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' ? value : undefined
 }

@@ -1,5 +1,6 @@
 /** Refusals below the protocol: an HTTP status, and a JSON-RPC error body that names the rule and how to comply. */
 import { failureFrame } from '../../jsonrpc/message.ts'
+import { byteLength } from './event.ts'
 
 /** A refusal by HTTP status, before a message is read. */
 export interface Refusal {
@@ -20,6 +21,19 @@ const internalError = -32603
 export function refusalFrame(refusal: Refusal): string {
   const { code = invalidRequest, message, data } = refusal
   return failureFrame(undefined, data === undefined ? { code, message } : { code, message, data })
+}
+
+/** Writes a refusal by hand: an upgrade request has no response object. */
+export function refuseUpgrade(socket: { end(text: string): unknown }, refusal: Refusal, reason: string): void {
+  const body = refusalFrame(refusal)
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': `${byteLength(body)}`,
+    connection: 'close',
+    ...refusal.headers,
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${refusal.status} ${reason}\r\n${lines.join('')}\r\n${body}`)
 }
 
 /** The refusal of a body beyond the limit. */

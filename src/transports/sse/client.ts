@@ -37,26 +37,20 @@ interface SseClientOptions extends HttpClientOptions {
 /** A connection to the 2024-11-05 server whose stream is at `url`. `start` resolves when the server has said where to post. */
 export function sseClientConnection(url: string | URL, options: SseClientOptions = {}): Connection {
   const target = httpUrl(url)
-  const settings = { ...clientSettings(options), endpointTimeoutMs: options.endpointTimeoutMs ?? 10_000 }
-  return new SseClientConnection(target, wireFor(target, options), settings)
-}
-
-/** The options with their defaults filled in. */
-interface SseClientSettings extends ClientSettings {
-  /** Until the server has named the address to post to. Default 10 s. */
-  readonly endpointTimeoutMs: number
+  return new SseClientConnection(target, wireFor(target, options), clientSettings(options), options.endpointTimeoutMs ?? 10_000)
 }
 
 /** The connection: reader of the stream and, for each POST, the port of an `HttpClientExchange`. */
 class SseClientConnection implements Connection, WirePort, AnswerReader {
   readonly carrier = 'sse'
-  readonly settings: SseClientSettings
+  readonly settings: ClientSettings
   readonly deadlines: Deadlines
   readonly live = new LinkedSet<OpenHttpCall>()
   /** Events received so far; used to limit how many are handled per turn of the event loop. */
   heard = 0
 
   readonly #url: URL
+  readonly #endpointTimeoutMs: number
   readonly #wire: HttpWire
   readonly #postHeaders: HeaderTemplate
   readonly #parser: SseParser
@@ -76,7 +70,8 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
   /** Ends the connection if no endpoint is named in time. */
   #late: Deadline | undefined
 
-  constructor(url: URL, wire: HttpWire, settings: SseClientSettings) {
+  constructor(url: URL, wire: HttpWire, settings: ClientSettings, endpointTimeoutMs: number) {
+    this.#endpointTimeoutMs = endpointTimeoutMs
     this.settings = settings
     this.deadlines = createDeadlines({ clock: settings.clock })
     this.#url = url
@@ -94,10 +89,9 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
   start(sink: Sink): Promise<void> {
     this.#sink = sink
     if (this.#ended !== undefined) return this.#opened.promise
-    const { clock, endpointTimeoutMs, headers } = this.settings
-    const late = this.deadlines.add(clock.now() + endpointTimeoutMs, () =>
-      this.#end(noEndpoint(`within ${endpointTimeoutMs} ms`)),
-    )
+    const { clock, headers } = this.settings
+    const ms = this.#endpointTimeoutMs
+    const late = this.deadlines.add(clock.now() + ms, () => this.#end(noEndpoint(`within ${ms} ms`)))
     this.#late = late
     const settled = (): void => this.deadlines.cancel(late)
     this.#opened.promise.then(settled, settled)
@@ -152,8 +146,8 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
 
   /** Suspends the endpoint deadline while credentials are obtained. */
   held(held: boolean): void {
-    const { clock, endpointTimeoutMs } = this.settings
-    if (this.#late !== undefined) this.#late.at = held ? Number.POSITIVE_INFINITY : clock.now() + endpointTimeoutMs
+    const { clock } = this.settings
+    if (this.#late !== undefined) this.#late.at = held ? Number.POSITIVE_INFINITY : clock.now() + this.#endpointTimeoutMs
   }
 
   post(body: string, outgoing: Outgoing, _session: string | undefined, reader: AnswerReader): WireCall {

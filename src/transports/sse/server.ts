@@ -11,14 +11,6 @@ import type { HttpLane } from '../http/lane.ts'
 import { NodeExchange, type NodeHttpHandler } from '../http/node.ts'
 import type { Refusal } from '../http/refusal.ts'
 
-/** Where messages are posted, and how connections are named. */
-interface SsePairOptions {
-  /** The path of the second address, as clients reach it. */
-  readonly messagePath: string
-  /** Makes the id of a connection, which must not be guessable. Default: 24 random bytes in hex. */
-  readonly newSession?: () => string
-}
-
 /** The two request handlers of the transport. */
 interface SsePair {
   /** Handles the address that clients connect to (GET). */
@@ -27,13 +19,17 @@ interface SsePair {
   readonly post: NodeHttpHandler
 }
 
-/** Serves the transport on node:http, or in any framework based on it, over an endpoint that several carriers can share. */
-export function ssePair(shared: Endpoint, { messagePath, newSession = randomSession }: SsePairOptions): SsePair {
+/**
+ * Serves the transport on node:http, or in any framework based on it, over an endpoint that several carriers can share.
+ * `messagePath`: the path of the second address, as clients reach it.
+ */
+export function ssePair(shared: Endpoint, messagePath: string): SsePair {
   const connections = new Map<string, SseConnection>()
   const endpoint = { ...shared, answersOnGet: true }
 
   function listen(caller: Caller, lane: HttpLane): void {
-    const session = newSession()
+    // Not guessable: whoever knows it can post.
+    const session = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('hex')
     const connection = new SseConnection(caller, lane, `${messagePath}?session=${session}`, () => connections.delete(session))
     connections.set(session, connection)
     shared.door.accept(connection)
@@ -147,8 +143,4 @@ const unknownSession: Refusal = {
 function sessionOf(req: IncomingMessage): string | undefined {
   const [, query = ''] = (req.url ?? '').split('?', 2)
   return new URLSearchParams(query).get('session') ?? undefined
-}
-
-function randomSession(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(24)), byte => byte.toString(16).padStart(2, '0')).join('')
 }

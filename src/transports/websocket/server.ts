@@ -11,7 +11,7 @@ import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
 import type { UpgradeHandler } from '../http/listen.ts'
-import { type Refusal, refusalFrame } from '../http/refusal.ts'
+import { type Refusal, refuseUpgrade } from '../http/refusal.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs } from './ws.ts'
 
@@ -156,17 +156,8 @@ function offerRefusal({ headers }: IncomingMessage): Refusal | undefined {
   }
 }
 
-/** Writes the refusal by hand: an upgrade request has no response object. */
 function refuse(stream: Duplex, refusal: Refusal): void {
-  const body = refusalFrame(refusal)
-  const headers = {
-    'content-type': 'application/json',
-    'content-length': `${Buffer.byteLength(body)}`,
-    connection: 'close',
-    ...refusal.headers,
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  stream.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}\r\n${lines.join('')}\r\n${body}`)
+  refuseUpgrade(stream, refusal, STATUS_CODES[refusal.status] ?? '')
 }
 
 /** The caller of all messages on this socket. */
