@@ -91,7 +91,7 @@ export class OAuthAuthorizer implements Credentials {
   }
 
   answered(header: (name: string) => string | undefined): void {
-    this.#takesNonce(header('dpop-nonce'))
+    if (this.#prover !== undefined) this.#takesNonce(header('dpop-nonce'))
   }
 
   #credentials(held: Held, method: string, url: URL): CredentialHeaders | Promise<CredentialHeaders> {

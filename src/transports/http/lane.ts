@@ -8,7 +8,7 @@ import { takesJson, takesStream } from './endpoint.ts'
 import { eventId, eventText, pastAll, placesIn } from './event.ts'
 import type { HttpExchange } from './exchange.ts'
 import type { Foreign } from './log-follower.ts'
-import { HttpStreamReader, type ReaderOwner, type StreamOutlet } from './reader.ts'
+import { HttpStreamReader, type StreamOutlet } from './reader.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
@@ -211,7 +211,7 @@ const eventStream = 'text/event-stream'
 const streamHeaders = ['content-type', eventStream, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
 
 /** A reader that reconnected here for the answer to a call that another process runs. */
-class Followed implements ReaderOwner {
+class Followed {
   /** When this process stops, the reader can get the answer from another one. */
   readonly listening = true
   readonly #stop: () => void

@@ -6,16 +6,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
 import { put, remove, type Store } from '../../stores/store.ts'
 import type { StreamPlace } from './event.ts'
-import {
-  chunksOf,
-  type Ending,
-  entriesUnder,
-  followedKey,
-  readRecord,
-  recordKey,
-  type StreamRecord,
-  Unpacker,
-} from './log-records.ts'
+import { type Ending, entriesUnder, keys, readRecord, type StreamRecord, Unpacker } from './log-records.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
 /** What a follower needs: the store, time, and which processes are alive. */
@@ -59,11 +50,7 @@ export function foreignStream(
     ...place,
     listening,
     will,
-    follow: user => {
-      const follower = new Follower(port, session, place, user)
-      follower.run()
-      return () => follower.stop()
-    },
+    follow: user => new Follower(port, session, place, user).run(),
   }
 }
 
@@ -92,19 +79,19 @@ class Follower {
     this.#user = user
   }
 
-  run(): void {
+  /** Starts reading; returns a function that stops. */
+  run(): () => void {
     const { store, clock } = this.#port
-    const prefixes = [recordKey(this.#session, this.#stream), chunksOf(this.#session, this.#stream)]
+    const prefixes = [keys.record(this.#session, this.#stream), keys.chunks(this.#session, this.#stream)]
     const { signal } = this.#stopping
     pollStore({ store, clock, prefixes, signal, look: () => this.#look() }).catch(() => {
       if (!signal.aborted) this.#user.failed()
     })
-  }
-
-  stop(): void {
-    if (this.#stopping.signal.aborted) return
-    this.#stopping.abort()
-    this.#untell()
+    return () => {
+      if (signal.aborted) return
+      this.#stopping.abort()
+      this.#untell()
+    }
   }
 
   async #look(): Promise<boolean> {
@@ -123,13 +110,13 @@ class Follower {
   }
 
   #record(): Promise<StreamRecord | undefined> {
-    return readRecord(this.#port.store, recordKey(this.#session, this.#stream))
+    return readRecord(this.#port.store, keys.record(this.#session, this.#stream))
   }
 
   /** Passes on new events; true if there were any. */
   async #read(): Promise<boolean> {
     let found = false
-    for await (const { key, value } of entriesUnder(this.#port.store, chunksOf(this.#session, this.#stream), this.#cursor)) {
+    for await (const { key, value } of entriesUnder(this.#port.store, keys.chunks(this.#session, this.#stream), this.#cursor)) {
       this.#cursor = key
       for (const event of this.#unpacker.take(value)) {
         if (event.number <= this.#seen || this.#stopping.signal.aborted) continue
@@ -147,7 +134,7 @@ class Follower {
     if (clock.now() < this.#tellAt) return
     this.#tellAt = clock.now() + tellEveryMs
     const unchanged = this.#told === undefined ? {} : { ifVersion: this.#told[1] }
-    const key = followedKey(runner, this.#session, this.#stream)
+    const key = keys.followed(runner, this.#session, this.#stream)
     const outcome = await store.commit([put(key, '', { ...unchanged, ttl: followMs })])
     if (!outcome.ok) throw new Error('Another reader has taken the stream up')
     this.#told = [key, outcome.results[0]?.version ?? 0]

@@ -27,21 +27,24 @@ export function sessionKey(session: string): Promise<string> {
   return digestText(`streams ${session}`)
 }
 
-/** Prefix of the records of a session. */
-export const recordsOf = (sessionKey: string): string => `streams/${sessionKey}/`
-/** Key of the record of a stream. */
-export const recordKey = (sessionKey: string, stream: string): string => `${recordsOf(sessionKey)}${stream}`
-/** Prefix of the marks for streams of that process which other processes follow. */
-export const followedBy = (runner: string): string => `followed/${runner}/`
-/** Key of the mark for one followed stream. */
-export const followedKey = (runner: string, sessionKey: string, stream: string): string =>
-  `${followedBy(runner)}${sessionKey}/${stream}`
-/** Prefix of the events of a session. */
-export const chunksOfAll = (sessionKey: string): string => `streamed/${sessionKey}/`
-/** Prefix of the events of a stream. */
-export const chunksOf = (sessionKey: string, stream: string): string => `${chunksOfAll(sessionKey)}${stream}/`
-/** Key of one value of events; padded, so that keys sort by number. */
-export const chunkKey = (prefix: string, ordinal: number): string => `${prefix}${String(ordinal).padStart(12, '0')}`
+/** The keys and prefixes of keys. `session` is the digest of a session id, `runner` the id of a process. */
+export const keys = {
+  /** Prefix of the records of a session. */
+  records: (session: string) => `streams/${session}/`,
+  /** The record of a stream. */
+  record: (session: string, stream: string) => `streams/${session}/${stream}`,
+  /** Prefix of the marks for streams of that process which other processes follow. */
+  allFollowed: (runner: string) => `followed/${runner}/`,
+  /** The mark for one followed stream. */
+  followed: (runner: string, session: string, stream: string) => `followed/${runner}/${session}/${stream}`,
+  /** Prefix of the events of a session. */
+  allChunks: (session: string) => `streamed/${session}/`,
+  /** Prefix of the events of a stream. */
+  chunks: (session: string, stream: string) => `streamed/${session}/${stream}/`,
+  /** One value of events; padded, so that keys sort by number. */
+  chunk: (session: string, stream: string, ordinal: number) =>
+    `streamed/${session}/${stream}/${String(ordinal).padStart(12, '0')}`,
+}
 
 /** Reads the record of a stream; undefined if there is none. */
 export async function readRecord(store: Store, key: string): Promise<StreamRecord | undefined> {

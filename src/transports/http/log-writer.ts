@@ -9,19 +9,17 @@ import { Tally } from '../../core/occupancy.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import { byteLength } from './event.ts'
 import type { HttpLimits } from './limits.ts'
-import { chunkKey, chunksOf, type Ending, pack, recordKey, type StreamRecord, sessionKey } from './log-records.ts'
+import { type Ending, keys, pack, type StreamRecord, sessionKey } from './log-records.ts'
 import type { LoggedEvent, StreamFacts } from './stream-log.ts'
 
-/** The store, the limits, and access to the streams of this process. */
-interface LogWriterOptions {
-  readonly open: () => Promise<{ readonly store: Store; readonly runners: Runners }>
+/** The store, the limits, and which processes are alive. */
+export interface StoreLogsOptions {
+  readonly store: () => Promise<Store>
+  /** The registry of processes that are alive. */
+  readonly runners: () => Promise<Runners>
   readonly clock: Clock
   readonly limits: HttpLimits
-  /** The streams of a session that this process writes. */
-  readonly streamsOf: (session: string) => Iterable<OwnStream>
-  /** All streams that this process writes. */
-  readonly all: () => Iterable<OwnStream>
-  /** Reports a commit that failed; it is retried. */
+  /** Reports failures of the store; operations are retried. */
   readonly failed: (error: unknown) => void
 }
 
@@ -29,9 +27,11 @@ const againMs = 1_000
 /** The most operations in one commit. */
 const mostSteps = 400
 
-/** Collects changes of streams and commits them. */
+/** The streams that this process writes: collects their changes and commits them. */
 export class LogWriter {
-  readonly #options: LogWriterOptions
+  /** By session and id. */
+  readonly sessions = new Map<string, Map<string, OwnStream>>()
+  readonly #options: StoreLogsOptions
   /** Streams with something to write. */
   readonly #dirty = new Set<OwnStream>()
   /** Keys to remove. */
@@ -43,8 +43,17 @@ export class LogWriter {
   #again: Cancel | undefined = undefined
   #closed = false
 
-  constructor(options: LogWriterOptions) {
+  constructor(options: StoreLogsOptions) {
     this.#options = options
+  }
+
+  *all(): Generator<OwnStream> {
+    for (const streams of this.sessions.values()) yield* streams.values()
+  }
+
+  async open(): Promise<{ readonly store: Store; readonly runners: Runners }> {
+    const [store, runners] = await Promise.all([this.#options.store(), this.#options.runners()])
+    return { store, runners }
   }
 
   /** Schedules a stream for the next commit. */
@@ -60,8 +69,8 @@ export class LogWriter {
     this.#dirty.delete(own)
     this.#bytes -= own.bytes
     this.#doomed.push(...own.shed(() => true, 0, true))
-    if (own.key !== '') this.#doomed.push(recordKey(own.key, own.id))
-    if (own.held) this.#options.open().then(({ runners }) => runners.release(), this.#options.failed)
+    if (own.key !== '') this.#doomed.push(keys.record(own.key, own.id))
+    if (own.held) this.open().then(({ runners }) => runners.release(), this.#options.failed)
     own.held = false
     this.#wake()
   }
@@ -99,7 +108,7 @@ export class LogWriter {
 
   async #flush(): Promise<void> {
     try {
-      const { store, runners } = await this.#options.open()
+      const { store, runners } = await this.open()
       while (this.#dirty.size > 0 || this.#doomed.length > 0) await this.#commit(store, runners)
     } catch (error) {
       this.#options.failed(error)
@@ -141,7 +150,7 @@ export class LogWriter {
   #done(plan: CommitPlan, runners: Runners): void {
     const { own, bytes, over } = plan
     // The stream was dropped while the commit was running.
-    if (own.dropped) return this.doom([recordKey(own.key, own.id), ...plan.added.map(({ key }) => key)])
+    if (own.dropped) return this.doom([keys.record(own.key, own.id), ...plan.added.map(({ key }) => key)])
     if (!own.left) this.#bytes += bytes
     own.dueAt = this.#options.clock.now() + this.#options.limits.retainMs / 2
     if (own.done(plan)) this.#dirty.delete(own)
@@ -155,16 +164,17 @@ export class LogWriter {
    * that uses the most.
    */
   #makeRoom({ own, bytes, events }: CommitPlan): void {
-    const { limits, streamsOf, all, clock } = this.#options
+    const { limits, clock } = this.#options
+    const streams = this.sessions.get(own.session)
     const oldest = clock.now() - limits.retainMs
     const { logEvents, logBytes, logSessionEvents, logSessionBytes, logTotal } = limits
     this.#shed(own, (b, e) => b + bytes > logBytes || e + events > logEvents, oldest, bytes > 0)
     let [inSession, eventsInSession] = [bytes, events]
-    for (const each of streamsOf(own.session)) {
+    for (const each of streams?.values() ?? []) {
       inSession += each.bytes
       eventsInSession += each.events
     }
-    for (const each of streamsOf(own.session)) {
+    for (const each of streams?.values() ?? []) {
       if (inSession <= logSessionBytes && eventsInSession <= logSessionEvents) break
       const [others, otherEvents] = [inSession - each.bytes, eventsInSession - each.events]
       this.#shed(
@@ -177,7 +187,7 @@ export class LogWriter {
       eventsInSession = otherEvents + each.events
     }
     if (this.#bytes + bytes <= logTotal) return
-    for (const each of largestFirst(all())) {
+    for (const each of largestFirst(this.all())) {
       const others = this.#bytes + bytes - each.bytes
       this.#shed(each, b => others + b > logTotal, oldest)
       if (this.#bytes + bytes <= logTotal) return
@@ -286,14 +296,13 @@ export class OwnStream {
 
   /** The operations that write the waiting events and the record. */
   plan(runner: string, now: number, ttl: number): CommitPlan {
-    const prefix = chunksOf(this.key, this.id)
     const chunks = pack(this.#waiting)
     const added = chunks.map(({ text, events, last }, index) => {
-      return { key: chunkKey(prefix, this.#ordinal + index), bytes: byteLength(text), events, last, at: now }
+      return { key: keys.chunk(this.key, this.id, this.#ordinal + index), bytes: byteLength(text), events, last, at: now }
     })
     const { over, facts } = this
     const record: StreamRecord = { runner, ...facts, ...(over === undefined ? {} : { over }) }
-    const ops = [put(recordKey(this.key, this.id), JSON.stringify(record), { ttl })]
+    const ops = [put(keys.record(this.key, this.id), JSON.stringify(record), { ttl })]
     for (const [index, { text }] of chunks.entries()) ops.push(put(added[index]?.key ?? '', text, { ttl }))
     const bytes = added.reduce((sum, chunk) => sum + chunk.bytes, 0)
     return { own: this, ops, added, bytes, events: this.#waiting.length, through: this.#waiting.at(-1)?.number ?? 0, over }

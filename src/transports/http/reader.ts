@@ -7,7 +7,7 @@ import { byteLength } from './event.ts'
 import type { Streams } from './streams.ts'
 
 /** The stream that a reader belongs to. */
-export interface ReaderOwner {
+interface ReaderOwner {
   /** True if no answer is pending on the stream, so that it may end when the server shuts down. */
   readonly listening: boolean
   /** The reader has disconnected or was released. */

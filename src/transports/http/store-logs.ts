@@ -3,37 +3,12 @@
  * original process logged, follows what comes next, and reports if that process is gone. Stored as values with a time to live,
  * so that processes that die leave nothing behind.
  */
-import type { Clock } from '../../core/clock.ts'
-import type { Runners } from '../../core/journal/runners.ts'
 import { remove, type Store } from '../../stores/store.ts'
 import type { StreamPlace } from './event.ts'
-import type { HttpLimits } from './limits.ts'
 import { type Foreign, followMs, foreignStream, pollStore } from './log-follower.ts'
-import {
-  chunksOf,
-  chunksOfAll,
-  entriesUnder,
-  followedBy,
-  followedKey,
-  readRecord,
-  recordKey,
-  recordsOf,
-  sessionKey,
-  Unpacker,
-} from './log-records.ts'
-import { LogWriter, OwnStream } from './log-writer.ts'
+import { entriesUnder, keys, readRecord, sessionKey, Unpacker } from './log-records.ts'
+import { LogWriter, OwnStream, type StoreLogsOptions } from './log-writer.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
-
-/** The store, the limits, and which processes are alive. */
-interface StoreLogsOptions {
-  readonly store: () => Promise<Store>
-  /** The registry of processes that are alive. */
-  readonly runners: () => Promise<Runners>
-  readonly clock: Clock
-  readonly limits: HttpLimits
-  /** Reports failures of the store; operations are retried. */
-  readonly failed: (error: unknown) => void
-}
 
 /** How long to look for an unknown event id: its stream may have started a moment ago in another process. */
 const graceMs = 1_000
@@ -48,7 +23,6 @@ export function storeLogs(options: StoreLogsOptions): SharedLogs {
 /** The streams of this process, their writer, and the watch for other processes that follow them. */
 class StoreLogs implements SharedLogs {
   readonly #options: StoreLogsOptions
-  readonly #sessions = new Map<string, Map<string, OwnStream>>()
   readonly #writer: LogWriter
   readonly #ending = new AbortController()
   /** The watch is running. */
@@ -60,21 +34,13 @@ class StoreLogs implements SharedLogs {
 
   constructor(options: StoreLogsOptions) {
     this.#options = options
-    const { clock, limits, failed } = options
-    this.#writer = new LogWriter({
-      open: () => this.#open(),
-      clock,
-      limits,
-      streamsOf: session => this.#sessions.get(session)?.values() ?? [],
-      all: () => this.#all(),
-      failed,
-    })
+    this.#writer = new LogWriter(options)
   }
 
   begin(session: string, stream: string, facts: StreamFacts, account?: string): void {
     const own = new OwnStream(session, stream, facts, account)
-    const streams = this.#sessions.get(session) ?? new Map<string, OwnStream>()
-    this.#sessions.set(session, streams.set(stream, own))
+    const streams = this.#writer.sessions.get(session) ?? new Map<string, OwnStream>()
+    this.#writer.sessions.set(session, streams.set(stream, own))
     this.#writer.touch(own)
     if (!this.#heeding) this.#heed()
   }
@@ -96,26 +62,26 @@ class StoreLogs implements SharedLogs {
 
   async read(session: string, stream: string, after: number): Promise<readonly LoggedEvent[]> {
     await this.#writer.settled()
-    const { store } = await this.#open()
+    const { store } = await this.#writer.open()
     const unpacker = new Unpacker()
     const events: LoggedEvent[] = []
-    for await (const { value } of entriesUnder(store, chunksOf(await sessionKey(session), stream)))
+    for await (const { value } of entriesUnder(store, keys.chunks(await sessionKey(session), stream)))
       for (const event of unpacker.take(value)) if (event.number > after) events.push(event)
     return events
   }
 
   drop(session: string, stream: string): void {
-    const streams = this.#sessions.get(session)
+    const streams = this.#writer.sessions.get(session)
     const own = streams?.get(stream)
     if (own === undefined) return
     streams?.delete(stream)
-    if (streams?.size === 0) this.#sessions.delete(session)
+    if (streams?.size === 0) this.#writer.sessions.delete(session)
     this.#writer.drop(own)
   }
 
   async dropSession(session: string, forAll = false): Promise<void> {
-    const owns = [...(this.#sessions.get(session)?.values() ?? [])]
-    this.#sessions.delete(session)
+    const owns = [...(this.#writer.sessions.get(session)?.values() ?? [])]
+    this.#writer.sessions.delete(session)
     for (const own of owns) {
       if (forAll) this.#writer.drop(own)
       else {
@@ -125,36 +91,36 @@ class StoreLogs implements SharedLogs {
     }
     if (!forAll) return
     await this.#writer.settled()
-    const { store } = await this.#open()
+    const { store } = await this.#writer.open()
     const key = await sessionKey(session)
-    const keys: string[] = []
-    for (const prefix of [recordsOf(key), chunksOfAll(key)])
-      for await (const entry of entriesUnder(store, prefix)) keys.push(entry.key)
-    this.#writer.doom(keys)
+    const doomed: string[] = []
+    for (const prefix of [keys.records(key), keys.allChunks(key)])
+      for await (const entry of entriesUnder(store, prefix)) doomed.push(entry.key)
+    this.#writer.doom(doomed)
   }
 
   sweep(): void {
     const now = this.#options.clock.now()
-    for (const own of this.#all()) if (own.over === undefined && own.dueAt > 0 && own.dueAt <= now) this.#writer.touch(own)
+    for (const own of this.#writer.all()) if (own.over === undefined && own.dueAt > 0 && own.dueAt <= now) this.#writer.touch(own)
   }
 
   async find(session: string, places: readonly StreamPlace[]): Promise<readonly Foreign[]> {
     const { clock } = this.#options
-    const { store, runners } = await this.#open()
+    const { store, runners } = await this.#writer.open()
     const key = await sessionKey(session)
     const stop = new AbortController()
     const cancel = clock.setTimeout(() => stop.abort(), graceMs)
     const found: Foreign[] = []
     const look = async (): Promise<boolean> => {
       for (const place of places) {
-        const record = await readRecord(store, recordKey(key, place.stream))
+        const record = await readRecord(store, keys.record(key, place.stream))
         if (record !== undefined) found.push(foreignStream({ store, clock, runners }, key, place, record))
       }
       if (found.length > 0) stop.abort()
       return false
     }
     try {
-      await pollStore({ store, clock, prefixes: [recordsOf(key)], signal: stop.signal, look })
+      await pollStore({ store, clock, prefixes: [keys.records(key)], signal: stop.signal, look })
     } finally {
       cancel()
     }
@@ -170,8 +136,9 @@ class StoreLogs implements SharedLogs {
     if (own === undefined || own.key === '') return
     own.followedUntil = 0
     own.recalledIn = Number.POSITIVE_INFINITY
-    this.#open()
-      .then(({ store, runners }) => store.commit([remove(followedKey(runners.id, own.key, stream))]))
+    this.#writer
+      .open()
+      .then(({ store, runners }) => store.commit([remove(keys.followed(runners.id, own.key, stream))]))
       .catch(this.#options.failed)
       .finally(() => {
         own.recalledIn = this.#looks
@@ -184,7 +151,7 @@ class StoreLogs implements SharedLogs {
 
   async close(): Promise<void> {
     this.#ending.abort()
-    for (const own of this.#all()) this.#leave(own)
+    for (const own of this.#writer.all()) this.#leave(own)
     await this.#writer.close()
   }
 
@@ -196,16 +163,7 @@ class StoreLogs implements SharedLogs {
   }
 
   #own(session: string, stream: string): OwnStream | undefined {
-    return this.#sessions.get(session)?.get(stream)
-  }
-
-  *#all(): Generator<OwnStream> {
-    for (const streams of this.#sessions.values()) yield* streams.values()
-  }
-
-  async #open(): Promise<{ readonly store: Store; readonly runners: Runners }> {
-    const [store, runners] = await Promise.all([this.#options.store(), this.#options.runners()])
-    return { store, runners }
+    return this.#writer.sessions.get(session)?.get(stream)
   }
 
   /** Watches which of our streams other processes follow. */
@@ -218,9 +176,10 @@ class StoreLogs implements SharedLogs {
       failed(error)
       clock.setTimeout(() => this.#heed(), againMs, true)
     }
-    this.#open()
+    this.#writer
+      .open()
       .then(({ store, runners }) => {
-        const prefix = followedBy(runners.id)
+        const prefix = keys.allFollowed(runners.id)
         return pollStore({ store, clock, prefixes: [prefix], signal, look: () => this.#lookWhoFollows(store, prefix) })
       })
       .catch(again)
@@ -228,13 +187,13 @@ class StoreLogs implements SharedLogs {
 
   /** One check for marks of followers; true if there was a new one. */
   async #lookWhoFollows(store: Store, prefix: string): Promise<boolean> {
-    if (this.#sessions.size === 0) return false
+    if (this.#writer.sessions.size === 0) return false
     const look = ++this.#looks
     const now = this.#options.clock.now()
     const versions = new Map<string, number>()
     for await (const { key, version } of entriesUnder(store, prefix)) versions.set(key.slice(prefix.length), version)
     let found = false
-    for (const own of versions.size === 0 ? [] : this.#all()) {
+    for (const own of versions.size === 0 ? [] : this.#writer.all()) {
       const version = versions.get(`${own.key}/${own.id}`)
       if (version === undefined || version === own.followedVersion || own.recalledIn >= look) continue
       const anew = own.followedUntil <= now

@@ -5,12 +5,12 @@
 import { isThenable } from '../../jsonrpc/message.ts'
 import { eventId, eventText, mostPlaces, primingText, retryText, type StreamPlace } from './event.ts'
 import type { Foreign } from './log-follower.ts'
-import { HttpStreamReader, type ReaderOwner, type StreamOutlet } from './reader.ts'
+import { HttpStreamReader, type StreamOutlet } from './reader.ts'
 import type { LoggedEvent } from './stream-log.ts'
 import type { Streams } from './streams.ts'
 
 /** An event stream, independent of the connection that currently reads it. */
-export class Stream implements ReaderOwner {
+export class Stream {
   /** Unique in its session. Has no dash, which separates it from the event number. */
   readonly id: string
   readonly listening: boolean
