@@ -3,18 +3,16 @@
  * alternative on that platform. One file, because the build maps several modules to it.
  */
 import { needsNode } from '../core/web.ts'
-import type { Connection, Door } from '../jsonrpc/connection.ts'
-import type { Listening, ListenOptions } from './http/listening.ts'
 
 export { httpLimits } from './http/limits.ts'
 
 /** Replaces `http/listen.ts`: on these platforms the runtime listens and passes requests to `server.fetch`. */
-export async function listenHttp(_door: Door, _options?: ListenOptions): Promise<Listening> {
+export async function listenHttp(): Promise<never> {
   throw needsNode('server.listen', 'Give the requests of the platform to server.fetch: export default { fetch: server.fetch }')
 }
 
 /** Replaces `stdio/client.ts`: no process can be started. */
-export function stdioClientConnection(): Connection {
+export function stdioClientConnection(): never {
   throw needsNode(
     'Starting a program ({ command })',
     'Connect to the http(s):// or ws(s):// address of a server; `vivarium gateway` gives one to a server on stdio',
@@ -22,7 +20,7 @@ export function stdioClientConnection(): Connection {
 }
 
 /** Replaces `stdio/server.ts`: there is no standard input or output. */
-export function stdioServerConnection(): Connection {
+export function stdioServerConnection(): never {
   throw needsNode('Serving on stdio', 'Give the requests of the platform to server.fetch')
 }
 

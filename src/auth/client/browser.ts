@@ -32,7 +32,7 @@ export interface CliOptions {
  * await connect(url, { auth: oauth({ browser: cli() }) })
  */
 export function cli(options: CliOptions = {}): Browser {
-  let loaded: Promise<Required<Pick<Browser, 'authorize'>> & { redirectUri(): Promise<string> }> | undefined
+  let loaded: Promise<ReturnType<typeof import('./loopback.ts').openLoopback>> | undefined
   const load = () => {
     loaded ??= import('./loopback.ts').then(({ openLoopback }) => openLoopback(options))
     return loaded

@@ -1,21 +1,13 @@
 /** The parts of the OAuth client that need files or a listener, in the build for browsers and Workers: each refuses, and names what there is instead. */
 import { needsNode } from '../../core/web.ts'
-import type { Browser } from './browser.ts'
-import type { TokenStorage } from './storage.ts'
 
 /** Stands in for `file-storage.ts`: there are no files. */
-export function openFileStorage(): TokenStorage {
+export function openFileStorage(): never {
   throw needsNode('fileStorage', 'Use memoryStorage(), or give oauth a storage of your own: { get, set, delete }')
 }
 
-/** What the browser of a command line is made of. */
-type LoopbackBrowser = Required<Pick<Browser, 'authorize'>> & {
-  /** Where the authorization server sends the user back to. */
-  redirectUri(): Promise<string>
-}
-
 /** Stands in for `loopback.ts`: nothing can be listened on, so the user cannot be sent back to this machine. */
-export function openLoopback(): LoopbackBrowser {
+export function openLoopback(): never {
   throw needsNode(
     'cli(), which waits for the user on 127.0.0.1,',
     'Give oauth a browser of your own, { redirectUri, authorize }: a page opens a window on the address and hands back its query',

@@ -13,6 +13,7 @@ import { joinBytes } from '../../core/base64.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { giveBack } from '../../stores/blobs.ts'
+import { boundedBody, tooLarge } from './body.ts'
 import { addressFault, type Destination, isOwnName, type Ranges, refused, shown } from './destination.ts'
 
 /** One request to one destination, without redirects. */
@@ -125,8 +126,10 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
       `The answer of ${shown(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
     )
   if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(to, maxBytes)
-  if (hop.idleMs !== undefined && thrift !== undefined)
-    return { status: response.statusCode ?? 0, headers, body: streamed(response, hop, hop.idleMs, thrift) }
+  if (thrift !== undefined) {
+    const source = { read: oneByOne(response, thrift), stop: () => void response.destroy(), failure }
+    return { status: response.statusCode ?? 0, headers, body: boundedBody(hop, source) }
+  }
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -135,49 +138,6 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
     chunks.push(chunk)
   }
   return { status: response.statusCode ?? 0, headers, body: joinBytes(chunks) }
-}
-
-/** The body as a stream that reads from the socket only when its reader does. */
-function streamed(
-  response: http.IncomingMessage,
-  { to, maxBytes, signal }: Hop,
-  idleMs: number,
-  thrift: Thrift,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const chunks = oneByOne(response, thrift)
-  let size = 0
-  const end = (): void => void response.destroy()
-  const next = async (): Promise<Buffer<ArrayBuffer> | undefined> => {
-    const late = setTimeout(
-      () => response.destroy(new OutboundError('limit', `${shown(to.url)} paused for more than ${idleMs} ms and was given up`)),
-      idleMs,
-    )
-    try {
-      return await chunks()
-    } catch (error) {
-      throw signal.aborted ? signal.reason : error instanceof OutboundError ? error : failure(to, error)
-    } finally {
-      clearTimeout(late)
-    }
-  }
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        const value = await next()
-        if (value === undefined) return controller.close()
-        size += value.byteLength
-        if (size > maxBytes) end()
-        if (size > maxBytes) throw tooLarge(to, maxBytes)
-        controller.enqueue(value)
-      },
-      cancel: end,
-    },
-    { highWaterMark: 0 },
-  )
-}
-
-function tooLarge(to: Destination, maxBytes: number): OutboundError {
-  return new OutboundError('limit', `The answer of ${shown(to.url)} is larger than ${maxBytes} bytes and was cut off`)
 }
 
 function failure(to: Destination, cause: unknown): OutboundError {

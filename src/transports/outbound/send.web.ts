@@ -5,12 +5,13 @@
 
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { boundedBody } from './body.ts'
 import { addressFault, type Destination, type Ranges, refused, shown } from './destination.ts'
 import type { Answer, Hop, Resolve } from './send.ts'
 
 /** Sends one request. Rejects with the reason of the signal if that aborts. */
 export async function sendOnce(hop: Hop): Promise<Answer> {
-  const { to, signal, maxBytes, idleMs } = hop
+  const { to, signal, idleMs } = hop
   if (hop.ca !== undefined) throw new OutboundError('refused', 'The option ca is for Node: this platform trusts whom it trusts')
   const over = new AbortController()
   const response = await fetch(to.url, initOf(hop, AbortSignal.any([signal, over.signal]))).catch((cause: unknown) => {
@@ -26,7 +27,7 @@ export async function sendOnce(hop: Hop): Promise<Answer> {
     over.abort()
     chunks.cancel().catch(() => undefined)
   }
-  const body = bounded(chunks, { to, maxBytes, signal, idleMs, stop })
+  const body = boundedBody(hop, { read: async () => (await chunks.read()).value, stop, failure })
   if (idleMs !== undefined) return { status: response.status, headers, body }
   return { status: response.status, headers, body: new Uint8Array(await new Response(body).arrayBuffer()) }
 }
@@ -44,48 +45,6 @@ function initOf({ method, headers, body }: Hop, signal: AbortSignal): RequestIni
     ...withoutCookies,
     ...(body === undefined ? {} : { body: new Blob([body as BlobPart]) }),
   }
-}
-
-/** The limits of a body, and how to stop it. */
-interface Bounds extends Pick<Hop, 'to' | 'maxBytes' | 'signal' | 'idleMs'> {
-  readonly stop: () => void
-}
-
-/** A body limited in size and pauses. It reads from the network only when its reader does. */
-function bounded(
-  chunks: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
-  { to, maxBytes, signal, idleMs, stop }: Bounds,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
-  let size = 0
-  const next = async (): Promise<Uint8Array<ArrayBuffer> | undefined> => {
-    const late = Promise.withResolvers<never>()
-    const pause = `${shown(to.url)} paused for more than ${idleMs} ms and was given up`
-    const timer = idleMs && setTimeout(() => late.reject(new OutboundError('limit', pause)), idleMs)
-    try {
-      return (await Promise.race([chunks.read(), late.promise])).value
-    } catch (error) {
-      stop()
-      throw signal.aborted ? signal.reason : error instanceof OutboundError ? error : failure(to, error)
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        const value = await next()
-        if (value === undefined) return controller.close()
-        size += value.byteLength
-        if (size > maxBytes) {
-          stop()
-          throw new OutboundError('limit', `The answer of ${shown(to.url)} is larger than ${maxBytes} bytes and was cut off`)
-        }
-        controller.enqueue(value)
-      },
-      cancel: stop,
-    },
-    { highWaterMark: 0 },
-  )
 }
 
 /** The error for a request without an answer. */
