@@ -7,7 +7,6 @@ import type { Trace } from '../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Side } from '../../engine/plan.ts'
-import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isInputRequired } from '../mcp/input-required/messages.ts'
 import { callTool, listTools, type Tool } from '../mcp/tools/messages.ts'
@@ -16,7 +15,7 @@ import { firstVersion } from '../reliability/session-state/versions.ts'
 import { channelEventId } from './channels/messages.ts'
 import type { ChannelMessage, ChannelSent } from './channels/server.ts'
 import { givenWith, type LiveCheckpoints, reported } from './checkpoints/server.ts'
-import { liveErrorTexts } from './feature-sets/messages.ts'
+import { liveError } from './feature-sets/messages.ts'
 import type { LiveCaller } from './hosts/messages.ts'
 import { EventStore, Outbox, type OutboxOptions } from './push-events/outbox.ts'
 import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
@@ -66,7 +65,7 @@ export function liveCalls(parts: LiveCallsParts): LiveCalls {
           run: (exchange, next) => {
             const featureSet = setOf.get(tool(exchange)) as string
             if (parts.caller(exchange)?.selected.disabled(featureSet) === true)
-              throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
+              throw liveError('feature-set-disabled', { featureSet })
             return next()
           },
         },

@@ -8,7 +8,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { readContent } from '../dialects/messages.ts'
-import { liveErrorTexts } from '../feature-sets/messages.ts'
+import { liveError } from '../feature-sets/messages.ts'
 import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
 import {
   acknowledgeMessage,
@@ -121,7 +121,7 @@ function found({ channels, caller }: PostingParts, exchange: Exchange): Register
     })
   const { featureSet } = channel
   if (by.selected.enabled(featureSet)) return channel
-  throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
+  throw liveError('feature-set-disabled', { featureSet })
 }
 
 /** Deduplication key of an answer; messages without an inference id are never deduplicated. */
@@ -221,9 +221,11 @@ async function close(parts: PostingParts, exchange: Exchange): Promise<Params> {
 
 function refusal(reason: string, channelId: unknown): McpError {
   const said = clip(reason, longestReason)
-  return new McpError('channel-refused', `${liveErrorTexts['channel-refused']}: ${said}`, {
-    data: { reason: said, ...(typeof channelId === 'string' ? { channelId: clip(channelId) } : {}) },
-  })
+  return liveError(
+    'channel-refused',
+    { reason: said, ...(typeof channelId === 'string' && { channelId: clip(channelId) }) },
+    said,
+  )
 }
 
 function listed({ channels, caller }: PostingParts, exchange: Exchange): readonly WireChannel[] {

@@ -13,7 +13,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { put, type Store } from '../../../stores/store.ts'
-import { type FeatureSetFacts, liveErrorTexts, liveExtension } from '../feature-sets/messages.ts'
+import { type FeatureSetFacts, liveError, liveExtension } from '../feature-sets/messages.ts'
 import type { LiveCaller } from '../hosts/messages.ts'
 import { type RollbackResult, rollbackState, type StateReport } from './messages.ts'
 
@@ -121,8 +121,7 @@ async function rollback(
   if (caller(exchange) === undefined)
     throw new McpError('method-not-found', `${rollbackState.name} is for hosts that declared MCP Live`)
   const found = set(featureSet)
-  if (found === undefined)
-    throw new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet: clip(featureSet) } })
+  if (found === undefined) throw liveError('feature-set-unknown', { featureSet: clip(featureSet) })
   const failed = (reason: string): RollbackResult => ({ checkpoint, success: false, reason })
   if (found.facts.rollback !== true) return failed(`"${featureSet}" does not go back to checkpoints`)
   const { rollback: handler, facts } = found
@@ -141,7 +140,7 @@ async function rollback(
     trace('rollback-failed', { featureSet, error }, exchange.caller)
     return failed(error instanceof Problem ? problemText(error) : 'The server could not take it back')
   }
-  throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: clip(checkpoint, 200) } })
+  throw liveError('checkpoint-unknown', { checkpoint: clip(checkpoint, 200) })
 }
 
 // Some hosts keep state but cannot send it, because they do not know which set a tool belongs to. For them the server remembers recent
@@ -199,7 +198,7 @@ class UnsentStates {
     if (at === undefined) return undefined
     const found = kept.states.get(at)
     if (found !== undefined) return { checkpoint: at, value: found.value }
-    throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: clip(at, 200) } })
+    throw liveError('checkpoint-unknown', { checkpoint: clip(at, 200) })
   }
 
   /** Remembers the state that a call has left. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { LiveBlock } from '../content/messages.ts'
+import { type LiveBlock, writeBlocks } from '../content/messages.ts'
 import type { FeatureSetFacts } from '../feature-sets/messages.ts'
 import { announcedPaths, isOffered, readAnnounced, readDeclarations } from './announced.ts'
 import {
@@ -14,9 +14,10 @@ import {
   readRollback,
   refusedRollback,
   toolSetOf,
-  writeContent,
 } from './messages.ts'
 import { type HostSelection, readReceipt, writeSelection } from './selection.ts'
+
+const writeContent = (blocks: readonly LiveBlock[], form: 'source' | 'flat') => writeBlocks(blocks, form === 'source')
 
 const text = fc.string({ maxLength: 20 })
 const block: fc.Arbitrary<LiveBlock> = fc.oneof(

@@ -7,7 +7,7 @@ import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { channelEventId } from '../channels/messages.ts'
 import type { StateReport, WireCallState } from '../checkpoints/messages.ts'
-import { type LiveBlock, type LiveLink, writeBlocks } from '../content/messages.ts'
+import type { LiveBlock, LiveLink } from '../content/messages.ts'
 import { type BeforeInference, type Injection, type Position, positions } from '../context-hooks/messages.ts'
 import { type FeatureSetFacts, liveErrors, liveExtension } from '../feature-sets/messages.ts'
 import {
@@ -26,7 +26,6 @@ export {
   carriesState,
   type DialectLabel,
   declaredUses,
-  hasTools,
   isConsented,
   mostSets,
   readAnnounced,
@@ -43,9 +42,6 @@ export {
   type ToldSelection,
   writeSelection,
 } from './selection.ts'
-
-/** How media is written: under `source` (0.2) or in MCP's flat form. */
-export type ContentForm = 'source' | 'flat'
 
 interface ReadContent {
   readonly blocks: readonly LiveBlock[]
@@ -116,11 +112,6 @@ function readResource(resource: Readonly<Record<string, unknown>>): LiveBlock | 
   if (typeof blob === 'string' && kind !== undefined)
     return { type: kind as 'image' | 'audio', data: blob, mimeType: mimeType as string }
   return readLink(resource)
-}
-
-/** Writes blocks in the form that a peer reads. */
-export function writeContent(blocks: readonly LiveBlock[], form: ContentForm): readonly Readonly<Record<string, unknown>>[] {
-  return writeBlocks(blocks, form === 'source')
 }
 
 interface ReadPush {

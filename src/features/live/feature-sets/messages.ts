@@ -6,7 +6,7 @@
 import { type Problem, problem } from '../../../core/problem.ts'
 import { NS, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { anything, array, dictionary, object, optional, string } from '../../../jsonrpc/shape.ts'
 import { type ScopeLists, scopeListsShape } from '../scopes/messages.ts'
 
@@ -140,14 +140,18 @@ export const liveErrors = {
 } as const
 type LiveErrorKind = keyof typeof liveErrors
 
-/** The message of each error, as in MCP Live appendix A (channels: 0.4). */
-export const liveErrorTexts = {
+/** The messages of errors, as in MCP Live appendix A (channels: 0.4). */
+const errorTexts = {
   'feature-set-disabled': 'Feature set not enabled',
-  'policy-pending': 'No selection of feature sets has arrived yet',
   'feature-set-unknown': 'Unknown feature set',
   'checkpoint-unknown': 'Checkpoint not found',
   'channel-refused': 'Channel open failed',
-} as const satisfies Record<LiveErrorKind, string>
+} satisfies Partial<Record<LiveErrorKind, string>>
+
+/** An error of MCP Live, with the message that belongs to its number; `detail` follows that. */
+export function liveError(kind: keyof typeof errorTexts, data: Params, detail?: string): McpError {
+  return new McpError(kind, detail === undefined ? errorTexts[kind] : `${errorTexts[kind]}: ${detail}`, { data })
+}
 
 /** Recognises a host's refusal by its data too, because other libraries use the same numbers for other errors. */
 export function liveRefusalOf(error: unknown): LiveErrorKind | undefined {

@@ -20,14 +20,14 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
   /** Reports something unusual once per set. */
   const once = (what: Why, { featureSet }: WirePush): void => {
     const key = `${what.code} ${featureSet}`
-    if (told.has(key) || gate.announced?.sets.has(featureSet) !== true) return
+    if (told.has(key) || !gate.announced.sets.has(featureSet)) return
     // Bounded, because a server can declare new sets without end.
     if (told.size >= mostTold) told.clear()
     told.add(key)
     gate.diagnose(what)
   }
   const take = async (params: Params): Promise<WirePushAnswer> => {
-    if (gate.announced?.pushEvents !== true) throw unannounced(pushEvent.name, 'pushEvents')
+    if (!gate.announced.pushEvents) throw unannounced(pushEvent.name, 'pushEvents')
     const wire = params as unknown as WirePush
     gate.admit(wire.featureSet, 'pushEvents')
     const read = readPush(wire)
