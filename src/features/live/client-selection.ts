@@ -7,7 +7,6 @@ import { pause } from '../../engine/backoff.ts'
 import type { ClientSession } from '../../engine/client-feature.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
-import type { Capabilities, Revision } from '../../revisions/index.ts'
 import type { LiveHandlers } from './client-api.ts'
 import {
   type Announced,
@@ -17,14 +16,7 @@ import {
   readReceipt,
   type ToldSelection,
 } from './dialects/messages.ts'
-import {
-  liveExtension,
-  liveVersion,
-  mcplName,
-  readLiveManifest,
-  updateSets,
-  updateSetsByRequest,
-} from './feature-sets/messages.ts'
+import { liveVersion, readLiveManifest, updateSets, updateSetsByRequest } from './feature-sets/messages.ts'
 
 /** Minimum time between two reads of the manifest. */
 const manifestMs = 1_000
@@ -117,12 +109,4 @@ export function hostLive({ hello = {} }: LiveHandlers): Params {
     featureSets: { enabled, disabled },
     ...(scopes === undefined ? {} : { scopes }),
   }
-}
-
-/** The host's capabilities: under `experimental`, on stateless wires under `extensions` too. */
-export function hostCapabilities({ extensionsIn, era }: Revision, handlers: LiveHandlers): Capabilities {
-  if (extensionsIn === undefined) return {}
-  const host = hostLive(handlers)
-  const experimental = { [mcplName]: host }
-  return era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: host } }
 }

@@ -18,10 +18,10 @@ import type { LiveCall, LiveConnection, LiveHandlers } from './client-api.ts'
 import { LiveSessionLink } from './client-connection.ts'
 import { answeringHandlers, deliveryAnswers, LiveListener } from './client-listener.ts'
 import { PushBrake, refusedMessageOf } from './client-refusals.ts'
-import { hostCapabilities, hostLive, manifestReader, tellSelection, unavailable } from './client-selection.ts'
+import { hostLive, manifestReader, tellSelection, unavailable } from './client-selection.ts'
 import { type ReadReceipt, readAnnounced, readLiveState, toolSetOf, writeCallState } from './dialects/messages.ts'
 import { SetBook, setAnswerers } from './feature-sets/client.ts'
-import { liveErrors, liveExtension, updateSets, type WireSelection } from './feature-sets/messages.ts'
+import { asCapabilities, liveErrors, liveExtension, updateSets, type WireSelection } from './feature-sets/messages.ts'
 import { inferenceAnswerers, modelAnswerers } from './inference/client.ts'
 import { deliverLive, listeningLive } from './listen/messages.ts'
 import { pushAnswerers } from './push-events/client.ts'
@@ -74,7 +74,7 @@ export class LiveClient {
         [deliverLive, ({ params }) => this.#listener?.deliver(params)],
         [listeningLive, ({ params }) => this.#listener?.opened(params)],
       ],
-      capabilities: revision => hostCapabilities(revision, handlers),
+      capabilities: revision => asCapabilities(revision, hostLive(handlers)),
       errors: liveErrors,
     }
   }

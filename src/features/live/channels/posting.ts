@@ -3,10 +3,12 @@ import type { Clock } from '../../../core/clock.ts'
 import { unlessAborted } from '../../../core/deadlines.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import type { Method } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import { readContent } from '../dialects/messages.ts'
 import { liveError } from '../feature-sets/messages.ts'
 import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
@@ -25,7 +27,7 @@ import {
   typingInChannelNotice,
   type WireChannel,
 } from './messages.ts'
-import type { AnswerStream, ChannelHandlers, Published, StreamHandler } from './server.ts'
+import type { AnswerStream, ChannelHandlers, Published } from './server.ts'
 
 /** A registered channel and the set that it belongs to. */
 export interface Registered {
@@ -45,27 +47,38 @@ export interface PostingParts {
   readonly opening: () => readonly string[]
 }
 
-interface Posting {
-  readonly side: Side
-  /** The channel is no longer there. */
-  dropped(channelId: string): void
-}
-
 /** Limit of remembered published answers, so that a repeated `channels/publish` is not posted twice. */
 const mostPublished = 1_000
 const longestReason = 500
 
 /** Creates the handlers for what hosts do with channels. */
-export function channelPosting(parts: PostingParts): Posting {
+export function channelPosting(parts: PostingParts) {
+  const { channels, caller, handlers } = parts
   const streams = new AnswerStreams(parts)
   const published = new Map<string, Promise<Params>>()
-  const offered = (): boolean => parts.channels.size > 0
+  const offered = (): boolean => channels.size > 0
+
+  /** The named channel, if it exists and the caller has its set enabled. */
+  const found = (exchange: Exchange): Registered => {
+    const by = caller(exchange)
+    const { channelId } = exchange.params
+    const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
+    if (by === undefined) throw new McpError('method-not-found', 'Channels are for hosts that declared MCP Live')
+    if (channel === undefined)
+      throw new McpError('invalid-params', `There is no channel "${clip(String(channelId))}" here: use one that was registered`, {
+        data: { channelId: clip(String(channelId)) },
+      })
+    const { featureSet } = channel
+    if (by.selected.enabled(featureSet)) return channel
+    throw liveError('feature-set-disabled', { featureSet })
+  }
+
   const publish = (exchange: Exchange): Promise<Params> => {
-    const { featureSet } = found(parts, exchange)
+    const { featureSet } = found(exchange)
     const key = answerKey(exchange)
     const before = key === undefined ? undefined : published.get(key)
     if (before !== undefined) return before
-    const posting = post(parts, streams, exchange, featureSet)
+    const posting = post(exchange, featureSet)
     if (key === undefined) return posting
     published.set(key, posting)
     posting.catch(() => published.delete(key))
@@ -73,55 +86,125 @@ export function channelPosting(parts: PostingParts): Posting {
     if (published.size > mostPublished && oldest !== undefined) published.delete(oldest)
     return posting
   }
-  /** For requests that only show something: without a handler they still succeed. */
-  const shown = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
-    show(exchange)
-    return {}
+  const post = async (exchange: Exchange, featureSet: string): Promise<Params> => {
+    const said = publishedIn(exchange)
+    const { channelId, text, inferenceId } = said
+    const { signal } = exchange
+    const host = caller(exchange)?.host
+    const before = host && (await streams.posted(host, channelId, inferenceId, text, signal))
+    if (before?.same === true) return { delivered: true, messageId: before.messageId }
+    const handler = handlers(featureSet).publish
+    if (handler === undefined)
+      throw new McpError('method-not-found', `Nothing can be published in the channels of "${featureSet}": it has no onPublish`)
+    const replaced = before === undefined ? said : { ...said, replaces: before.messageId }
+    const posted = await handler(replaced, { signal })
+    return { delivered: true, ...(posted?.messageId !== undefined && { messageId: posted.messageId }) }
   }
-  const silently = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
-    try {
-      show(exchange)
-    } catch (error) {
-      parts.trace('channel-notice-dropped', error)
-    }
-  }
-  const chunk = (exchange: Exchange): void => streamed(parts, streams, exchange, 'chunk')
-  const complete = (exchange: Exchange): void => streamed(parts, streams, exchange, 'complete')
-  const typing = (exchange: Exchange): void => typed(parts, exchange)
-  return {
-    dropped: channelId => streams.drop(parts.hosts(), channelId),
-    side: {
-      handlers: [
-        [publishToChannel, { offered, execute: publish }],
-        [publishToChannelNotice, async (exchange: Exchange) => void (await publish(exchange))],
-        [outgoingChunk, { offered, execute: shown(chunk) }],
-        [outgoingChunkNotice, silently(chunk)],
-        [outgoingComplete, { offered, execute: shown(complete) }],
-        [outgoingCompleteNotice, silently(complete)],
-        [typingInChannel, { offered, execute: shown(typing) }],
-        [typingInChannelNotice, silently(typing)],
-        [acknowledgeMessage, { offered, execute: (exchange: Exchange) => acknowledge(parts, exchange) }],
-        [openChannel, { offered, execute: (exchange: Exchange) => open(parts, exchange) }],
-        [closeChannel, { offered, execute: (exchange: Exchange) => close(parts, exchange) }],
-        [listChannels, { offered, execute: (exchange: Exchange) => ({ channels: listed(parts, exchange) }) }],
-      ],
-    },
-  }
-}
 
-/** The named channel, if it exists and the caller has its set enabled. */
-function found({ channels, caller }: PostingParts, exchange: Exchange): Registered {
-  const by = caller(exchange)
-  const { channelId } = exchange.params
-  const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
-  if (by === undefined) throw new McpError('method-not-found', 'Channels are for hosts that declared MCP Live')
-  if (channel === undefined)
-    throw new McpError('invalid-params', `There is no channel "${clip(String(channelId))}" here: use one that was registered`, {
-      data: { channelId: clip(String(channelId)) },
-    })
-  const { featureSet } = channel
-  if (by.selected.enabled(featureSet)) return channel
-  throw liveError('feature-set-disabled', { featureSet })
+  const streamed = (part: 'chunk' | 'complete') => (exchange: Exchange) => {
+    const { stream } = handlers(found(exchange).featureSet)
+    const host = caller(exchange)?.host
+    if (stream === undefined || host === undefined) return
+    const { channelId, inferenceId, conversationId, index, delta, content } = exchange.params as Params & StreamName & Chunk
+    const name = { channelId, inferenceId, ...(typeof conversationId === 'string' && { conversationId }) }
+    if (part === 'complete') streams.complete(host, name, readText(content).text)
+    else streams.chunk(host, name, index, delta, stream)
+  }
+  /** Runs the typing handler in the background; its failure is only traced. */
+  const typed = (exchange: Exchange): void => {
+    const { featureSet, wire } = found(exchange)
+    const { typing } = handlers(featureSet)
+    if (typing === undefined) return
+    const { signal } = new AbortController()
+    Promise.resolve()
+      .then(() => typing({ channelId: wire.id }, { signal }))
+      .catch(error => parts.trace('channel-typing-failed', error))
+  }
+  /** What only shows something: as a request it succeeds without a handler, too; a notification that fails is traced. */
+  const shown = (asked: Method, told: Method, show: (exchange: Exchange) => void): NonNullable<Side['handlers']> => [
+    [
+      asked,
+      {
+        offered,
+        execute: exchange => {
+          show(exchange)
+          return {}
+        },
+      },
+    ],
+    [
+      told,
+      exchange => {
+        try {
+          show(exchange)
+        } catch (error) {
+          parts.trace('channel-notice-dropped', error)
+        }
+      },
+    ],
+  ]
+
+  const acknowledge = async (exchange: Exchange): Promise<Params> => {
+    const { featureSet, wire } = found(exchange)
+    const handler = handlers(featureSet).acknowledge
+    if (handler === undefined)
+      throw new McpError('method-not-found', `Messages of "${featureSet}" cannot be acknowledged: it has no onAcknowledge`)
+    const { messageId, intent, value } = exchange.params as Record<'messageId' | 'intent', string> & Params
+    const message = { channelId: wire.id, messageId, intent, ...(typeof value === 'string' && { value }) }
+    const { refused, representation } = (await handler(message, { signal: exchange.signal })) ?? {}
+    if (refused !== undefined) return { acknowledged: false, reason: clip(refused, longestReason) }
+    return { acknowledged: true, ...(representation !== undefined && { representation }) }
+  }
+
+  const open = async (exchange: Exchange): Promise<Params> => {
+    const { channelId, type, address } = exchange.params
+    const featureSet = channelId === undefined ? openerFor(exchange) : found(exchange).featureSet
+    const said = defined({ channelId: channelId as string | undefined, type: type as string | undefined, address })
+    const opened = (await handlers(featureSet).open?.(said, { signal: exchange.signal })) ?? {}
+    if (opened.refused !== undefined) throw refusal(opened.refused, channelId)
+    const channel = channels.get(said.channelId ?? opened.channelId ?? '')
+    if (channel?.featureSet === featureSet) return { channel: channel.wire }
+    throw refusal('The server has no such channel', channelId)
+  }
+  /** Opening by type goes to the first enabled set that has an `onOpen` handler. */
+  const openerFor = (exchange: Exchange): string => {
+    const { selected } = caller(exchange) ?? {}
+    const featureSet = parts.opening().find(name => selected?.enabled(name) === true)
+    // If there is none, `found` throws the usual error for an unknown channel.
+    return featureSet ?? found(exchange).featureSet
+  }
+
+  const close = async (exchange: Exchange): Promise<Params> => {
+    const { featureSet, wire } = found(exchange)
+    const closed = await handlers(featureSet).close?.({ channelId: wire.id }, { signal: exchange.signal })
+    const { refused } = closed ?? {}
+    return refused === undefined ? { closed: true } : { closed: false, reason: clip(refused, longestReason) }
+  }
+
+  const list = (exchange: Exchange): Params => {
+    const selected = caller(exchange)?.selected
+    const enabled = [...channels.values()].filter(({ featureSet }) => selected?.enabled(featureSet) === true)
+    return { channels: enabled.map(({ wire }) => wire) }
+  }
+
+  const side: Side = {
+    handlers: [
+      [publishToChannel, { offered, execute: publish }],
+      [publishToChannelNotice, async exchange => void (await publish(exchange))],
+      ...shown(outgoingChunk, outgoingChunkNotice, streamed('chunk')),
+      ...shown(outgoingComplete, outgoingCompleteNotice, streamed('complete')),
+      ...shown(typingInChannel, typingInChannelNotice, typed),
+      [acknowledgeMessage, { offered, execute: acknowledge }],
+      [openChannel, { offered, execute: open }],
+      [closeChannel, { offered, execute: close }],
+      [listChannels, { offered, execute: list }],
+    ],
+  }
+  return {
+    side,
+    /** The channel is no longer there. */
+    dropped: (channelId: string): void => streams.drop(parts.hosts(), channelId),
+  }
 }
 
 /** Deduplication key of an answer; messages without an inference id are never deduplicated. */
@@ -130,93 +213,16 @@ function answerKey({ params, caller }: Exchange): string | undefined {
   return typeof inferenceId === 'string' ? JSON.stringify([caller.principal?.id ?? '', channelId, inferenceId]) : undefined
 }
 
-async function post(parts: PostingParts, streams: AnswerStreams, exchange: Exchange, featureSet: string): Promise<Params> {
-  const said = publishedIn(exchange)
-  const { channelId, text, inferenceId } = said
-  const host = parts.caller(exchange)?.host
-  const before = host && (await streams.posted(host, channelId, inferenceId, text, exchange.signal))
-  if (before?.same === true) return { delivered: true, messageId: before.messageId }
-  const { publish } = parts.handlers(featureSet)
-  if (publish === undefined)
-    throw new McpError('method-not-found', `Nothing can be published in the channels of "${featureSet}": it has no onPublish`)
-  const replaced = before === undefined ? said : { ...said, replaces: before.messageId }
-  const posted = await publish(replaced, { signal: exchange.signal })
-  return { delivered: true, ...(posted?.messageId === undefined ? {} : { messageId: posted.messageId }) }
-}
-
 function publishedIn({ params }: Exchange): Published {
   const { channelId, conversationId, threadId, inReplyTo, inferenceId, content } = params as Params & { channelId: string }
-  const { blocks } = readContent(content)
   const said = Object.entries({ conversationId, threadId, inReplyTo, inferenceId }).filter(([, one]) => typeof one === 'string')
-  return { channelId, content: blocks, text: textOf(content), ...Object.fromEntries(said) }
+  return { channelId, ...readText(content), ...Object.fromEntries(said) }
 }
 
-function textOf(content: unknown): string {
-  return readContent(content)
-    .blocks.flatMap(block => (block.type === 'text' ? [block.text] : []))
-    .join('\n')
-}
-
-function streamed(parts: PostingParts, streams: AnswerStreams, exchange: Exchange, part: 'chunk' | 'complete'): void {
-  const { featureSet } = found(parts, exchange)
-  const { stream } = parts.handlers(featureSet)
-  const host = parts.caller(exchange)?.host
-  if (stream === undefined || host === undefined) return
-  const { channelId, inferenceId, conversationId } = exchange.params as Record<'channelId' | 'inferenceId', string> & Params
-  const name = { channelId, inferenceId, ...(typeof conversationId === 'string' ? { conversationId } : {}) }
-  if (part === 'complete') return streams.complete(host, name, textOf(exchange.params['content']))
-  const { index, delta } = exchange.params as { readonly index: number; readonly delta: string }
-  streams.chunk(host, name, index, delta, stream)
-}
-
-/** Runs the typing handler in the background; its failure is only traced. */
-function typed(parts: PostingParts, exchange: Exchange): void {
-  const { featureSet, wire } = found(parts, exchange)
-  const { typing } = parts.handlers(featureSet)
-  if (typing === undefined) return
-  const { signal } = new AbortController()
-  Promise.resolve()
-    .then(() => typing({ channelId: wire.id }, { signal }))
-    .catch(error => parts.trace('channel-typing-failed', error))
-}
-
-async function acknowledge(parts: PostingParts, exchange: Exchange): Promise<Params> {
-  const { featureSet, wire } = found(parts, exchange)
-  const handler = parts.handlers(featureSet).acknowledge
-  if (handler === undefined)
-    throw new McpError('method-not-found', `Messages of "${featureSet}" cannot be acknowledged: it has no onAcknowledge`)
-  const { messageId, intent, value } = exchange.params as Record<'messageId' | 'intent', string> & Params
-  const message = { channelId: wire.id, messageId, intent, ...(typeof value === 'string' ? { value } : {}) }
-  const { refused, representation } = (await handler(message, { signal: exchange.signal })) ?? {}
-  if (refused !== undefined) return { acknowledged: false, reason: clip(refused, longestReason) }
-  return { acknowledged: true, ...(representation === undefined ? {} : { representation }) }
-}
-
-async function open(parts: PostingParts, exchange: Exchange): Promise<Params> {
-  const { channelId, type, address } = exchange.params
-  const featureSet = channelId === undefined ? openerFor(parts, exchange) : found(parts, exchange).featureSet
-  const handler = parts.handlers(featureSet).open
-  const said = Object.entries({ channelId, type, address }).filter(([, value]) => value !== undefined)
-  const opened = (await handler?.(Object.fromEntries(said), { signal: exchange.signal })) ?? {}
-  if (opened.refused !== undefined) throw refusal(opened.refused, channelId)
-  const channel = parts.channels.get((channelId as string | undefined) ?? opened.channelId ?? '')
-  if (channel?.featureSet === featureSet) return { channel: channel.wire }
-  throw refusal('The server has no such channel', channelId)
-}
-
-/** Opening by type goes to the first enabled set that has an `onOpen` handler. */
-function openerFor(parts: PostingParts, exchange: Exchange): string {
-  const { selected } = parts.caller(exchange) ?? {}
-  const featureSet = parts.opening().find(name => selected?.enabled(name) === true)
-  // If there is none, `found` throws the usual error for an unknown channel.
-  return featureSet ?? found(parts, exchange).featureSet
-}
-
-async function close(parts: PostingParts, exchange: Exchange): Promise<Params> {
-  const { featureSet, wire } = found(parts, exchange)
-  const closed = await parts.handlers(featureSet).close?.({ channelId: wire.id }, { signal: exchange.signal })
-  const { refused } = closed ?? {}
-  return refused === undefined ? { closed: true } : { closed: false, reason: clip(refused, longestReason) }
+/** The blocks, and the text in them. */
+function readText(wire: unknown): Pick<Published, 'content' | 'text'> {
+  const { blocks } = readContent(wire)
+  return { content: blocks, text: blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n') }
 }
 
 function refusal(reason: string, channelId: unknown): McpError {
@@ -226,11 +232,6 @@ function refusal(reason: string, channelId: unknown): McpError {
     { reason: said, ...(typeof channelId === 'string' && { channelId: clip(channelId) }) },
     said,
   )
-}
-
-function listed({ channels, caller }: PostingParts, exchange: Exchange): readonly WireChannel[] {
-  const selected = caller(exchange)?.selected
-  return [...channels.values()].filter(({ featureSet }) => selected?.enabled(featureSet) === true).map(({ wire }) => wire)
 }
 
 /** Limits: streams per host, and characters per stream. */
@@ -245,6 +246,12 @@ interface StreamName {
   readonly inferenceId: string
   readonly conversationId?: string
 }
+
+interface Chunk {
+  readonly index: number
+  readonly delta: string
+}
+
 type Posted = undefined | { readonly messageId?: string }
 
 class Written implements AnswerStream {
@@ -303,21 +310,16 @@ class Written implements AnswerStream {
   }
 }
 
-interface StreamsParts {
-  readonly clock: Clock
-  readonly trace: Trace
-}
-
 class AnswerStreams {
-  readonly #parts: StreamsParts
+  readonly #parts: Pick<PostingParts, 'clock' | 'trace'>
   /** By host, then by channel and inference; newest last. */
   readonly #hosts = new WeakMap<LiveHost, Map<string, Written>>()
 
-  constructor(parts: StreamsParts) {
+  constructor(parts: Pick<PostingParts, 'clock' | 'trace'>) {
     this.#parts = parts
   }
 
-  chunk(host: LiveHost, name: StreamName, index: number, delta: string, handler: StreamHandler): void {
+  chunk(host: LiveHost, name: StreamName, index: number, delta: string, handler: NonNullable<ChannelHandlers['stream']>): void {
     const stream = this.#of(host).get(keyOf(name)) ?? this.#begin(host, name, handler)
     stream.heardAt = this.#parts.clock.now()
     stream.add(index, delta)
@@ -361,7 +363,7 @@ class AnswerStreams {
     return known
   }
 
-  #begin(host: LiveHost, name: StreamName, handler: StreamHandler): Written {
+  #begin(host: LiveHost, name: StreamName, handler: NonNullable<ChannelHandlers['stream']>): Written {
     const { clock, trace } = this.#parts
     const streams = this.#of(host)
     const [oldest] = streams

@@ -8,6 +8,7 @@ import { NS, notification, officialIds, request, sessionIds } from '../../../eng
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { anything, array, dictionary, object, optional, string } from '../../../jsonrpc/shape.ts'
+import type { Capabilities, Revision } from '../../../revisions/index.ts'
 import { type ScopeLists, scopeListsShape } from '../scopes/messages.ts'
 
 /** The name under `experimental` on session wires. */
@@ -16,6 +17,13 @@ export const mcplName = 'mcpl'
 export const liveExtension = `${NS}/live`
 /** The version of MCP Live that Vivarium announces. */
 export const liveVersion = '0.2'
+
+/** What an end declares of MCP Live, as capabilities: under `experimental`, on stateless wires under `extensions` too. */
+export function asCapabilities({ extensionsIn, era }: Revision, live: Params): Capabilities {
+  if (extensionsIn === undefined) return {}
+  const experimental = { [mcplName]: live }
+  return era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: live } }
+}
 
 /** What a host declares with each live request on stateless wires. */
 export const speakingLive = { extensions: { [liveExtension]: { version: liveVersion } } }

@@ -145,6 +145,11 @@ export function without(value: Wire, ...names: readonly string[]): Wire {
   return copy
 }
 
+/** A copy without the members that are undefined. */
+export function defined<T extends object>(members: T): { readonly [Name in keyof T]?: Exclude<T[Name], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never
+}
+
 /** A copy in which `blocks` at `name` went through a change. */
 export function changeAt(value: Wire, name: string, change: (blocks: Blocks) => Blocks): Wire {
   const before = value[name]
