@@ -18,15 +18,15 @@ export interface Subscribers {
 type Admitted = Pick<Admission, 'owner' | 'id'>
 
 /** Options of the table of subscribers. */
-export interface SubscribersOptions {
+interface SubscribersOptions {
   /** URIs per conversation. */
   readonly limit: number
   /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
-  readonly lapses?: ((admission: Admitted, ended: (reason: string) => void) => () => void) | undefined
+  readonly lapses: (admission: Admitted, ended: (reason: string) => void) => () => void
   /** Told when the first begins to watch a resource, and when the last has stopped. */
-  readonly watched?: ((uri: string, watched: boolean) => void) | undefined
+  readonly watched: (uri: string, watched: boolean) => void
   /** Told what has ended with a grant. */
-  readonly lapsed?: ((conversation: Conversation, uris: readonly string[], reason: string) => void) | undefined
+  readonly lapsed: (conversation: Conversation, uris: readonly string[], reason: string) => void
 }
 
 const nobody: ReadonlySet<Conversation> = new Set()
@@ -41,7 +41,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
     const set = watchers.get(uri)
     if (set?.delete(conversation) !== true || set.size > 0) return
     watchers.delete(uri)
-    told?.(uri, false)
+    told(uri, false)
   }
   /** By conversation and grant: what lets go of listening for its end. */
   const ends = new WeakMap<Watched, Map<string, () => void>>()
@@ -68,10 +68,10 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
   const watch = (conversation: Conversation, uris: Watched, uri: string, by: Admitted | undefined): void => {
     uris.set(uri, by)
     const others = watchers.get(uri)
-    if (others === undefined) told?.(uri, true)
+    if (others === undefined) told(uri, true)
     watchers.set(uri, (others ?? new Set()).add(conversation))
     const held = ends.get(uris)
-    if (by === undefined || lapses === undefined || held === undefined || held.has(placeOf(by))) return
+    if (by === undefined || held === undefined || held.has(placeOf(by))) return
     held.set(
       placeOf(by),
       lapses(by, reason => {
@@ -82,7 +82,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
         }
         letGo(uris)
         Promise.resolve(conversation.persist?.(watched)).catch(() => {})
-        if (over.length > 0) lapsed?.(conversation, over, reason)
+        if (over.length > 0) lapsed(conversation, over, reason)
       }),
     )
   }

@@ -69,11 +69,6 @@ export function subscriptionMeta(id: Id, { id: revision }: Revision): Params {
   return { [subscriptionKey]: revision === 'draft-2026-v1' ? String(id) : id }
 }
 
-/** The dialect tells what came and went; other wires only that something did. */
-export function tellsDifferences({ dialect }: Revision): boolean {
-  return dialect
-}
-
 /** On the draft a subscription has no answer: it just ends. */
 export function answersListen({ id }: Revision): boolean {
   return id !== 'draft-2026-v1'

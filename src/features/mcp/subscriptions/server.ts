@@ -16,7 +16,7 @@ import { resourcesChanged, resourcesPort, resourceUpdated, watchedLength } from 
 import { toolsChanged, toolsPort } from '../tools/messages.ts'
 import { dialectChanges, type Offered } from './dialect.ts'
 import { type Lapsing, type ListenerLimits, Listeners, type ListenKind, type Send } from './listeners.ts'
-import { listen, subscriptionsPort, tellsDifferences } from './messages.ts'
+import { listen, subscriptionsPort } from './messages.ts'
 
 type ListName = 'tools' | 'prompts' | 'resources'
 
@@ -110,7 +110,8 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
     const method = lists[list]
     const notices = engine.hearers?.(list) ?? everybody
     for (const conversation of hearers(engine)) {
-      if (conversation.peer !== undefined && tellsDifferences(conversation.peer.revision)) {
+      if (conversation.peer?.revision.dialect === true) {
+        // The dialect tells what came and went; other wires only that something did.
         if (list !== 'prompts') dialect[list](engine, conversation)
       } else if (notices(conversation.caller)) engine.notify(conversation, method, {})
     }
@@ -126,7 +127,7 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
         )
     if (engine.spoken.dialect !== undefined) {
       for (const conversation of hearers(engine))
-        if (conversation.peer !== undefined && tellsDifferences(conversation.peer.revision))
+        if (conversation.peer?.revision.dialect === true)
           told(askerIn(conversation), false, () => dialect.updated(engine, conversation, uri))
     }
     for (const [send, exchange] of updates.of(uri))

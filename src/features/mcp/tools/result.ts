@@ -11,7 +11,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
-import { because, type CallToolResult, type FailedResult, showsContent } from './messages.ts'
+import { because, type CallToolResult, type FailedResult } from './messages.ts'
 
 /** The parts of a result that a handler may spell out. */
 export interface ReplyParts {
@@ -53,7 +53,8 @@ class PlainText extends Written implements CallToolResult {
   }
 
   override write(revision: Revision): string | undefined {
-    return showsContent(revision) ? `"content":[{"type":"text","text":${JSON.stringify(this.content[0].text)}}]}` : undefined
+    // All official wires carry content blocks; the dialect has one output.
+    return !revision.dialect ? `"content":[{"type":"text","text":${JSON.stringify(this.content[0].text)}}]}` : undefined
   }
 }
 
@@ -159,11 +160,6 @@ export function failedResult(exchange: Exchange, problem: Problem, explain: Expl
 export function badArguments(error: unknown): Problem | undefined {
   if (!(error instanceof McpError) || error.kind !== 'invalid-arguments') return undefined
   return problem('INVALID_INPUT', error.message, { cause: error })
-}
-
-/** The problem with a tool that did not end in time. */
-export function tookTooLong(tool: string, timeoutMs: number): Problem {
-  return problem('OPERATION_TIMEOUT', `Tool ${tool} took longer than the ${timeoutMs} ms it has`)
 }
 
 /** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */
