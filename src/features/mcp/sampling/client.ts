@@ -9,11 +9,9 @@ import { questionHandlers } from '../input-required/messages.ts'
 import {
   createMessage,
   declaresSamplingDetails,
-  isSamplingResult,
   type SamplingMessage,
   type SamplingParams,
   type SamplingResult,
-  samplingErrors,
 } from './messages.ts'
 
 /** Answers a server's question to a model. */
@@ -79,7 +77,7 @@ export function samplingSide(options: SamplingSideOptions): {
     side: {
       handlers: [[createMessage, { offered, execute: byHandler('onSample', answer) }]],
       capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options) }),
-      errors: samplingErrors,
+      errors: { 'sampling-refused': { default: -1 } },
     },
   }
 }
@@ -114,4 +112,11 @@ function checkToolResults(messages: readonly SamplingMessage[]): void {
     }
     open = blocks.filter(block => block.type === 'tool_use').map(block => block.id)
   }
+}
+
+/** Whether a value is a result of `sampling/createMessage`. */
+function isSamplingResult(value: unknown): value is SamplingResult {
+  if (!isRecord(value)) return false
+  const { role, content, model } = value
+  return typeof role === 'string' && typeof model === 'string' && (isRecord(content) || Array.isArray(content))
 }

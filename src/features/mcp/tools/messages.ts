@@ -20,7 +20,7 @@ export const callDeadlineMs = field<number>()
 /** What other features may use of the tools of a server. */
 export const toolsPort = port<ToolsPort>('tools')
 
-export type { ToolEntry, ToolExtension, ToolFacts, ToolSchemas, ToolsPort } from './entry.ts'
+export type { ToolEntry, ToolExtension, ToolFacts, ToolsPort } from './entry.ts'
 export type { Reply } from './result.ts'
 
 /** Hints about what a tool does. They are claims of the server. */

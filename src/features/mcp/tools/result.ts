@@ -11,6 +11,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
+import type { ToolExtension } from './entry.ts'
 import { because, type CallToolResult, type FailedResult } from './messages.ts'
 
 /** The parts of a result that a handler may spell out. */
@@ -141,11 +142,8 @@ function checkObject(value: unknown): void {
 
 // How a call that failed is told: a problem of the tool, in words for the model, and why it failed for whoever knows more.
 
-/** Members of the result's `_meta`, for peers that know what to do with them. */
-export type Explain = (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
-
 /** A problem as the result of a tool call, for the model to read. */
-export function failedResult(exchange: Exchange, problem: Problem, explain: Explain | undefined): CallToolResult {
+export function failedResult(exchange: Exchange, problem: Problem, explain: ToolExtension['explain']): CallToolResult {
   const meta = explain?.(exchange, problem)
   const result: FailedResult = {
     content: [{ type: 'text', text: problemText(problem) }],
