@@ -19,7 +19,7 @@ import { liveError } from './feature-sets/messages.ts'
 import type { LiveCaller } from './hosts/messages.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
-import { EventStore, Outbox, type OutboxOptions } from './push-events/outbox.ts'
+import { EventStore, Outbox } from './push-events/outbox.ts'
 import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
 import type { scopesServer } from './scopes/server.ts'
 import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
@@ -169,7 +169,7 @@ const shown = 100
 /** Opens the outbox of a server when its first set pushes or has a channel. */
 export function liveOutbox(
   { options = {}, store, clock, trace, resource, updated }: LiveParts,
-  { hosts, offered, isKnown }: Pick<OutboxOptions, 'hosts' | 'offered' | 'isKnown'>,
+  { hosts, offered, isKnown }: Pick<ConstructorParameters<typeof Outbox>[0], 'hosts' | 'offered' | 'isKnown'>,
 ) {
   const { outbox: most = 10_000, keep = '7d' } = options
   const keepMs = toMilliseconds(keep, 'live.keep')

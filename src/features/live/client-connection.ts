@@ -8,7 +8,7 @@ import type { Method } from '../../engine/method.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { Pieces } from './answers/messages.ts'
-import type { ChannelStream, Channels, ToldOfChannels } from './channels/client.ts'
+import type { ChannelStream, Channels } from './channels/client.ts'
 import {
   type Acknowledged,
   acknowledgeMessage,
@@ -26,8 +26,8 @@ import {
 } from './channels/messages.ts'
 import { rollBack } from './checkpoints/client.ts'
 import { rollbackState } from './checkpoints/messages.ts'
-import type { AcknowledgeOptions, LiveConnection, PublishOptions } from './client-api.ts'
-import { type LiveBlock, writeBlocks } from './content/messages.ts'
+import type { LiveConnection } from './client-api.ts'
+import { writeBlocks } from './content/messages.ts'
 import { type After, type Before, ContextHooks, type InferenceLifecycle } from './context-hooks/client.ts'
 import { type AfterInference, afterInference, afterInferenceTold, type BeforeInference } from './context-hooks/messages.ts'
 import type { ServerRollback } from './dialects/messages.ts'
@@ -42,6 +42,9 @@ interface LinkParts {
   meta(): Params | undefined
   update(): Promise<void>
 }
+
+/** Capabilities of channels beyond messages. */
+type ToldOfChannels = Parameters<Channels['hears']>[0]
 
 interface Abortable {
   readonly signal?: AbortSignal | undefined
@@ -115,7 +118,7 @@ export class LiveSessionLink implements LiveConnection {
     return rollBack(this.featureSets.get(featureSet), book.admits(featureSet, 'rollback'), checkpoint, ask)
   }
 
-  async publish(channelId: string, content: readonly LiveBlock[], options: PublishOptions = {}): Promise<void> {
+  async publish(...[channelId, content, options = {}]: Parameters<LiveConnection['publish']>): Promise<void> {
     const { signal, ...said } = options
     const { session, book, carrier, channels } = this.#parts
     channels.require(publishToChannel.name, 'channels.publish')
@@ -133,7 +136,7 @@ export class LiveSessionLink implements LiveConnection {
     await session.engine.tell(session.opened.conversation, publishToChannelNotice, message)
   }
 
-  stream(channelId: string, about: Parameters<LiveConnection['stream']>[1]): ChannelStream | undefined {
+  stream(...[channelId, about]: Parameters<LiveConnection['stream']>): ChannelStream | undefined {
     const path = 'channels.streaming'
     if (!this.#hears(path, channelId)) return undefined
     const named = { ...about, channelId }
@@ -164,10 +167,9 @@ export class LiveSessionLink implements LiveConnection {
   }
 
   async acknowledge(
-    channelId: string,
-    messageId: string,
-    { intent = 'seen', value, signal }: AcknowledgeOptions = {},
+    ...[channelId, messageId, options = {}]: Parameters<LiveConnection['acknowledge']>
   ): Promise<Acknowledged | undefined> {
+    const { intent = 'seen', value, signal } = options
     const path = 'channels.acknowledge'
     if (!this.#hears(path, channelId)) return undefined
     const message = { channelId, messageId, intent, ...(value !== undefined && { value }) }

@@ -20,10 +20,19 @@ import { answeringHandlers, deliveryAnswers, LiveListener } from './client-liste
 import { PushBrake, refusedMessageOf } from './client-refusals.ts'
 import { hostLive, manifestReader, tellSelection, unavailable } from './client-selection.ts'
 import { type ReadReceipt, readAnnounced, readLiveState, toolSetOf, writeCallState } from './dialects/messages.ts'
-import { SetBook, setAnswerers } from './feature-sets/client.ts'
-import { asCapabilities, liveErrors, liveExtension, updateSets, type WireSelection } from './feature-sets/messages.ts'
-import { inferenceAnswerers, modelAnswerers } from './inference/client.ts'
+import { SetBook } from './feature-sets/client.ts'
+import {
+  asCapabilities,
+  liveErrors,
+  liveExtension,
+  manifestChanged,
+  setsChanged,
+  updateSets,
+  type WireSelection,
+} from './feature-sets/messages.ts'
+import { inferenceAnswerers } from './inference/client.ts'
 import { deliverLive, listeningLive } from './listen/messages.ts'
+import { type ModelInfo, modelInfo } from './model-info/messages.ts'
 import { pushAnswerers } from './push-events/client.ts'
 import { scopeAnswerers } from './scopes/client.ts'
 
@@ -195,13 +204,15 @@ export class LiveClient {
   #answerers(now: () => number): readonly Answerer[] {
     const handlers = this.#handlers
     const book = this.#book
+    const modelOf = (): ModelInfo => {
+      const { id, vendor, contextWindow, capabilities } = handlers.modelInfo()
+      return { id, vendor, contextWindow, capabilities }
+    }
     const brake = new PushBrake(now, ms => this.#session?.opened.conversation.connection?.rest?.(ms))
     return [
-      ...setAnswerers({
-        changed: params => this.#changed(() => book.change(params)),
-        stale: () => this.#readManifest?.(),
-      }),
-      ...modelAnswerers(() => handlers.modelInfo()),
+      { method: setsChanged, waits: false, answer: params => this.#changed(() => book.change(params)) },
+      { method: manifestChanged, waits: false, answer: () => this.#readManifest?.() },
+      { method: modelInfo, waits: false, answer: modelOf },
       ...pushAnswerers(book, async event => brake.heard(await handlers.onPush(event))),
       ...scopeAnswerers(book, (request, context) => handlers.onElevate(request, context)),
       ...inferenceAnswerers(

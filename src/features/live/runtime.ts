@@ -15,7 +15,7 @@ import { liveExtension, notEnabled } from './feature-sets/messages.ts'
 import { featureSetsServer, SelectedSets, selectionIn } from './feature-sets/server.ts'
 import type { LiveCaller, LiveHost } from './hosts/messages.ts'
 import { createHosts } from './hosts/server.ts'
-import { askModel, type Inference, type InferenceInput, inferenceServer } from './inference/server.ts'
+import { type Inference, type InferenceInput, inferenceServer } from './inference/server.ts'
 import { listenServer } from './listen/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
 import type { Pushed, PushInput } from './push-events/server.ts'
@@ -148,7 +148,8 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     }
     return inference.infer(name, request, host, exchange)
   }
-  const modelInfo = async (name: string, exchange?: Exchange): Promise<ModelInfo> => askModel(hostOf(name, exchange), exchange)
+  const modelInfo = async (name: string, exchange?: Exchange): Promise<ModelInfo> =>
+    inference.modelInfo(hostOf(name, exchange), exchange)
   const calls = liveCalls({ caller, sets, scopes, checkpoints, infer, modelInfo, trace, tools })
   for (const side of [featureSets.side, hooks, checkpoints.side, channels.side, inference.side, listen.side, calls.side])
     parts.add(side)

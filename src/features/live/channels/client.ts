@@ -11,7 +11,6 @@ import { type Answerer, type LiveGate, unannounced } from '../answers/messages.t
 import { declaredUses, readIncoming, type SetUse } from '../dialects/messages.ts'
 import type { PushAnswer, PushEvent } from '../push-events/messages.ts'
 import {
-  type ChannelVerdicts,
   channelsChanged,
   channelsChangedNotice,
   incomingMessages,
@@ -23,7 +22,7 @@ import {
 } from './messages.ts'
 
 /** Capabilities of channels beyond messages; a server gets these only if it names them. */
-export type ToldOfChannels = 'channels.streaming' | 'channels.typing' | 'channels.acknowledge'
+type ToldOfChannels = 'channels.streaming' | 'channels.typing' | 'channels.acknowledge'
 
 /** Limits per server, because the server chooses how much it registers and sends. */
 const mostChannels = 10_000
@@ -70,8 +69,8 @@ export class Channels {
 
   /** The handlers for all channel messages that a server sends. */
   answerers(): readonly Answerer[] {
-    const register = (params: Params): ChannelVerdicts => this.#add(params['channels'])
-    const change = (params: Params): ChannelVerdicts => this.#change(params)
+    const register = (params: Params): object => this.#add(params['channels'])
+    const change = (params: Params): object => this.#change(params)
     const take = (params: Params): Promise<Params> => this.#incoming(params['messages'] as readonly Params[])
     const control = (method: Answerer['method'], answer: Answerer['answer']): Answerer => ({ method, waits: false, answer })
     return [
@@ -85,7 +84,7 @@ export class Channels {
     ]
   }
 
-  #change({ added, updated, removed }: Params): ChannelVerdicts {
+  #change({ added, updated, removed }: Params): object {
     for (const gone of Array.isArray(removed) ? removed : [])
       this.#registered.delete((isRecord(gone) ? gone['id'] : gone) as string)
     const changed = [added, updated].flatMap(some => (Array.isArray(some) ? some : []))
@@ -93,7 +92,7 @@ export class Channels {
   }
 
   /** Servers block on this answer, so it is given before the selection; the channels become visible once the selection allows it. */
-  #add(channels: unknown): ChannelVerdicts {
+  #add(channels: unknown): object {
     const { announced, heard, selected } = this.#gate
     if (heard && !announced.channels) throw unannounced(registerChannels.name, 'channels')
     const allowed = !selected || this.#gate.admitted('channels').length > 0

@@ -30,7 +30,7 @@ import type { ChannelHandlers, Published } from './server.ts'
 import { AnswerStreams, type StreamName } from './streams.ts'
 
 /** A registered channel and the set that it belongs to. */
-export interface Registered {
+interface Registered {
   readonly featureSet: string
   readonly wire: WireChannel
 }

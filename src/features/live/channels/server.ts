@@ -8,7 +8,7 @@ import { defined } from '../../mcp/content/messages.ts'
 import type { LiveBlock, LiveInput } from '../content/messages.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import { channelsChanged, registerChannels, type WireChannel } from './messages.ts'
-import { channelPosting, type PostingParts, type Registered } from './posting.ts'
+import { channelPosting, type PostingParts } from './posting.ts'
 
 interface ChannelsParts extends Omit<PostingParts, 'channels'> {
   /** Called when a host has accepted channels; queued messages may now be deliverable. */
@@ -25,7 +25,7 @@ interface Told {
 
 /** Creates the registry of channels and its handlers. */
 export function channelsServer(parts: ChannelsParts) {
-  const channels = new Map<string, Registered>()
+  const channels = new Map<string, { readonly featureSet: string; readonly wire: WireChannel }>()
   const told = new WeakMap<LiveHost, Told>()
   const posting = channelPosting({ ...parts, channels })
   let planned = false
@@ -76,7 +76,7 @@ export function channelsServer(parts: ChannelsParts) {
 function tell(
   { trace, known: heard }: ChannelsParts,
   host: LiveHost,
-  channels: ReadonlyMap<string, Registered>,
+  channels: PostingParts['channels'],
   told: WeakMap<LiveHost, Told>,
 ): void {
   const known = told.get(host)?.channels

@@ -165,7 +165,7 @@ const deepest = 6
 const segment = /^[A-Za-z0-9_:-]{1,64}$/
 
 /** The announced capability paths, each once, in the order found. */
-export function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonly string[] {
+function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonly string[] {
   const found = new Set<string>()
   for (const [name, node] of Object.entries(mcpl)) {
     if (!aside.has(name)) walk(name, name, node, 1, found)
@@ -191,7 +191,7 @@ function expand(path: string, found: Set<string>): void {
 }
 
 /** Whether a node means yes: `true`, an object with a true member, or an empty object. */
-export function isOffered(node: unknown): boolean {
+function isOffered(node: unknown): boolean {
   if (node === true) return true
   if (!isRecord(node)) return false
   const members = Object.values(node)

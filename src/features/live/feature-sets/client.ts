@@ -5,7 +5,7 @@
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import type { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import type { Answerer, LiveGate } from '../answers/messages.ts'
+import type { LiveGate } from '../answers/messages.ts'
 import {
   type Announced,
   announcedBy,
@@ -21,7 +21,7 @@ import {
   usesUnder,
   writeSelection,
 } from '../dialects/messages.ts'
-import { type FeatureSetFacts, liveError, manifestChanged, setsChanged } from './messages.ts'
+import { type FeatureSetFacts, liveError } from './messages.ts'
 
 /** Feature sets by name, as a server declares them. */
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
@@ -236,21 +236,6 @@ function isSame(a: FeatureSetFacts, b: FeatureSetFacts | undefined): boolean {
 function tooMany(count: number): Why {
   const message = `The server declares ${count} feature sets: ${mostSets} are taken, those that came first`
   return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer')
-}
-
-interface SetsHearer {
-  /** The server's sets have changed. */
-  changed(params: Params): void
-  /** The server's manifest has changed. */
-  stale(): void
-}
-
-/** Answers notifications about changed sets. */
-export function setAnswerers({ changed, stale }: SetsHearer): readonly Answerer[] {
-  return [
-    { method: setsChanged, waits: false, answer: changed },
-    { method: manifestChanged, waits: false, answer: stale },
-  ]
 }
 
 interface Refused {

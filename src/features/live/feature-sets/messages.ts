@@ -42,22 +42,19 @@ export interface FeatureSetFacts {
 }
 
 /** The known values of `uses`; others are kept but have no effect. */
-export const liveUses = [
-  'pushEvents',
-  'contextHooks.beforeInference',
-  'contextHooks.afterInference',
-  'inferenceRequest',
-  'channels.register',
-  'channels.incoming',
-  'channels.publish',
-  'channels.lifecycle',
-  'channels.streaming',
-  'channels.typing',
-  'channels.acknowledge',
-  'tools',
-] as const
-/** One of `liveUses`. */
-export type LiveUse = (typeof liveUses)[number]
+export type LiveUse =
+  | 'pushEvents'
+  | 'contextHooks.beforeInference'
+  | 'contextHooks.afterInference'
+  | 'inferenceRequest'
+  | 'channels.register'
+  | 'channels.incoming'
+  | 'channels.publish'
+  | 'channels.lifecycle'
+  | 'channels.streaming'
+  | 'channels.typing'
+  | 'channels.acknowledge'
+  | 'tools'
 
 /** What a server announces under `experimental.mcpl`. */
 export interface WireServerLive {

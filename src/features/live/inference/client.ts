@@ -1,11 +1,9 @@
 /**
- * Host side of inference for servers (MCP Live 0.2 §11): answers `inference/request` with a stream of pieces and the final result, and
- * `model/info`.
+ * Host side of inference for servers (MCP Live 0.2 §11): answers `inference/request` with a stream of pieces and the final result.
  */
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Answerer, type LiveGate, Pieces, unannounced } from '../answers/messages.ts'
 import { readInference, writeInference } from '../dialects/messages.ts'
-import { type ModelInfo, modelInfo } from '../model-info/messages.ts'
 import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
 
 /** Runs an inference for a server. */
@@ -42,20 +40,6 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
         // The final answer must follow all its pieces.
         await pieces.end()
         return writeInference(result)
-      },
-    },
-  ]
-}
-
-/** Answers `model/info`. */
-export function modelAnswerers(current: () => ModelInfo): readonly Answerer[] {
-  return [
-    {
-      method: modelInfo,
-      waits: false,
-      answer: () => {
-        const { id, vendor, contextWindow, capabilities } = current()
-        return { id, vendor, contextWindow, capabilities }
       },
     },
   ]

@@ -55,6 +55,7 @@ export function inferenceServer(parts: InferenceParts) {
   const side: Side = { handlers: [[inferenceChunk, chunked]] }
   return {
     side,
+    modelInfo: askModel,
     /** Starts an inference; `host` resolves to the host once no hook is running. */
     infer: (featureSet: string, input: InferenceInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference => {
       const deltas = new Deltas()
@@ -193,7 +194,7 @@ class Deltas {
 }
 
 /** Asks a host which model it runs. */
-export async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
+async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
   const answer = await host.request(modelInfo, {}, { exchange })
   if (modelInfoShape.check(answer) === undefined) return answer
   throw new McpError('invalid-answer', `The host's answer to ${modelInfo.name} is malformed`)

@@ -117,11 +117,6 @@ export interface TemplateEntry extends Readable {
   readonly list: ResourceFacts<CallContext>['list']
 }
 
-/** Braces are not allowed in URIs, so one tells a template. */
-export function isTemplate(address: string): boolean {
-  return address.includes('{')
-}
-
 /** Checks what an author says of a resource, and makes its entry. */
 export function compileResource(
   uri: string,

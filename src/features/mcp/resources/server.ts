@@ -18,7 +18,6 @@ import type { OfferingOptions } from '../lifecycle/messages.ts'
 import {
   compileResource,
   compileTemplate,
-  isTemplate,
   type Readable,
   type ResourceEntry,
   type ResourceHandler,
@@ -71,7 +70,8 @@ export const resourcesFeature = defineServerFeature<OfferingOptions>({
         kit.port(authorizationPort).declare(now.scopes, 'a resource')
         return now
       }
-      return isTemplate(address)
+      // Braces are not allowed in URIs, so one tells a template.
+      return address.includes('{')
         ? register(templates, address, facts, now => compileTemplate(address, declared(now), handler, kit.cache))
         : register(resources, address, facts, now => compileResource(address, declared(now), handler, kit.cache))
     }

@@ -21,7 +21,7 @@ import { lifecycleServer } from '../lifecycle/server.ts'
 import { callTool } from '../tools/messages.ts'
 import { toolsServer } from '../tools/server.ts'
 import { listTasks, type Task, takingTasks, taskChanged, taskStatus } from './messages.ts'
-import { createdTask, type FinishOptions, finishTask, isTask, portTo, readTask, stopTask, takesTask } from './requestor.ts'
+import { createdTask, finishTask, isTask, portTo, readTask, stopTask, takesTask } from './requestor.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
@@ -102,7 +102,7 @@ async function begin({ engine, conversation, wire }: Peer): Promise<Task> {
   return task
 }
 
-const finish = async (peer: Peer, options: FinishOptions = {}) =>
+const finish = async (peer: Peer, options: Parameters<typeof finishTask>[2] = {}) =>
   finishTask(portTo(peer.engine, peer.conversation), await begin(peer), { answer: () => answered, leastPollMs: 1, ...options })
 const answered = { action: 'accept' as const, content: { name: 'Ann' } }
 const never = () => new Promise(() => {})

@@ -7,7 +7,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
 import { type CallToolResult, wraps } from '../tools/messages.ts'
-import { isTerminal, type TaskStatus } from './messages.ts'
+import { isTerminal, type Task } from './messages.ts'
 
 /** A failure as data: its kind is numbered when it is told. */
 interface TaskFailure {
@@ -27,7 +27,7 @@ export interface TaskRecord {
   readonly account?: string
   /** The wire that made it; it is known on no other. */
   readonly revision: RevisionId
-  readonly status: TaskStatus
+  readonly status: Task['status']
   /** For people. */
   readonly message?: string
   /** Milliseconds since the epoch. */
@@ -164,7 +164,7 @@ export interface TableLimits {
 export const tableLimits: TableLimits = { tasks: 1_000, tasksPerPrincipal: 100, bytes: 64 * 1024 * 1024 }
 
 /** As much of a task as decides. */
-export interface EvictionCandidate {
+interface EvictionCandidate {
   readonly id: string
   /** Whose share it is counted in. */
   readonly account: string

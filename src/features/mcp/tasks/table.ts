@@ -13,7 +13,6 @@ import { put, remove, type Store, storeLimits } from '../../../stores/store.ts'
 import { isTerminal } from './messages.ts'
 import {
   accountIn,
-  type EvictionCandidate,
   hasRoom,
   objectFormat,
   roomForBytes,
@@ -287,7 +286,7 @@ class StoreTasks<V> implements TaskTable {
   }
 
   /** Where something must give way, tasks of processes that are gone have ended: nobody may ever ask about them. */
-  async #roomForOne(store: Store<V>, account: string): Promise<readonly EvictionCandidate[]> {
+  async #roomForOne(store: Store<V>, account: string): Promise<ReturnType<typeof roomForOne>> {
     const limits = this.#limits
     // With fewer than anybody may have nobody has too many.
     if (this.#most.tasks < Math.min(limits.tasksPerPrincipal, limits.tasks / 4)) return []

@@ -154,12 +154,6 @@ export function failedResult(exchange: Exchange, problem: Problem, explain: Tool
   return result
 }
 
-/** The problem in arguments that do not fit; undefined for any other failure. */
-export function badArguments(error: unknown): Problem | undefined {
-  if (!(error instanceof McpError) || error.kind !== 'invalid-arguments') return undefined
-  return problem('INVALID_INPUT', error.message, { cause: error })
-}
-
 /** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */
 const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-result'])
 

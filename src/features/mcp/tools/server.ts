@@ -32,7 +32,6 @@ import {
   wraps,
 } from './messages.ts'
 import {
-  badArguments,
   failedResult,
   looksSpelledOut,
   Misreturned,
@@ -349,4 +348,10 @@ function failed<C>(
   if (problem !== error && !failedByStop(exchange, error))
     options.failed(entry.name, error, exchange.caller, problem.correlationId)
   return failedResult(exchange, problem, explain)
+}
+
+/** The problem in arguments that do not fit; undefined for any other failure. */
+function badArguments(error: unknown): Problem | undefined {
+  if (!(error instanceof McpError) || error.kind !== 'invalid-arguments') return undefined
+  return problem('INVALID_INPUT', error.message, { cause: error })
 }
