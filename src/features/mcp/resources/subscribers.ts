@@ -5,15 +5,7 @@ import type { Admission } from '../authorization/messages.ts'
 import { watchedLength } from './messages.ts'
 
 /** Which conversations have subscribed to which resources. */
-export interface Subscribers {
-  /** `admission`: the grant that lets it in, by which it ends. */
-  add(conversation: Conversation, uri: string, admission?: Admitted): void
-  remove(conversation: Conversation, uri: string): void
-  of(uri: string): Iterable<Conversation>
-  /** Whether a grant let it in, which ends it by itself. */
-  isAdmitted(conversation: Conversation, uri: string): boolean
-  readonly memory: Memory<unknown>
-}
+export type Subscribers = ReturnType<typeof createSubscribers>
 
 type Admitted = Pick<Admission, 'owner' | 'id'>
 
@@ -35,7 +27,7 @@ const nobody: ReadonlySet<Conversation> = new Set()
 type Watched = Map<string, Admitted | undefined>
 
 /** Makes an empty table of subscribers. */
-export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions): Subscribers {
+export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions) {
   const watchers = new Map<string, Set<Conversation>>()
   const drop = (conversation: Conversation, uri: string): void => {
     const set = watchers.get(uri)
@@ -96,8 +88,9 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
     }
   }
   return {
-    memory: watched,
-    add: (conversation, uri, by) => {
+    memory: watched as Memory<unknown>,
+    /** `by`: the grant that lets it in, by which it ends. */
+    add: (conversation: Conversation, uri: string, by?: Admitted): void => {
       checkWatch(conversation, uri)
       const uris = conversation.recall(watched)
       if (!uris.has(uri) && uris.size >= limit)
@@ -108,14 +101,15 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
       watch(conversation, uris, uri, by)
       letGo(uris)
     },
-    remove: (conversation, uri) => {
+    remove: (conversation: Conversation, uri: string): void => {
       const uris = conversation.remembered(watched)
       if (uris?.delete(uri) !== true) return
       drop(conversation, uri)
       letGo(uris)
     },
-    of: uri => watchers.get(uri) ?? nobody,
-    isAdmitted: (conversation, uri) => conversation.remembered(watched)?.get(uri) !== undefined,
+    of: (uri: string): Iterable<Conversation> => watchers.get(uri) ?? nobody,
+    /** Whether a grant let it in, which ends it by itself. */
+    isAdmitted: (conversation: Conversation, uri: string): boolean => conversation.remembered(watched)?.get(uri) !== undefined,
   }
 }
 
