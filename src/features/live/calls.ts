@@ -7,7 +7,6 @@ import type { Trace } from '../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Side } from '../../engine/plan.ts'
-import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isInputRequired } from '../mcp/input-required/messages.ts'
 import { callTool, listTools, type Tool } from '../mcp/tools/messages.ts'
@@ -15,13 +14,14 @@ import type { CallState, CallWorks } from '../reliability/session-state/messages
 import { firstVersion } from '../reliability/session-state/versions.ts'
 import { channelEventId } from './channels/messages.ts'
 import type { ChannelMessage, ChannelSent } from './channels/server.ts'
-import { givenWith, type LiveCheckpoints, reported } from './checkpoints/server.ts'
-import { liveErrorTexts } from './feature-sets/messages.ts'
+import { type checkpointsServer, givenWith, reported } from './checkpoints/server.ts'
+import { liveError } from './feature-sets/messages.ts'
 import type { LiveCaller } from './hosts/messages.ts'
-import { EventStore, Outbox, type OutboxOptions } from './push-events/outbox.ts'
+import type { Inference, InferenceInput } from './inference/server.ts'
+import type { ModelInfo } from './model-info/messages.ts'
+import { EventStore, Outbox } from './push-events/outbox.ts'
 import { type OutgoingPush, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
-import type { LiveRuntime } from './runtime.ts'
-import type { LiveScopes } from './scopes/server.ts'
+import type { scopesServer } from './scopes/server.ts'
 import type { LiveCallContext, LiveParts, LiveTools } from './server.ts'
 import type { Sets } from './sets.ts'
 
@@ -29,24 +29,16 @@ interface LiveCallsParts {
   /** The live host behind an exchange; undefined for a plain MCP client. */
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly sets: Sets
-  readonly scopes: LiveScopes
-  readonly checkpoints: LiveCheckpoints
-  readonly runtime: Pick<LiveRuntime, 'infer' | 'modelInfo'>
+  readonly scopes: ReturnType<typeof scopesServer>
+  readonly checkpoints: ReturnType<typeof checkpointsServer>
+  readonly infer: (set: string, request: InferenceInput, exchange: Exchange) => Inference
+  readonly modelInfo: (set: string, exchange: Exchange) => Promise<ModelInfo>
   readonly trace: Trace
   readonly tools: LiveTools
 }
 
-interface LiveCalls {
-  /** Layers for `tools/call` and `tools/list`. */
-  readonly side: Side
-  /** Records that a tool belongs to a set. */
-  belongs(tool: string, set: string): void
-  /** Builds the `ctx` of a tool of this set. */
-  context(set: string, context: CallContext): LiveCallContext
-}
-
 /** Creates the layers and the handler context for tools that belong to feature sets. */
-export function liveCalls(parts: LiveCallsParts): LiveCalls {
+export function liveCalls(parts: LiveCallsParts) {
   // Tool name → set name.
   const setOf = new Map<string, string>()
   // Checkpoint ids that handlers saved by `ctx.checkpoint.save()`, reported with the result.
@@ -54,48 +46,50 @@ export function liveCalls(parts: LiveCallsParts): LiveCalls {
   // Calls whose handler has asked for a scope.
   const asked = new WeakSet<Exchange>()
   const tool = ({ params }: Exchange): string => params['name'] as string
+  const ofSet = (exchange: Exchange): boolean => setOf.has(tool(exchange))
+  const side: Side = {
+    layers: [
+      {
+        stage: 'decide',
+        methods: [callTool.name],
+        when: ofSet,
+        run: (exchange, next) => {
+          const featureSet = setOf.get(tool(exchange)) as string
+          if (parts.caller(exchange)?.selected.disabled(featureSet) === true)
+            throw liveError('feature-set-disabled', { featureSet })
+          return next()
+        },
+      },
+      {
+        // Runs inside the replay stage, so a repeated call reports the same checkpoint.
+        stage: 'execute',
+        methods: [callTool.name],
+        when: ofSet,
+        run: async (exchange, next) => {
+          const result = await next()
+          if (!isRecord(result) || result['isError'] === true || isInputRequired(result)) return result
+          const set = setOf.get(tool(exchange)) as string
+          warn(parts, set, tool(exchange), asked.has(exchange))
+          const checkpoint = parts.caller(exchange) && saved.get(exchange)
+          if (checkpoint === undefined) return result
+          return reported(result, set, { checkpoint, parent: givenWith(exchange).checkpoint ?? null })
+        },
+      },
+      {
+        stage: 'execute',
+        methods: [listTools.name],
+        when: exchange => setOf.size > 0 && parts.caller(exchange) !== undefined,
+        run: async (_exchange, next) => withSets(await next(), setOf),
+      },
+    ],
+  }
   return {
-    belongs: (name, set) => void setOf.set(name, set),
-    context: (set, context) => contextOf(parts, set, context, saved, asked),
-    side: {
-      layers: [
-        {
-          stage: 'decide',
-          methods: [callTool.name],
-          when: exchange => setOf.has(tool(exchange)),
-          run: (exchange, next) => {
-            const featureSet = setOf.get(tool(exchange)) as string
-            if (parts.caller(exchange)?.selected.disabled(featureSet) === true)
-              throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
-            return next()
-          },
-        },
-        {
-          // Runs inside the replay stage, so a repeated call reports the same checkpoint.
-          stage: 'execute',
-          methods: [callTool.name],
-          when: exchange => setOf.has(tool(exchange)),
-          run: async (exchange, next) => {
-            const result = await next()
-            if (!isRecord(result) || result['isError'] === true || isInputRequired(result)) return result
-            warn(parts, setOf.get(tool(exchange)) as string, tool(exchange), asked.has(exchange))
-            const checkpoint = parts.caller(exchange) === undefined ? undefined : saved.get(exchange)
-            return checkpoint === undefined
-              ? result
-              : reported(result, setOf.get(tool(exchange)) as string, {
-                  checkpoint,
-                  parent: givenWith(exchange).checkpoint ?? null,
-                })
-          },
-        },
-        {
-          stage: 'execute',
-          methods: [listTools.name],
-          when: exchange => setOf.size > 0 && parts.caller(exchange) !== undefined,
-          run: async (_exchange, next) => withSets(await next(), setOf),
-        },
-      ],
-    },
+    /** Layers for `tools/call` and `tools/list`. */
+    side,
+    /** Records that a tool belongs to a set. */
+    belongs: (name: string, set: string): void => void setOf.set(name, set),
+    /** Builds the `ctx` of a tool of this set. */
+    context: (set: string, context: CallContext): LiveCallContext => contextOf(parts, set, context, saved, asked),
   }
 }
 
@@ -123,12 +117,12 @@ function contextOf(
   saved: WeakMap<Exchange, string>,
   asked: WeakSet<Exchange>,
 ): LiveCallContext {
-  const { sets, scopes, runtime, tools } = parts
+  const { sets, scopes, tools } = parts
   const exchange = exchangeOf(context)
   const caller = parts.caller(exchange)
   let state: CallState | undefined
   return tools.context(context, {
-    hosted: caller !== undefined,
+    live: caller !== undefined,
     get state() {
       // A plain client keeps no state, so the server's own session state applies instead.
       if (caller === undefined || sets.get(set)?.facts.hostState !== true) return undefined
@@ -147,13 +141,13 @@ function contextOf(
       asked.add(exchange)
       return scopes.within(exchange, caller, set, payload === undefined ? { label } : { label, payload })
     },
-    infer: request => runtime.infer(set, request, exchange),
-    modelInfo: () => runtime.modelInfo(set, exchange),
+    infer: request => parts.infer(set, request, exchange),
+    modelInfo: () => parts.modelInfo(set, exchange),
   })
 }
 
 /** Host-kept state: it arrives with the call and leaves with the result; the server stores nothing. */
-async function stateWorks(checkpoints: LiveCheckpoints, set: string): Promise<CallWorks> {
+async function stateWorks(checkpoints: LiveCallsParts['checkpoints'], set: string): Promise<CallWorks> {
   const { patched } = await import('../../core/state/patch.ts')
   return {
     patched,
@@ -172,24 +166,11 @@ const answerMs = 30_000
 /** How many pending events the resource lists. */
 const shown = 100
 
-interface LiveOutbox {
-  /** Opens the store and resumes the delivery of events that are still pending. */
-  open(): void
-  /** Queues an event for the hosts that have this set enabled. */
-  push(featureSet: string, event: PushInput): Promise<Pushed>
-  /** Queues a message that somebody wrote in a channel. */
-  incoming(featureSet: string, channelId: string, message: ChannelMessage): Promise<ChannelSent>
-  /** Retries delivery now, for example because a host has connected. */
-  kick(): void
-  /** Stops delivery; pending events stay in the store. */
-  close(): Promise<void>
-}
-
 /** Opens the outbox of a server when its first set pushes or has a channel. */
 export function liveOutbox(
   { options = {}, store, clock, trace, resource, updated }: LiveParts,
-  { hosts, offered, isKnown }: Pick<OutboxOptions, 'hosts' | 'offered' | 'isKnown'>,
-): LiveOutbox {
+  { hosts, offered, isKnown }: Pick<ConstructorParameters<typeof Outbox>[0], 'hosts' | 'offered' | 'isKnown'>,
+) {
   const { outbox: most = 10_000, keep = '7d' } = options
   const keepMs = toMilliseconds(keep, 'live.keep')
   let opening: Promise<Outbox> | undefined
@@ -225,12 +206,17 @@ export function liveOutbox(
     })
   }
   return {
-    open: () => {
+    /** Opens the store and resumes the delivery of events that are still pending. */
+    open: (): void => {
       offer()
       void open().catch(error => trace('outbox-not-opened', error))
     },
-    push: async (featureSet, event) => (await open()).push(outgoing(featureSet, event, clock.now())),
-    incoming: async (featureSet, channelId, { content, messageId = crypto.randomUUID(), threadId, author, ...rest }) => {
+    /** Queues an event for the hosts that have this set enabled. */
+    push: async (featureSet: string, event: PushInput): Promise<Pushed> =>
+      (await open()).push(outgoing(featureSet, event, clock.now())),
+    /** Queues a message that somebody wrote in a channel. */
+    incoming: async (featureSet: string, channelId: string, message: ChannelMessage): Promise<ChannelSent> => {
+      const { content, messageId = crypto.randomUUID(), threadId, author, ...rest } = message
       if (typeof messageId !== 'string' || messageId === '')
         throw new TypeError('incoming: messageId must be a string that is not empty')
       const channel = { channelId, messageId, ...(threadId !== undefined && { threadId }), ...(author && { author }) }
@@ -243,8 +229,10 @@ export function liveOutbox(
       verdict.catch(() => undefined)
       return { messageId, timestamp, answered: verdict }
     },
-    kick: () => void opening?.then(box => box.kick()).catch(() => undefined),
-    close: async () => {
+    /** Retries delivery now, for example because a host has connected. */
+    kick: (): void => void opening?.then(box => box.kick()).catch(() => undefined),
+    /** Stops delivery; pending events stay in the store. */
+    close: async (): Promise<void> => {
       const box = await opening?.catch(() => undefined)
       await box?.close()
     },

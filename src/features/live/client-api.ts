@@ -66,7 +66,7 @@ export interface LiveCall {
 }
 
 /** What accompanies a published message. */
-export interface PublishOptions {
+interface PublishOptions {
   /** The conversation that it comes from. */
   readonly conversationId?: string
   /** The thread of the channel that it belongs to. */
@@ -80,7 +80,7 @@ export interface PublishOptions {
 }
 
 /** How a message is acknowledged. */
-export interface AcknowledgeOptions {
+interface AcknowledgeOptions {
   /** The meaning. Default `seen`. */
   readonly intent?: string
   /** How to show it, such as an emoji. */

@@ -29,12 +29,6 @@ interface ListenerParts {
   deaf(error: unknown): void
 }
 
-/** The first message on a stream: where it starts, and how many deliveries are repeated. */
-export interface WireListening {
-  readonly cursor: string
-  readonly redelivers: number
-}
-
 /** Number of streams in a row that may end at once before a backoff starts. */
 const hasty = 3
 
@@ -71,8 +65,9 @@ export class LiveListener {
     this.#heard.delete(waiting)
   }
 
-  /** The server has opened the stream. */
-  opened({ cursor, redelivers }: WireListening): void {
+  /** The server has opened the stream: where it starts, and how many deliveries are repeated. */
+  opened(params: Params): void {
+    const { cursor, redelivers } = params as { readonly cursor: string; readonly redelivers: number }
     this.#deliveries.begin(cursor, redelivers)
     this.#proceed()
   }
@@ -134,7 +129,8 @@ export class LiveListener {
   // ── deliveries ──
 
   /** Handles one delivery: starts it, repeats a known answer, or ignores a duplicate that is still running. */
-  deliver(delivery: WireDelivery): void {
+  deliver(params: Params): void {
+    const delivery = params as unknown as WireDelivery
     if (delivery.method === 'notifications/cancelled') return this.#cancel(delivery)
     const taken = this.#deliveries.take(delivery)
     if (taken === 'wait') return
@@ -252,38 +248,22 @@ function asking(exchange: Exchange): AnswerContext {
   }
 }
 
-/** Dispatches deliveries to answerers by method name; requests and notifications have separate tables. */
-export class DeliveryDesk {
-  readonly #asked = new Map<string, Answerer>()
-  readonly #told = new Map<string, Answerer>()
-  readonly #admit: Admit
-  readonly #refused: (method: string, params: unknown, error: unknown) => void
-
-  constructor(
-    answerers: readonly Answerer[],
-    admit: Admit,
-    refused: (method: string, params: unknown, error: unknown) => void = () => {},
-  ) {
-    this.#admit = admit
-    this.#refused = refused
-    for (const answerer of answerers) {
-      const table = answerer.method.kind === 'request' ? this.#asked : this.#told
-      table.set(answerer.method.name, answerer)
-    }
-  }
-
-  /** Throws the error that the delivery is refused with. */
-  async answer({ method, params, answer }: WireDelivery, asked: AnswerContext): Promise<unknown> {
-    const answerer = (answer ? this.#asked : this.#told).get(method)
+/** Dispatches deliveries to answerers by method name, requests apart from notifications; throws what a delivery is refused with. */
+export function deliveryAnswers(
+  answerers: readonly Answerer[],
+  admit: Admit,
+  refused: (method: string, params: unknown, error: unknown) => void,
+): (delivery: WireDelivery, asked: AnswerContext) => Promise<unknown> {
+  const table = new Map(answerers.map(answerer => [`${answerer.method.kind} ${answerer.method.name}`, answerer]))
+  return async ({ method, params, answer }, asked) => {
+    const answerer = table.get(`${answer ? 'request' : 'notification'} ${method}`)
     if (answerer === undefined) throw new McpError('method-not-found', `There is no method "${clip(method)}" here`)
     const fault = answerer.method.params.check(params)
-    if (fault !== undefined) {
-      const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
-      const error = new McpError('invalid-params', `${where} must be ${fault.expected}`)
-      this.#refused(method, params, error)
-      throw error
-    }
-    return this.#admit(answerer, params, asked)
+    if (fault === undefined) return admit(answerer, params, asked)
+    const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
+    const error = new McpError('invalid-params', `${where} must be ${fault.expected}`)
+    refused(method, params, error)
+    throw error
   }
 }
 

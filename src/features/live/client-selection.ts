@@ -7,82 +7,74 @@ import { pause } from '../../engine/backoff.ts'
 import type { ClientSession } from '../../engine/client-feature.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
-import type { Capabilities, Revision } from '../../revisions/index.ts'
 import type { LiveHandlers } from './client-api.ts'
-import { type Announced, announcedBy, hasTools } from './dialects/messages.ts'
-import type { PolicyCarrier } from './feature-sets/client.ts'
 import {
-  liveExtension,
-  liveVersion,
-  mcplName,
-  readLiveManifest,
-  updateSets,
-  updateSetsByRequest,
-} from './feature-sets/messages.ts'
+  type Announced,
+  announcedBy,
+  type DialectLabel,
+  type ReadReceipt,
+  readReceipt,
+  type ToldSelection,
+} from './dialects/messages.ts'
+import { liveVersion, readLiveManifest, updateSets, updateSetsByRequest } from './feature-sets/messages.ts'
 
 /** Minimum time between two reads of the manifest. */
 const manifestMs = 1_000
 
-/** Sends the selection over a session. It bypasses middleware and retries, because it is part of opening the conversation. */
-export function sessionCarrier(
+/** How long to wait for a receipt: if the request is all the server got, and if it was notified before. */
+const silenceMs = 15_000
+const toldMs = 2_000
+
+/**
+ * Tells a server the selection, past middleware and retries, because it is part of opening the conversation. The request form comes
+ * first, and the notification if the request is not understood or not answered. Servers of 0.2 get the notification first, because that
+ * version has no such request. Returns the receipt, or undefined if there is none.
+ */
+export async function tellSelection(
   { engine, opened: { conversation } }: ClientSession,
+  { byRequest, byNotice }: ToldSelection,
+  label: DialectLabel,
   signal: AbortSignal | undefined,
-): PolicyCarrier {
-  const given = signal === undefined ? {} : { signal }
-  return {
-    request: (selection, silenceMs) =>
-      engine.call(conversation, updateSetsByRequest, selection, {
-        ...given,
-        timeoutMs: silenceMs,
-        totalMs: silenceMs,
-        quiet: true,
-      }),
-    notify: selection => engine.tell(conversation, updateSets, selection),
-    // True if the connection is gone, so that another attempt makes no sense.
-    isLost: error => {
-      signal?.throwIfAborted()
-      return conversation.ended || (error instanceof ConnectionError && error.kind !== 'status' && error.kind !== 'protocol')
-    },
+): Promise<ReadReceipt | undefined> {
+  const first = label === '0.2'
+  if (first) await engine.tell(conversation, updateSets, byNotice)
+  try {
+    const timeoutMs = first ? toldMs : silenceMs
+    const options = { ...(signal && { signal }), timeoutMs, totalMs: timeoutMs, quiet: true }
+    return readReceipt(await engine.call(conversation, updateSetsByRequest, byRequest, options))
+  } catch (error) {
+    signal?.throwIfAborted()
+    // If the connection is gone, another attempt makes no sense.
+    const lost = error instanceof ConnectionError && error.kind !== 'status' && error.kind !== 'protocol'
+    if (conversation.ended || lost) throw error
+    if (!first) await engine.tell(conversation, updateSets, byNotice)
+    return undefined
   }
 }
 
-/** Re-reads the manifest after a change: one read at a time, at most one per second. */
-export class ManifestReader {
-  readonly #session: ClientSession
-  readonly #stop: AbortSignal
-  readonly #read: (announced: Announced) => void
-  /** A change was announced during a read. */
-  #stale = false
-  #reading = false
-
-  constructor(session: ClientSession, stop: AbortSignal, read: (announced: Announced) => void) {
-    this.#session = session
-    this.#stop = stop
-    this.#read = read
-  }
-
-  /** Marks the manifest as changed and starts reading it. */
-  stale(): void {
-    this.#stale = true
-    if (this.#reading) return
-    this.#reading = true
-    this.#run().finally(() => {
-      this.#reading = false
-    })
-  }
-
-  async #run(): Promise<void> {
-    const { engine } = this.#session
-    while (this.#stale && !this.#stop.aborted) {
-      this.#stale = false
+/** Returns what re-reads the manifest after a change: one read at a time, at most one per second. */
+export function manifestReader(session: ClientSession, stop: AbortSignal, read: (announced: Announced) => void): () => void {
+  // A change was announced that no read has begun after.
+  let stale = false
+  let reading = false
+  const run = async (): Promise<void> => {
+    while (stale && !stop.aborted) {
+      stale = false
       try {
-        const manifest = await this.#session.request(readLiveManifest, {})
-        if (isRecord(manifest)) this.#read(announcedBy(manifest, hasTools(this.#session.opened.capabilities)))
+        const manifest = await session.request(readLiveManifest, {})
+        if (isRecord(manifest)) read(announcedBy(manifest, session.opened.capabilities))
       } catch (error) {
-        engine.trace('live-manifest-unread', error)
+        session.engine.trace('live-manifest-unread', error)
       }
-      await pause(engine.clock, manifestMs, this.#stop, true)
+      await pause(session.engine.clock, manifestMs, stop, true)
     }
+    reading = false
+  }
+  return () => {
+    stale = true
+    if (reading) return
+    reading = true
+    void run()
   }
 }
 
@@ -117,12 +109,4 @@ export function hostLive({ hello = {} }: LiveHandlers): Params {
     featureSets: { enabled, disabled },
     ...(scopes === undefined ? {} : { scopes }),
   }
-}
-
-/** The host's capabilities: under `experimental`, on stateless wires under `extensions` too. */
-export function hostCapabilities({ extensionsIn, era }: Revision, handlers: LiveHandlers): Capabilities {
-  if (extensionsIn === undefined) return {}
-  const host = hostLive(handlers)
-  const experimental = { [mcplName]: host }
-  return era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: host } }
 }

@@ -10,20 +10,29 @@ import { declared } from '../../engine/extensions.ts'
 import type { Side } from '../../engine/plan.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
-import type { AnswerContext, Answerer, LiveGate } from './answers/messages.ts'
+import type { AnswerContext, Answerer } from './answers/messages.ts'
 import { Channels } from './channels/client.ts'
 import { stateAnswerers } from './checkpoints/client.ts'
 import type { StateReport, WireCallState } from './checkpoints/messages.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './client-api.ts'
 import { LiveSessionLink } from './client-connection.ts'
-import { answeringHandlers, DeliveryDesk, LiveListener, type WireListening } from './client-listener.ts'
+import { answeringHandlers, deliveryAnswers, LiveListener } from './client-listener.ts'
 import { PushBrake, refusedMessageOf } from './client-refusals.ts'
-import { hostCapabilities, hostLive, ManifestReader, sessionCarrier, unavailable } from './client-selection.ts'
-import { type ReadReceipt, readAnnounced, readLiveState, type SetUse, toolSetOf, writeCallState } from './dialects/messages.ts'
-import { SetBook, setAnswerers, tellSelection } from './feature-sets/client.ts'
-import { liveErrors, liveErrorTexts, liveExtension, type WireSelection } from './feature-sets/messages.ts'
-import { inferenceAnswerers, modelAnswerers } from './inference/client.ts'
-import { deliverLive, listeningLive, type WireDelivery } from './listen/messages.ts'
+import { hostLive, manifestReader, tellSelection, unavailable } from './client-selection.ts'
+import { type ReadReceipt, readAnnounced, readLiveState, toolSetOf, writeCallState } from './dialects/messages.ts'
+import { SetBook } from './feature-sets/client.ts'
+import {
+  asCapabilities,
+  liveErrors,
+  liveExtension,
+  manifestChanged,
+  setsChanged,
+  updateSets,
+  type WireSelection,
+} from './feature-sets/messages.ts'
+import { inferenceAnswerers } from './inference/client.ts'
+import { deliverLive, listeningLive } from './listen/messages.ts'
+import { type ModelInfo, modelInfo } from './model-info/messages.ts'
 import { pushAnswerers } from './push-events/client.ts'
 import { scopeAnswerers } from './scopes/client.ts'
 
@@ -38,13 +47,13 @@ export class LiveClient {
   /** Identifies this host on stateless wires. */
   readonly #hostId: string
   readonly #channels: Channels
-  readonly #desk: DeliveryDesk
+  readonly #answerDelivery: ReturnType<typeof deliveryAnswers>
   readonly #stop = new AbortController()
   #session: ClientSession | undefined = undefined
-  #book: SetBook | undefined = undefined
+  readonly #book: SetBook
   #link: LiveSessionLink | undefined = undefined
   #listener: LiveListener | undefined = undefined
-  #manifest: ManifestReader | undefined = undefined
+  #readManifest: (() => void) | undefined = undefined
   /** The server is not live, or has stopped being so. */
   #plain = false
   /** The server accepts its selection only as a notification. */
@@ -63,31 +72,18 @@ export class LiveClient {
     this.#hostId = newId()
     // Held from the start: nothing may be judged before the first selection.
     this.#begun = this.#hold()
-    const gate = this.#gate()
-    const live = this
-    this.#channels = new Channels({
-      ...gate,
-      get announced() {
-        return gate.announced
-      },
-      now,
-      onPush: event => handlers.onPush(event),
-      isEnabled: name => this.#book?.isEnabled(name) === true,
-      isGranted: path => this.#book?.isGranted(path) === true,
-      get selected() {
-        return live.#book?.selected === true
-      },
-    })
-    const answerers = this.#answerers(gate, now)
+    this.#book = new SetBook(handlers, what => this.#diagnose(what))
+    this.#channels = new Channels(this.#book, event => handlers.onPush(event), now)
+    const answerers = this.#answerers(now)
     const admit = this.#telling.bind(this)
-    this.#desk = new DeliveryDesk(answerers, admit, this.#refused.bind(this))
+    this.#answerDelivery = deliveryAnswers(answerers, admit, this.#refused.bind(this))
     this.side = {
       handlers: [
         ...answeringHandlers(answerers, admit, () => !this.#plain),
-        [deliverLive, ({ params }) => this.#listener?.deliver(params as unknown as WireDelivery)],
-        [listeningLive, ({ params }) => this.#listener?.opened(params as unknown as WireListening)],
+        [deliverLive, ({ params }) => this.#listener?.deliver(params)],
+        [listeningLive, ({ params }) => this.#listener?.opened(params)],
       ],
-      capabilities: revision => hostCapabilities(revision, handlers),
+      capabilities: revision => asCapabilities(revision, hostLive(handlers)),
       errors: liveErrors,
     }
   }
@@ -130,30 +126,29 @@ export class LiveClient {
     this.#plain = announced === undefined
     if (announced === undefined) return
     this.#unasked = false
-    if (this.#book === undefined) this.#attach(session, new SetBook(announced, this.#bookOptions()), listens)
-    else this.#book.adopt(announced)
+    if (this.#link === undefined) this.#attach(session, listens)
+    this.#book.adopt(announced)
     await this.#exchange(signal)
   }
 
   // Creates what a live connection needs, on the first handshake only.
-  #attach(session: ClientSession, book: SetBook, listens: boolean): void {
-    this.#book = book
+  #attach(session: ClientSession, listens: boolean): void {
+    const book = this.#book
     this.#link = new LiveSessionLink({
       session,
       book,
       carrier: listens ? 'listen' : 'session',
       channels: this.#channels,
-      diagnose: what => this.#diagnose(what),
       meta: () => this.meta,
       update: () => this.update(),
     })
-    this.#manifest = new ManifestReader(session, this.#stop.signal, announced => this.#changed(() => book.adopt(announced)))
+    this.#readManifest = manifestReader(session, this.#stop.signal, announced => this.#changed(() => book.adopt(announced)))
     if (!listens) return
     this.#listener = new LiveListener({
       session,
       hostId: this.#hostId,
       host: hostLive(this.#handlers),
-      answer: (delivery, asked) => this.#desk.answer(delivery, asked),
+      answer: this.#answerDelivery,
       deaf: error => this.#deaf(error),
     })
   }
@@ -177,15 +172,13 @@ export class LiveClient {
   async #exchange(signal: AbortSignal | undefined): Promise<void> {
     const book = this.#book
     const session = this.#session
-    if (book === undefined || session === undefined || this.#plain || session.opened.conversation.ended) return
+    if (session === undefined || this.#plain || session.opened.conversation.ended) return
     const told = book.choose()
     this.#policy = told.byRequest
     if (this.#listener !== undefined) await unlessAborted(this.#listener.select(told.byRequest), signal)
+    else if (this.#unasked) await session.engine.tell(session.opened.conversation, updateSets, told.byNotice)
     else {
-      const carrier = sessionCarrier(session, signal)
-      const receipt = this.#unasked
-        ? await carrier.notify(told.byNotice)
-        : await tellSelection(carrier, told, book.announced.label)
+      const receipt = await tellSelection(session, told, book.announced.label, signal)
       if (receipt === undefined) this.#unasked = true
       else this.#receive(receipt)
     }
@@ -195,7 +188,7 @@ export class LiveClient {
   // A refused selection ends MCP Live on this connection.
   #receive(receipt: ReadReceipt): void {
     for (const { featureSet, missing } of receipt.unavailable) {
-      this.#diagnose(unavailable(featureSet, missing, path => this.#book?.announced.paths.includes(path) === true))
+      this.#diagnose(unavailable(featureSet, missing, path => this.#book.announced.paths.includes(path)))
     }
     if (receipt.accepted) return
     this.#plain = true
@@ -208,45 +201,28 @@ export class LiveClient {
 
   // ── incoming messages ──
 
-  #answerers(gate: LiveGate, now: () => number): readonly Answerer[] {
+  #answerers(now: () => number): readonly Answerer[] {
     const handlers = this.#handlers
+    const book = this.#book
+    const modelOf = (): ModelInfo => {
+      const { id, vendor, contextWindow, capabilities } = handlers.modelInfo()
+      return { id, vendor, contextWindow, capabilities }
+    }
     const brake = new PushBrake(now, ms => this.#session?.opened.conversation.connection?.rest?.(ms))
     return [
-      ...setAnswerers({
-        changed: params => this.#changed(() => this.#book?.change(params)),
-        stale: () => this.#manifest?.stale(),
-      }),
-      ...modelAnswerers(() => handlers.modelInfo()),
-      ...pushAnswerers(gate, async event => brake.heard(await handlers.onPush(event))),
-      ...scopeAnswerers(gate, (request, context) => handlers.onElevate(request, context)),
+      { method: setsChanged, waits: false, answer: params => this.#changed(() => book.change(params)) },
+      { method: manifestChanged, waits: false, answer: () => this.#readManifest?.() },
+      { method: modelInfo, waits: false, answer: modelOf },
+      ...pushAnswerers(book, async event => brake.heard(await handlers.onPush(event))),
+      ...scopeAnswerers(book, (request, context) => handlers.onElevate(request, context)),
       ...inferenceAnswerers(
-        gate,
+        book,
         (request, context) => handlers.onInfer(request, context),
         () => this.#link?.hooked === true,
       ),
-      ...stateAnswerers(gate, {
-        onState: report => handlers.onState?.(report) ?? Promise.resolve(),
-        stateOf: (set, checkpoint) => handlers.stateOf?.(set, checkpoint) ?? Promise.resolve(undefined),
-      }),
+      ...stateAnswerers(book, handlers),
       ...this.#channels.answerers(),
     ]
-  }
-
-  // Before the server has announced anything, every use is refused.
-  #gate(): LiveGate {
-    const book = (): SetBook | undefined => this.#book
-    return {
-      get announced() {
-        return book()?.announced
-      },
-      admit: (featureSet, use) => {
-        if (this.#book !== undefined) return this.#book.admit(featureSet, use)
-        throw new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet } })
-      },
-      admits: (featureSet, use) => this.#book?.admits(featureSet, use) === true,
-      admitted: use => this.#book?.admitted(use) ?? [],
-      diagnose: what => this.#diagnose(what),
-    }
   }
 
   /** Reports every refusal to the host; nobody else learns of it. */
@@ -296,7 +272,7 @@ export class LiveClient {
 
   /** Applies a change of the declarations: removed sets end at once, new ones wait for a selection. */
   #changed(apply: () => void): void {
-    if (this.#book === undefined || this.#plain) return
+    if (!this.#book.heard || this.#plain) return
     apply()
     this.#handlers.onChanged?.(this.#book.announced.sets)
     this.update().catch(error => this.#session?.engine.trace('live-update-failed', error))
@@ -343,15 +319,13 @@ export class LiveClient {
 
   /** If the set of a tool is unknown, it may be any that keeps state. */
   #keepsState(featureSet: string | undefined): boolean {
-    const book = this.#book
-    if (book === undefined) return false
-    const names = featureSet === undefined ? [...book.announced.sets.keys()] : [featureSet]
-    return names.some(name => book.carriesState(name))
+    const names = featureSet === undefined ? [...this.#book.announced.sets.keys()] : [featureSet]
+    return names.some(name => this.#book.carriesState(name))
   }
 
   /** The set that a listed tool belongs to, if it is known. */
   toolSet(tool: Params | undefined): string | undefined {
-    return this.#book === undefined || this.#plain ? undefined : toolSetOf(tool, this.#book.announced.sets)
+    return this.#plain ? undefined : toolSetOf(tool, this.#book.announced.sets)
   }
 
   // ── helpers ──
@@ -363,15 +337,6 @@ export class LiveClient {
     return () => {
       if (this.#held === promise) this.#held = undefined
       resolve()
-    }
-  }
-
-  // Options of the set registry.
-  #bookOptions() {
-    return {
-      select: this.#handlers.select.bind(this.#handlers),
-      diagnose: (what: Why) => this.#diagnose(what),
-      undeclared: (featureSet: string, use: SetUse) => this.#handlers.onUndeclared?.(featureSet, use),
     }
   }
 

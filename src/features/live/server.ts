@@ -19,7 +19,7 @@ import { CallState, type CallWorks, statePort } from '../reliability/session-sta
 import type { ChannelHandlers } from './channels/server.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
-import type { LiveRuntime } from './runtime.ts'
+import type { createLiveRuntime } from './runtime.ts'
 import type { FeatureSetOf, FeatureSetOptions } from './sets.ts'
 
 /** Options of MCP Live. */
@@ -94,12 +94,6 @@ const tools: LiveTools = {
   confirm: (exchange, message, key) => elicitYes(exchange, { message, key }),
 }
 
-interface ServerLive extends LiveApi<FeatureSet> {
-  /** Resolves when the runtime is loaded; undefined if there is nothing to wait for. */
-  loading(): Promise<unknown> | undefined
-  close(): Promise<void>
-}
-
 /** A feature set before the author's types are applied. */
 type FeatureSet = FeatureSetOf<AddTool>
 type AddTool = (name: string, options: ToolFacts, handler: AnyTool) => Registration<ToolFacts>
@@ -112,9 +106,12 @@ const kinds: KindsOf<FeatureSetOptions> = {
   hostState: 'boolean',
 }
 
+type LiveRuntime = ReturnType<typeof createLiveRuntime>
+
 // Queues the author's calls until the runtime is loaded.
-function serverLive(parts: LiveParts): ServerLive {
+function serverLive(parts: LiveParts) {
   const names = new Set<string>()
+  /** The ids of all channels of the server. */
   const channels = new Set<string>()
   let runtime: LiveRuntime | undefined
   let loading: Promise<LiveRuntime> | undefined
@@ -130,16 +127,79 @@ function serverLive(parts: LiveParts): ServerLive {
     if (runtime !== undefined) fn(runtime)
     else void load().then(fn)
   }
-  const pending = (): Promise<unknown> | undefined => (runtime === undefined ? loading : undefined)
+  /** Wraps a handler so that it gets the context of its set. Generators stay generators, because tools detect them. */
+  const bound = (set: string, handler: AnyTool) => {
+    if (Object.prototype.toString.call(handler) === '[object AsyncGeneratorFunction]')
+      return async function* (args: never, context: CallContext) {
+        const live = runtime ?? (await load())
+        return yield* handler(args, live.context(set, context)) as AsyncGenerator<unknown, unknown, void>
+      }
+    return (args: never, context: CallContext) =>
+      runtime === undefined
+        ? load().then(loaded => handler(args, loaded.context(set, context)))
+        : handler(args, runtime.context(set, context))
+  }
+  // The author's handle of a set.
+  const handleOf = (name: string): FeatureSet => {
+    const told = (fn: (live: LiveRuntime) => void): FeatureSet => {
+      later(fn)
+      return handle
+    }
+    const onChannels = (handlers: ChannelHandlers): FeatureSet => told(({ sets }) => sets.onChannels(name, handlers))
+    const handle: FeatureSet = {
+      name,
+      beforeInference: (hook, { positions } = {}) => told(({ sets }) => sets.before(name, hook, positions)),
+      afterInference: (hook, { blocking = false } = {}) => told(({ sets }) => sets.after(name, hook, blocking)),
+      onRollback: handler => told(({ sets }) => sets.onRollback(name, handler)),
+      tool: (tool, options, handler) => {
+        const meta = { ...options.meta, [`${NS}/live`]: { featureSet: name } }
+        const registered = parts.port(toolsPort).add<ToolFacts>(tool, { ...options, meta }, bound(name, handler))
+        later(live => live.tool(name, tool))
+        return {
+          ...registered,
+          update: facts => registered.update(facts.meta === undefined ? facts : { ...facts, meta: { ...meta, ...facts.meta } }),
+        }
+      },
+      channel: (id, options = {}) => {
+        checkChannel(id, channels)
+        channels.add(id)
+        later(live => live.channel(name, id, options))
+        return {
+          id,
+          incoming: async message => (await load()).incoming(name, id, message),
+          remove: () => {
+            channels.delete(id)
+            later(live => live.removeChannel(id))
+          },
+        }
+      },
+      onPublish: publish => onChannels({ publish }),
+      onStream: stream => onChannels({ stream }),
+      onTyping: typing => onChannels({ typing }),
+      onAcknowledge: acknowledge => onChannels({ acknowledge }),
+      onOpen: open => onChannels({ open }),
+      onClose: close => onChannels({ close }),
+      push: async event => (await load()).push(name, event),
+      infer: request => runtime?.infer(name, request) ?? lateInference(load(), name, request),
+      scope: async (label, payload) => (await load()).scope(name, payload === undefined ? { label } : { label, payload }),
+      modelInfo: async () => (await load()).modelInfo(name),
+      remove: () => {
+        names.delete(name)
+        later(live => live.remove(name))
+      },
+    }
+    return handle
+  }
   return {
-    loading: pending,
-    featureSet: (name, options) => {
+    /** Resolves when the runtime is loaded; undefined if there is nothing to wait for. */
+    loading: (): Promise<unknown> | undefined => (runtime === undefined ? loading : undefined),
+    featureSet: (name: string, options: FeatureSetOptions): FeatureSet => {
       checkSet(name, options, names)
       names.add(name)
       later(live => live.add(name, options))
-      return handleOf(name, parts, { channels, load, later, runtime: () => runtime, forget: () => names.delete(name) })
+      return handleOf(name)
     },
-    close: async () => (await loading)?.close(),
+    close: async (): Promise<void> => (await loading)?.close(),
   }
 }
 
@@ -167,92 +227,7 @@ function checkChannel(id: unknown, channels: ReadonlySet<string>): void {
   if (channels.size >= mostChannels) throw new Error(`A server has at most ${mostChannels} channels: remove some`)
 }
 
-interface Loading {
-  /** The ids of all channels of the server. */
-  readonly channels: Set<string>
-  readonly load: () => Promise<LiveRuntime>
-  readonly later: (fn: (live: LiveRuntime) => void) => void
-  readonly runtime: () => LiveRuntime | undefined
-  readonly forget: () => void
-}
-
 type AnyTool = (args: never, context: LiveCallContext) => Awaitable<unknown>
-
-// The author's handle of a set.
-function handleOf(name: string, parts: LiveParts, { channels, load, later, runtime, forget }: Loading): FeatureSet {
-  const onChannels = (handlers: ChannelHandlers): FeatureSet => {
-    later(live => live.onChannels(name, handlers))
-    return handle
-  }
-  const handle: FeatureSet = {
-    name,
-    beforeInference: (hook, options = {}) => {
-      later(live => live.before(name, hook, options.positions))
-      return handle
-    },
-    afterInference: (hook, { blocking = false } = {}) => {
-      later(live => live.after(name, hook, blocking))
-      return handle
-    },
-    onRollback: handler => {
-      later(live => live.onRollback(name, handler))
-      return handle
-    },
-    tool: (tool, options, handler) => {
-      const meta = { ...options.meta, [`${NS}/live`]: { featureSet: name } }
-      const registered = parts.port(toolsPort).add<ToolFacts>(tool, { ...options, meta }, bound(name, handler, runtime, load))
-      later(live => live.tool(name, tool))
-      return {
-        ...registered,
-        update: facts => registered.update(facts.meta === undefined ? facts : { ...facts, meta: { ...meta, ...facts.meta } }),
-      }
-    },
-    channel: (id, options = {}) => {
-      checkChannel(id, channels)
-      channels.add(id)
-      later(live => live.channel(name, id, options))
-      return {
-        id,
-        incoming: async message => (await load()).incoming(name, id, message),
-        remove: () => {
-          channels.delete(id)
-          later(live => live.removeChannel(id))
-        },
-      }
-    },
-    onPublish: publish => onChannels({ publish }),
-    onStream: stream => onChannels({ stream }),
-    onTyping: typing => onChannels({ typing }),
-    onAcknowledge: acknowledge => onChannels({ acknowledge }),
-    onOpen: open => onChannels({ open }),
-    onClose: close => onChannels({ close }),
-    push: async event => (await load()).push(name, event),
-    infer: request => runtime()?.infer(name, request) ?? lateInference(load(), name, request),
-    scope: async (label, payload) => (await load()).scope(name, payload === undefined ? { label } : { label, payload }),
-    modelInfo: async () => (await load()).modelInfo(name),
-    remove: () => {
-      forget()
-      later(live => live.remove(name))
-    },
-  }
-  return handle
-}
-
-/** Wraps a handler so that it gets the context of its set. Generators stay generators, because tools detect them. */
-function bound(set: string, handler: AnyTool, runtime: () => LiveRuntime | undefined, load: () => Promise<LiveRuntime>) {
-  const generates = Object.prototype.toString.call(handler) === '[object AsyncGeneratorFunction]'
-  if (generates)
-    return async function* (args: never, context: CallContext) {
-      const live = runtime() ?? (await load())
-      return yield* handler(args, live.context(set, context)) as AsyncGenerator<unknown, unknown, void>
-    }
-  return (args: never, context: CallContext) => {
-    const live = runtime()
-    return live === undefined
-      ? load().then(loaded => handler(args, loaded.context(set, context)))
-      : handler(args, live.context(set, context))
-  }
-}
 
 /** An inference that was requested before the runtime was loaded. */
 function lateInference(loading: Promise<LiveRuntime>, name: string, request: InferenceInput): Inference {
@@ -274,18 +249,6 @@ interface CallCheckpoint {
   save(id?: string): string
 }
 
-/** What `LiveCallContext` delegates to. */
-interface CallLive {
-  /** Whether the caller speaks MCP Live. */
-  readonly hosted: boolean
-  /** Undefined if the host does not keep the state. */
-  readonly state: CallState | undefined
-  readonly checkpoint: CallCheckpoint
-  scope(label: string, payload: Record<string, unknown> | undefined): Promise<Record<string, unknown> | undefined>
-  infer(request: InferenceInput): Inference
-  modelInfo(): Promise<ModelInfo>
-}
-
 /** What `ctx` has in addition for tools of a feature set. */
 export interface LiveMembers {
   /** Whether the caller speaks MCP Live; plain clients have no scopes, checkpoints or inference. */
@@ -305,6 +268,12 @@ export interface LiveMembers {
   modelInfo(): Promise<ModelInfo>
 }
 
+/** What `LiveCallContext` delegates to. */
+interface CallLive extends Omit<LiveMembers, 'state'> {
+  /** Undefined if the host does not keep the state. */
+  readonly state: CallState | undefined
+}
+
 /** The `ctx` of a tool that belongs to a feature set. */
 export class LiveCallContext extends CallContext implements LiveMembers {
   readonly #live: CallLive
@@ -315,7 +284,7 @@ export class LiveCallContext extends CallContext implements LiveMembers {
   }
 
   get live(): boolean {
-    return this.#live.hosted
+    return this.#live.live
   }
 
   get state(): CallState {

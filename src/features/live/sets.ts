@@ -4,30 +4,22 @@
  */
 import type { Catalog } from '../../core/catalog.ts'
 import { problem } from '../../core/problem.ts'
-import type {
-  AcknowledgeHandler,
-  ChannelHandlers,
-  ChannelMessage,
-  ChannelOptions,
-  ChannelSent,
-  CloseHandler,
-  OpenHandler,
-  PublishHandler,
-  StreamHandler,
-  TypingHandler,
-} from './channels/server.ts'
-import type { RollbackHandler, StatefulSet } from './checkpoints/server.ts'
+import { defined } from '../mcp/content/messages.ts'
+import type { ChannelHandlers, ChannelMessage, ChannelOptions, ChannelSent } from './channels/server.ts'
+import type { RollbackHandler } from './checkpoints/server.ts'
 import type { Position } from './context-hooks/messages.ts'
 import type { AfterHook, BeforeHook, HookedSet } from './context-hooks/server.ts'
-import type { LiveUse } from './feature-sets/messages.ts'
+import type { FeatureSetFacts, LiveUse } from './feature-sets/messages.ts'
 import type { OfferedSet } from './feature-sets/server.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
 import type { Pushed, PushInput } from './push-events/server.ts'
 
-interface SetRecord extends HookedSet, StatefulSet {
+interface SetRecord extends HookedSet {
   /** As the author gave them. */
   readonly options: FeatureSetOptions
+  readonly facts: FeatureSetFacts
+  readonly rollback: RollbackHandler | undefined
   readonly positions: readonly Position[]
   /** Whether it has tools. */
   readonly tools: boolean
@@ -36,73 +28,88 @@ interface SetRecord extends HookedSet, StatefulSet {
   readonly handlers: ChannelHandlers
 }
 
-/** The feature sets of a server. */
-export interface Sets {
-  get(name: string): SetRecord | undefined
-  /** The sets, for the hooks feature. */
-  readonly hooked: () => readonly HookedSet[]
-  add(name: string, options: FeatureSetOptions): void
-  before(name: string, hook: BeforeHook, positions: readonly Position[] | undefined): void
-  after(name: string, hook: AfterHook, blocking: boolean): void
-  onRollback(name: string, handler: RollbackHandler): void
-  /** Records that the set has tools. */
-  tool(name: string): void
-  /** Records that the set has channels. */
-  channels(name: string): void
-  /** Adds channel handlers; earlier ones stay. */
-  onChannels(name: string, handlers: ChannelHandlers): void
-  /** The sets that have an `onOpen` handler. */
-  opening(): readonly string[]
-  remove(name: string): void
-  /** Throws unless the set declares this use. */
-  needs(name: string, use: LiveUse): void
-  /** Throws unless the set declares `scoped`. */
-  scoped(name: string): void
-}
+/** The feature sets of a server; every change is published in the catalog. */
+export class Sets {
+  readonly #records = new Map<string, SetRecord>()
+  readonly #catalog: Catalog<OfferedSet>
 
-/** Creates the registry; every change is published in the catalog. */
-export function createSets(catalog: Catalog<OfferedSet>): Sets {
-  const records = new Map<string, SetRecord>()
-  const change = (name: string, changes: Partial<SetRecord>): void => {
-    const before = records.get(name)
-    // Ignored if the set was removed meanwhile.
+  constructor(catalog: Catalog<OfferedSet>) {
+    this.#catalog = catalog
+  }
+
+  get(name: string): SetRecord | undefined {
+    return this.#records.get(name)
+  }
+
+  all(): readonly SetRecord[] {
+    return [...this.#records.values()]
+  }
+
+  add(name: string, options: FeatureSetOptions): void {
+    const bare = { name, options, facts: { description: '', uses: [] }, positions: [], tools: false, channels: false }
+    const record = described({ ...bare, before: undefined, after: undefined, rollback: undefined, handlers: {} })
+    this.#records.set(name, record)
+    this.#catalog.add(offered(record))
+  }
+
+  before(name: string, before: BeforeHook, positions: readonly Position[] = ['beforeUser']): void {
+    this.#change(name, { before, positions })
+  }
+
+  after(name: string, run: AfterHook, blocking: boolean): void {
+    this.#change(name, { after: { run, blocking } })
+  }
+
+  onRollback(name: string, rollback: RollbackHandler): void {
+    this.#change(name, { rollback })
+  }
+
+  /** The set has tools. */
+  tool(name: string): void {
+    this.#change(name, { tools: true })
+  }
+
+  /** The set has channels. */
+  channels(name: string): void {
+    if (this.get(name)?.channels === false) this.#change(name, { channels: true })
+  }
+
+  /** Adds channel handlers; earlier ones stay. */
+  onChannels(name: string, handlers: ChannelHandlers): void {
+    this.#change(name, { handlers: { ...this.get(name)?.handlers, ...handlers } })
+  }
+
+  remove(name: string): void {
+    this.#records.delete(name)
+    this.#catalog.remove(name)
+  }
+
+  /** Throws unless the set declares this use. */
+  needs(name: string, use: LiveUse): void {
+    if (!this.#offered(name).uses.includes(use)) throw undeclared(name, `uses: ['${use}']`, use)
+  }
+
+  /** Throws unless the set declares `scoped`. */
+  scoped(name: string): void {
+    if (this.#offered(name).scoped !== true) throw undeclared(name, 'scoped: true', 'scopes')
+  }
+
+  #offered(name: string): FeatureSetFacts {
+    const record = this.get(name)
+    if (record !== undefined) return record.facts
+    throw problem('FEATURE_REMOVED', `The feature set "${name}" is no longer offered`, {
+      suggestion: 'Keep it, or stop using its handle',
+      actor: 'operator',
+    })
+  }
+
+  /** Ignored if the set was removed meanwhile. */
+  #change(name: string, changes: Partial<SetRecord>): void {
+    const before = this.get(name)
     if (before === undefined) return
     const after = described({ ...before, ...changes })
-    records.set(name, after)
-    catalog.update(offered(after))
-  }
-  return {
-    get: name => records.get(name),
-    hooked: () => [...records.values()],
-    add: (name, options) => {
-      const bare = { name, options, facts: { description: '', uses: [] }, positions: [], tools: false, channels: false }
-      const record = described({ ...bare, before: undefined, after: undefined, rollback: undefined, handlers: {} })
-      records.set(name, record)
-      catalog.add(offered(record))
-    },
-    before: (name, before, positions = ['beforeUser']) => change(name, { before, positions }),
-    after: (name, run, blocking) => change(name, { after: { run, blocking } }),
-    onRollback: (name, rollback) => change(name, { rollback }),
-    tool: name => change(name, { tools: true }),
-    channels: name => {
-      if (records.get(name)?.channels === false) change(name, { channels: true })
-    },
-    onChannels: (name, handlers) => change(name, { handlers: { ...records.get(name)?.handlers, ...handlers } }),
-    opening: () => [...records.values()].filter(({ handlers }) => handlers.open !== undefined).map(({ name }) => name),
-    remove: name => {
-      records.delete(name)
-      catalog.remove(name)
-    },
-    needs: (name, use) => {
-      const record = records.get(name)
-      if (record === undefined) throw removed(name)
-      if (!record.facts.uses.includes(use)) throw undeclared(name, `uses: ['${use}']`, use)
-    },
-    scoped: name => {
-      const record = records.get(name)
-      if (record === undefined) throw removed(name)
-      if (record.facts.scoped !== true) throw undeclared(name, 'scoped: true', 'scopes')
-    },
+    this.#records.set(name, after)
+    this.#catalog.update(offered(after))
   }
 }
 
@@ -118,20 +125,13 @@ const channelUses: readonly (readonly [LiveUse, ...(keyof ChannelHandlers)[]])[]
 /** Computes the declaration: hooks, tools and channels are added to `uses`. */
 function described(record: SetRecord): SetRecord {
   const { description, uses = [], scoped, rollback, hostState } = record.options
-  const also: LiveUse[] = [
-    ...(record.before === undefined ? [] : ['contextHooks.beforeInference' as const]),
-    ...(record.after === undefined ? [] : ['contextHooks.afterInference' as const]),
-    ...(record.tools ? ['tools' as const] : []),
-    ...(record.channels ? ['channels.register' as const, 'channels.incoming' as const] : []),
-    ...channelUses.flatMap(([use, ...names]) => (names.some(name => record.handlers[name] !== undefined) ? [use] : [])),
-  ]
-  const facts = {
-    description,
-    uses: [...new Set([...uses, ...also])],
-    ...(scoped === undefined ? {} : { scoped }),
-    ...(rollback === undefined ? {} : { rollback }),
-    ...(hostState === undefined ? {} : { hostState }),
-  }
+  const also: LiveUse[] = []
+  if (record.before !== undefined) also.push('contextHooks.beforeInference')
+  if (record.after !== undefined) also.push('contextHooks.afterInference')
+  if (record.tools) also.push('tools')
+  if (record.channels) also.push('channels.register', 'channels.incoming')
+  for (const [use, ...names] of channelUses) if (names.some(name => record.handlers[name] !== undefined)) also.push(use)
+  const facts = { description, uses: [...new Set([...uses, ...also])], ...defined({ scoped, rollback, hostState }) }
   return { ...record, facts }
 }
 
@@ -144,13 +144,6 @@ function offered({ name, facts, before, after, positions }: SetRecord): OfferedS
 function undeclared(name: string, what: string, use: string): Error {
   return problem('FEATURE_UNDECLARED', `The feature set "${name}" does not say that it uses ${use}`, {
     suggestion: `Say so where it is made: server.featureSet('${name}', { …, ${what} })`,
-    actor: 'operator',
-  })
-}
-
-function removed(name: string): Error {
-  return problem('FEATURE_REMOVED', `The feature set "${name}" is no longer offered`, {
-    suggestion: 'Keep it, or stop using its handle',
     actor: 'operator',
   })
 }
@@ -183,6 +176,8 @@ export interface Channel {
   remove(): void
 }
 
+type ChannelHandler<Name extends keyof ChannelHandlers> = Required<ChannelHandlers>[Name]
+
 /** An offered feature set; `T` is the type of its `tool` method. */
 export interface FeatureSetOf<T> {
   readonly name: string
@@ -206,21 +201,21 @@ export interface FeatureSetOf<T> {
    * Posts what a host publishes in a channel of the set.
    * @example chat.onPublish(({ channelId, text }) => discord.post(channelId, text))
    */
-  onPublish(handler: PublishHandler): FeatureSetOf<T>
+  onPublish(handler: ChannelHandler<'publish'>): FeatureSetOf<T>
   /**
    * Shows answers while they are written. The final text goes to `onPublish`, unless the handler returns the id of the message that it
    * has posted.
    * @example chat.onStream(async stream => { for await (const piece of stream) await preview(stream.channelId, piece) })
    */
-  onStream(handler: StreamHandler): FeatureSetOf<T>
+  onStream(handler: ChannelHandler<'stream'>): FeatureSetOf<T>
   /** Shows that an answer is being prepared. */
-  onTyping(handler: TypingHandler): FeatureSetOf<T>
+  onTyping(handler: ChannelHandler<'typing'>): FeatureSetOf<T>
   /** Shows that a host has acknowledged a message. */
-  onAcknowledge(handler: AcknowledgeHandler): FeatureSetOf<T>
+  onAcknowledge(handler: ChannelHandler<'acknowledge'>): FeatureSetOf<T>
   /** Opens a channel for a host, or refuses with a reason: `{ refused: 'Members only' }`. Without it, all offered channels are open. */
-  onOpen(handler: OpenHandler): FeatureSetOf<T>
+  onOpen(handler: ChannelHandler<'open'>): FeatureSetOf<T>
   /** Closes a channel, or refuses with a reason. */
-  onClose(handler: CloseHandler): FeatureSetOf<T>
+  onClose(handler: ChannelHandler<'close'>): FeatureSetOf<T>
   /** Tells hosts of an event. Resolves when it is stored. */
   push(event: PushInput): Promise<Pushed>
   /**

@@ -12,7 +12,7 @@ import {
 } from '../../../src/features/live/dialects/messages.ts'
 import { readReceipt, writeSelection } from '../../../src/features/live/dialects/selection.ts'
 import { requestInference } from '../../../src/features/live/inference/messages.ts'
-import { pushShape, type WirePush } from '../../../src/features/live/push-events/messages.ts'
+import { pushEvent, type WirePush } from '../../../src/features/live/push-events/messages.ts'
 import { isRecord, type Params } from '../../../src/jsonrpc/message.ts'
 import { mutated } from '../mutate.ts'
 import { demand, target } from '../target.ts'
@@ -58,7 +58,7 @@ export const live = target<Input>({
       demand(![...enabled, ...disabled, ...effectiveCapabilities].some(one => one.includes('*')), () => 'a pattern goes out')
       demand(!enabled.includes('a.c'), () => 'disabled does not beat enabled')
     }
-    if (pushShape.check(push) === undefined) readPush(push as WirePush)
+    if (pushEvent.params.check(push) === undefined) readPush(push as WirePush)
     if (isRecord(message)) readIncoming(message, 'a.b', 0)
     if (requestInference.params.check(inference) === undefined) readInference(inference as Params)
     if (isRecord(result)) readLiveState(result)

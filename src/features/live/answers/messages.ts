@@ -1,7 +1,7 @@
 /**
- * Types for answering a message that a server sends on its own initiative. One answerer serves a request, a notification and a delivery
- * of the listen binding; it asks the gate what the connection currently permits. Separate because every client part of MCP Live needs
- * these types.
+ * What every client part of MCP Live needs to answer a message that a server sends on its own initiative, and to send a text in pieces.
+ * One answerer serves a request, a notification and a delivery of the listen binding; it asks the gate what the connection currently
+ * permits.
  */
 import type { Why } from '../../../core/suggestion.ts'
 import type { Method } from '../../../engine/method.ts'
@@ -30,10 +30,18 @@ export interface Answerer {
   answer(params: Params, asked: AnswerContext): Awaitable<unknown>
 }
 
-/** What a connection tells the answerers about the server and the selected feature sets. */
+/** What a connection knows of the server and the selected feature sets, and what it permits them. */
 export interface LiveGate {
-  /** What the server announced in its handshake; undefined before that. */
-  readonly announced: Announced | undefined
+  /** What the server announced; nothing before its handshake. */
+  readonly announced: Announced
+  /** Whether the server has announced anything yet. */
+  readonly heard: boolean
+  /** Whether the server has been told a selection; before that it is unknown which sets may use channels. */
+  readonly selected: boolean
+  /** Whether the set is selected, with its current declaration. */
+  isEnabled(featureSet: string): boolean
+  /** Whether the server announced the capability and the selection grants it. */
+  isGranted(path: string): boolean
   /** Throws if the set is not declared, not enabled, or not allowed this use. */
   admit(featureSet: string, use: SetUse): void
   /** Like `admit`, but returns a boolean instead of throwing. */
@@ -49,4 +57,58 @@ export function unannounced(method: string, capability: string): McpError {
   return new McpError('method-not-found', `The server has not announced ${capability}, so there is no ${method} here`, {
     data: { capability, fix: `Announce ${capability} in experimental.mcpl` },
   })
+}
+
+interface PiecesParts {
+  /** Sends one piece; settles when the server has received it. */
+  readonly send: (index: number, delta: string) => Awaitable<unknown>
+  /** Whether the server may still receive pieces; consent can be withdrawn while they are sent. */
+  readonly allowed: () => boolean
+  /** Called when a piece could not be sent. */
+  readonly failed?: (error: unknown) => void
+}
+
+/** Sends a text in pieces, one at a time: what is added while one is being sent is joined into the next, so a slow server gets fewer. */
+export class Pieces {
+  readonly #parts: PiecesParts
+  #waiting = ''
+  #index = 0
+  /** Ended, or a piece was lost or held back: later ones would leave a gap. */
+  #over = false
+  #sending: Promise<void> | undefined = undefined
+
+  constructor(parts: PiecesParts) {
+    this.#parts = parts
+  }
+
+  add(delta: string): void {
+    if (delta === '' || this.#over) return
+    this.#waiting += delta
+    this.#sending ??= this.#send()
+  }
+
+  /** Resolves when all pieces are sent; no more are taken. True: the server has all of them, and may be told of the end. */
+  async end(): Promise<boolean> {
+    await this.#sending
+    const whole = this.#index > 0 && !this.#over && this.#parts.allowed()
+    this.#over = true
+    return whole
+  }
+
+  async #send(): Promise<void> {
+    const { send, allowed, failed } = this.#parts
+    try {
+      while (this.#waiting !== '' && allowed()) {
+        const delta = this.#waiting
+        this.#waiting = ''
+        await send(this.#index++, delta)
+      }
+      // Text that may no longer be sent is dropped, not kept for later.
+      this.#over ||= this.#waiting !== ''
+    } catch (error) {
+      this.#over = true
+      failed?.(error)
+    }
+    this.#sending = undefined
+  }
 }

@@ -11,7 +11,6 @@ import { type Answerer, type LiveGate, unannounced } from '../answers/messages.t
 import { declaredUses, readIncoming, type SetUse } from '../dialects/messages.ts'
 import type { PushAnswer, PushEvent } from '../push-events/messages.ts'
 import {
-  type ChannelVerdicts,
   channelsChanged,
   channelsChangedNotice,
   incomingMessages,
@@ -22,20 +21,8 @@ import {
   type WireChannel,
 } from './messages.ts'
 
-interface ChannelPort extends LiveGate {
-  readonly now: () => number
-  /** Hands an incoming message to the host as a push event. */
-  onPush(event: PushEvent): Promise<PushAnswer>
-  /** Whether the server has been told a selection; before that it is unknown which sets may use channels. */
-  readonly selected: boolean
-  /** Whether the set is selected. */
-  isEnabled(featureSet: string): boolean
-  /** Whether the server announced the capability and the selection grants it. */
-  isGranted(path: string): boolean
-}
-
 /** Capabilities of channels beyond messages; a server gets these only if it names them. */
-export type ToldOfChannels = 'channels.streaming' | 'channels.typing' | 'channels.acknowledge'
+type ToldOfChannels = 'channels.streaming' | 'channels.typing' | 'channels.acknowledge'
 
 /** Limits per server, because the server chooses how much it registers and sends. */
 const mostChannels = 10_000
@@ -47,21 +34,26 @@ const longestChannel = 4_096
 export class Channels {
   /** Includes channels registered before any set with channels was enabled. */
   readonly #registered = new Map<string, WireChannel>()
-  readonly #port: ChannelPort
+  readonly #gate: LiveGate
+  readonly #onPush: (event: PushEvent) => Promise<PushAnswer>
+  readonly #now: () => number
 
-  constructor(port: ChannelPort) {
-    this.#port = port
+  /** `onPush` hands an incoming message to the host as a push event. */
+  constructor(gate: LiveGate, onPush: (event: PushEvent) => Promise<PushAnswer>, now: () => number) {
+    this.#gate = gate
+    this.#onPush = onPush
+    this.#now = now
   }
 
   /** The registered channels, or none while no enabled set may have channels. */
   get known(): ReadonlyMap<string, WireChannel> {
-    return this.#port.admitted('channels').length > 0 ? this.#registered : new Map()
+    return this.#gate.admitted('channels').length > 0 ? this.#registered : new Map()
   }
 
   /** Throws unless some set is allowed this use; the request is then not sent. */
   require(method: string, use: 'channels' | 'channels.publish'): void {
-    if (this.#port.announced?.channels !== true) throw unannounced(method, 'channels')
-    if (this.#port.admitted(use).length > 0) return
+    if (!this.#gate.announced.channels) throw unannounced(method, 'channels')
+    if (this.#gate.admitted(use).length > 0) return
     throw new McpError('feature-set-disabled', `${this.#noTaker(use)}, so ${method} was not sent`, { data: { use } })
   }
 
@@ -70,15 +62,15 @@ export class Channels {
    * channels must name the capability too. `channels.streaming` is a use of its own, which the configuration can grant.
    */
   hears(path: ToldOfChannels): boolean {
-    if (!this.#port.isGranted(path)) return false
-    if (path === 'channels.streaming') return this.#port.admitted(path).length > 0
-    return this.#port.admitted('channels').some(name => this.#port.announced?.sets.get(name)?.uses.includes(path) === true)
+    if (!this.#gate.isGranted(path)) return false
+    if (path === 'channels.streaming') return this.#gate.admitted(path).length > 0
+    return this.#gate.admitted('channels').some(name => this.#gate.announced.sets.get(name)?.uses.includes(path) === true)
   }
 
   /** The handlers for all channel messages that a server sends. */
   answerers(): readonly Answerer[] {
-    const register = (params: Params): ChannelVerdicts => this.#add(params['channels'])
-    const change = (params: Params): ChannelVerdicts => this.#change(params)
+    const register = (params: Params): object => this.#add(params['channels'])
+    const change = (params: Params): object => this.#change(params)
     const take = (params: Params): Promise<Params> => this.#incoming(params['messages'] as readonly Params[])
     const control = (method: Answerer['method'], answer: Answerer['answer']): Answerer => ({ method, waits: false, answer })
     return [
@@ -92,7 +84,7 @@ export class Channels {
     ]
   }
 
-  #change({ added, updated, removed }: Params): ChannelVerdicts {
+  #change({ added, updated, removed }: Params): object {
     for (const gone of Array.isArray(removed) ? removed : [])
       this.#registered.delete((isRecord(gone) ? gone['id'] : gone) as string)
     const changed = [added, updated].flatMap(some => (Array.isArray(some) ? some : []))
@@ -100,10 +92,10 @@ export class Channels {
   }
 
   /** Servers block on this answer, so it is given before the selection; the channels become visible once the selection allows it. */
-  #add(channels: unknown): ChannelVerdicts {
-    const { announced, selected } = this.#port
-    if (announced?.channels === false) throw unannounced(registerChannels.name, 'channels')
-    const allowed = !selected || this.#port.admitted('channels').length > 0
+  #add(channels: unknown): object {
+    const { announced, heard, selected } = this.#gate
+    if (heard && !announced.channels) throw unannounced(registerChannels.name, 'channels')
+    const allowed = !selected || this.#gate.admitted('channels').length > 0
     const results = (channels as readonly WireChannel[]).map(channel => {
       const { id } = channel
       if (!allowed) return { id: clip(id, longestId), accepted: false, reason: this.#noTaker('channels') }
@@ -116,7 +108,7 @@ export class Channels {
   }
 
   async #incoming(messages: readonly Params[]): Promise<Params> {
-    if (this.#port.announced?.channels !== true) throw unannounced(incomingMessages.name, 'channels')
+    if (!this.#gate.announced.channels) throw unannounced(incomingMessages.name, 'channels')
     if (messages.length > mostMessages) throw new McpError('invalid-params', `params.messages must be at most ${mostMessages}`)
     const results: Params[] = []
     // Sequential, to keep the order of the channel.
@@ -128,15 +120,15 @@ export class Channels {
     const { messageId } = message
     const refused = (reason: string): Params => ({ messageId, accepted: false, reason })
     // Messages name no set, so they count for the first enabled set that declares `channels.incoming`.
-    const [featureSet] = this.#port.admitted('channels.incoming')
+    const [featureSet] = this.#gate.admitted('channels.incoming')
     if (featureSet === undefined) return refused(this.#untaken())
-    const read = readIncoming(message, featureSet, this.#port.now())
+    const read = readIncoming(message, featureSet, this.#now())
     if (read === undefined) return refused('It needs a channelId and a messageId')
     for (const what of read.dropped) {
       const said = `Of the message ${quoted(echo(messageId))} was left out: ${what}`
-      this.#port.diagnose(why('CONTENT_DROPPED', 'content', said, 'Ask the author of the server to send content that MCP has'))
+      this.#gate.diagnose(why('CONTENT_DROPPED', 'content', said, 'Ask the author of the server to send content that MCP has'))
     }
-    const answer = await this.#port.onPush(read.event)
+    const answer = await this.#onPush(read.event)
     if (answer.accepted) return { messageId, accepted: true }
     const { reason, retryAfterMs } = answer
     // Tells a server with an outbox when to send the message again.
@@ -145,10 +137,9 @@ export class Channels {
 
   /** If exactly one set is enabled, calls `admit` for it, so that the host is told which declaration is missing. */
   #untaken(): string {
-    const names = [...(this.#port.announced?.sets.keys() ?? [])]
-    const [only, ...more] = names.filter(name => this.#port.isEnabled(name))
+    const [only, ...more] = [...this.#gate.announced.sets.keys()].filter(name => this.#gate.isEnabled(name))
     try {
-      if (only !== undefined && more.length === 0) this.#port.admit(only, 'channels.incoming')
+      if (only !== undefined && more.length === 0) this.#gate.admit(only, 'channels.incoming')
     } catch (error) {
       if (!(error instanceof McpError)) throw error
     }
@@ -157,7 +148,7 @@ export class Channels {
 
   /** Explains why no set is allowed this use: none declares it, or the host has not enabled one that does. */
   #noTaker(use: SetUse): string {
-    const declaring = [...(this.#port.announced?.sets ?? [])].filter(([, facts]) => declaredUses(facts).has(use))
+    const declaring = [...this.#gate.announced.sets].filter(([, facts]) => declaredUses(facts).has(use))
     if (declaring.length === 0) return `No feature set of the server declares that it uses ${use}`
     return `The host has not enabled ${declaring
       .map(([name]) => quoted(name))
@@ -183,60 +174,4 @@ export interface ChannelStream {
   push(delta: string): void
   /** Ends the stream with the published answer, or with the text so far if it broke off. Settles when the server has received it. */
   end(text: string): Promise<void>
-}
-
-interface OutgoingParts {
-  /** Whether the server may still receive the stream; consent can be withdrawn while it runs. */
-  readonly allowed: () => boolean
-  /** Sends one piece. */
-  readonly chunk: (index: number, delta: string) => Promise<unknown>
-  /** Sends the end of the stream. */
-  readonly complete: (text: string) => Promise<unknown>
-  /** Told when sending fails; the stream then stops. */
-  readonly failed: (error: unknown) => void
-}
-
-/** Sends an answer piece by piece. Pieces that arrive while one is being sent are joined into the next. */
-export class OutgoingStream implements ChannelStream {
-  readonly #parts: OutgoingParts
-  #waiting = ''
-  #index = 0
-  #broken = false
-  #sending: Promise<void> | undefined = undefined
-
-  constructor(parts: OutgoingParts) {
-    this.#parts = parts
-  }
-
-  push(delta: string): void {
-    if (this.#broken) return
-    this.#waiting += delta
-    this.#sending ??= this.#send().finally(() => {
-      this.#sending = undefined
-    })
-  }
-
-  /** A server that received no piece is not told of the end. */
-  async end(text: string): Promise<void> {
-    await this.#sending
-    const heard = this.#index > 0 && !this.#broken && this.#parts.allowed()
-    this.#broken = true
-    if (heard) await this.#parts.complete(text).catch(this.#parts.failed)
-  }
-
-  async #send(): Promise<void> {
-    try {
-      while (this.#waiting !== '' && this.#parts.allowed()) {
-        const delta = this.#waiting
-        this.#waiting = ''
-        await this.#parts.chunk(this.#index++, delta)
-      }
-      // Text that may no longer be sent is dropped, not kept for later.
-      if (this.#waiting !== '') this.#broken = true
-    } catch (error) {
-      this.#broken = true
-      this.#parts.failed(error)
-    }
-    if (this.#broken) this.#waiting = ''
-  }
 }

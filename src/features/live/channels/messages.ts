@@ -36,7 +36,7 @@ export function channelEventId(channelId: string, messageId: string): string {
 }
 
 /** The host's answer per channel to `channels/register` and `channels/changed`. */
-export interface ChannelVerdicts {
+interface ChannelVerdicts {
   readonly results: readonly { readonly id: string; readonly accepted: boolean; readonly reason?: string }[]
 }
 

@@ -1,14 +1,15 @@
 /** Server handlers for what hosts do with channels: publish and stream answers, show typing, acknowledge, open, close and list. */
 import type { Clock } from '../../../core/clock.ts'
-import { unlessAborted } from '../../../core/deadlines.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import type { Method } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import { readContent } from '../dialects/messages.ts'
-import { liveErrorTexts } from '../feature-sets/messages.ts'
+import { liveError } from '../feature-sets/messages.ts'
 import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
 import {
   acknowledgeMessage,
@@ -25,10 +26,11 @@ import {
   typingInChannelNotice,
   type WireChannel,
 } from './messages.ts'
-import type { AnswerStream, ChannelHandlers, Published, StreamHandler } from './server.ts'
+import type { ChannelHandlers, Published } from './server.ts'
+import { AnswerStreams, type StreamName } from './streams.ts'
 
 /** A registered channel and the set that it belongs to. */
-export interface Registered {
+interface Registered {
   readonly featureSet: string
   readonly wire: WireChannel
 }
@@ -45,10 +47,9 @@ export interface PostingParts {
   readonly opening: () => readonly string[]
 }
 
-interface Posting {
-  readonly side: Side
-  /** The channel is no longer there. */
-  dropped(channelId: string): void
+interface Chunk {
+  readonly index: number
+  readonly delta: string
 }
 
 /** Limit of remembered published answers, so that a repeated `channels/publish` is not posted twice. */
@@ -56,16 +57,33 @@ const mostPublished = 1_000
 const longestReason = 500
 
 /** Creates the handlers for what hosts do with channels. */
-export function channelPosting(parts: PostingParts): Posting {
+export function channelPosting(parts: PostingParts) {
+  const { channels, caller, handlers } = parts
   const streams = new AnswerStreams(parts)
   const published = new Map<string, Promise<Params>>()
-  const offered = (): boolean => parts.channels.size > 0
+  const offered = (): boolean => channels.size > 0
+
+  /** The named channel, if it exists and the caller has its set enabled. */
+  const found = (exchange: Exchange): Registered => {
+    const by = caller(exchange)
+    const { channelId } = exchange.params
+    const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
+    if (by === undefined) throw new McpError('method-not-found', 'Channels are for hosts that declared MCP Live')
+    if (channel === undefined)
+      throw new McpError('invalid-params', `There is no channel "${clip(String(channelId))}" here: use one that was registered`, {
+        data: { channelId: clip(String(channelId)) },
+      })
+    const { featureSet } = channel
+    if (by.selected.enabled(featureSet)) return channel
+    throw liveError('feature-set-disabled', { featureSet })
+  }
+
   const publish = (exchange: Exchange): Promise<Params> => {
-    const { featureSet } = found(parts, exchange)
+    const { featureSet } = found(exchange)
     const key = answerKey(exchange)
     const before = key === undefined ? undefined : published.get(key)
     if (before !== undefined) return before
-    const posting = post(parts, streams, exchange, featureSet)
+    const posting = post(exchange, featureSet)
     if (key === undefined) return posting
     published.set(key, posting)
     posting.catch(() => published.delete(key))
@@ -73,55 +91,125 @@ export function channelPosting(parts: PostingParts): Posting {
     if (published.size > mostPublished && oldest !== undefined) published.delete(oldest)
     return posting
   }
-  /** For requests that only show something: without a handler they still succeed. */
-  const shown = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
-    show(exchange)
-    return {}
+  const post = async (exchange: Exchange, featureSet: string): Promise<Params> => {
+    const said = publishedIn(exchange)
+    const { channelId, text, inferenceId } = said
+    const { signal } = exchange
+    const host = caller(exchange)?.host
+    const before = host && (await streams.posted(host, channelId, inferenceId, text, signal))
+    if (before?.same === true) return { delivered: true, messageId: before.messageId }
+    const handler = handlers(featureSet).publish
+    if (handler === undefined)
+      throw new McpError('method-not-found', `Nothing can be published in the channels of "${featureSet}": it has no onPublish`)
+    const replaced = before === undefined ? said : { ...said, replaces: before.messageId }
+    const posted = await handler(replaced, { signal })
+    return { delivered: true, ...(posted?.messageId !== undefined && { messageId: posted.messageId }) }
   }
-  const silently = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
-    try {
-      show(exchange)
-    } catch (error) {
-      parts.trace('channel-notice-dropped', error)
-    }
-  }
-  const chunk = (exchange: Exchange): void => streamed(parts, streams, exchange, 'chunk')
-  const complete = (exchange: Exchange): void => streamed(parts, streams, exchange, 'complete')
-  const typing = (exchange: Exchange): void => typed(parts, exchange)
-  return {
-    dropped: channelId => streams.drop(parts.hosts(), channelId),
-    side: {
-      handlers: [
-        [publishToChannel, { offered, execute: publish }],
-        [publishToChannelNotice, async (exchange: Exchange) => void (await publish(exchange))],
-        [outgoingChunk, { offered, execute: shown(chunk) }],
-        [outgoingChunkNotice, silently(chunk)],
-        [outgoingComplete, { offered, execute: shown(complete) }],
-        [outgoingCompleteNotice, silently(complete)],
-        [typingInChannel, { offered, execute: shown(typing) }],
-        [typingInChannelNotice, silently(typing)],
-        [acknowledgeMessage, { offered, execute: (exchange: Exchange) => acknowledge(parts, exchange) }],
-        [openChannel, { offered, execute: (exchange: Exchange) => open(parts, exchange) }],
-        [closeChannel, { offered, execute: (exchange: Exchange) => close(parts, exchange) }],
-        [listChannels, { offered, execute: (exchange: Exchange) => ({ channels: listed(parts, exchange) }) }],
-      ],
-    },
-  }
-}
 
-/** The named channel, if it exists and the caller has its set enabled. */
-function found({ channels, caller }: PostingParts, exchange: Exchange): Registered {
-  const by = caller(exchange)
-  const { channelId } = exchange.params
-  const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
-  if (by === undefined) throw new McpError('method-not-found', 'Channels are for hosts that declared MCP Live')
-  if (channel === undefined)
-    throw new McpError('invalid-params', `There is no channel "${clip(String(channelId))}" here: use one that was registered`, {
-      data: { channelId: clip(String(channelId)) },
-    })
-  const { featureSet } = channel
-  if (by.selected.enabled(featureSet)) return channel
-  throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
+  const streamed = (part: 'chunk' | 'complete') => (exchange: Exchange) => {
+    const { stream } = handlers(found(exchange).featureSet)
+    const host = caller(exchange)?.host
+    if (stream === undefined || host === undefined) return
+    const { channelId, inferenceId, conversationId, index, delta, content } = exchange.params as Params & StreamName & Chunk
+    const name = { channelId, inferenceId, ...(typeof conversationId === 'string' && { conversationId }) }
+    if (part === 'complete') streams.complete(host, name, readText(content).text)
+    else streams.chunk(host, name, index, delta, stream)
+  }
+  /** Runs the typing handler in the background; its failure is only traced. */
+  const typed = (exchange: Exchange): void => {
+    const { featureSet, wire } = found(exchange)
+    const { typing } = handlers(featureSet)
+    if (typing === undefined) return
+    const { signal } = new AbortController()
+    Promise.resolve()
+      .then(() => typing({ channelId: wire.id }, { signal }))
+      .catch(error => parts.trace('channel-typing-failed', error))
+  }
+  /** What only shows something: as a request it succeeds without a handler, too; a notification that fails is traced. */
+  const shown = (asked: Method, told: Method, show: (exchange: Exchange) => void): NonNullable<Side['handlers']> => [
+    [
+      asked,
+      {
+        offered,
+        execute: exchange => {
+          show(exchange)
+          return {}
+        },
+      },
+    ],
+    [
+      told,
+      exchange => {
+        try {
+          show(exchange)
+        } catch (error) {
+          parts.trace('channel-notice-dropped', error)
+        }
+      },
+    ],
+  ]
+
+  const acknowledge = async (exchange: Exchange): Promise<Params> => {
+    const { featureSet, wire } = found(exchange)
+    const handler = handlers(featureSet).acknowledge
+    if (handler === undefined)
+      throw new McpError('method-not-found', `Messages of "${featureSet}" cannot be acknowledged: it has no onAcknowledge`)
+    const { messageId, intent, value } = exchange.params as Record<'messageId' | 'intent', string> & Params
+    const message = { channelId: wire.id, messageId, intent, ...(typeof value === 'string' && { value }) }
+    const { refused, representation } = (await handler(message, { signal: exchange.signal })) ?? {}
+    if (refused !== undefined) return { acknowledged: false, reason: clip(refused, longestReason) }
+    return { acknowledged: true, ...(representation !== undefined && { representation }) }
+  }
+
+  const open = async (exchange: Exchange): Promise<Params> => {
+    const { channelId, type, address } = exchange.params
+    const featureSet = channelId === undefined ? openerFor(exchange) : found(exchange).featureSet
+    const said = defined({ channelId: channelId as string | undefined, type: type as string | undefined, address })
+    const opened = (await handlers(featureSet).open?.(said, { signal: exchange.signal })) ?? {}
+    if (opened.refused !== undefined) throw refusal(opened.refused, channelId)
+    const channel = channels.get(said.channelId ?? opened.channelId ?? '')
+    if (channel?.featureSet === featureSet) return { channel: channel.wire }
+    throw refusal('The server has no such channel', channelId)
+  }
+  /** Opening by type goes to the first enabled set that has an `onOpen` handler. */
+  const openerFor = (exchange: Exchange): string => {
+    const { selected } = caller(exchange) ?? {}
+    const featureSet = parts.opening().find(name => selected?.enabled(name) === true)
+    // If there is none, `found` throws the usual error for an unknown channel.
+    return featureSet ?? found(exchange).featureSet
+  }
+
+  const close = async (exchange: Exchange): Promise<Params> => {
+    const { featureSet, wire } = found(exchange)
+    const closed = await handlers(featureSet).close?.({ channelId: wire.id }, { signal: exchange.signal })
+    const { refused } = closed ?? {}
+    return refused === undefined ? { closed: true } : { closed: false, reason: clip(refused, longestReason) }
+  }
+
+  const list = (exchange: Exchange): Params => {
+    const selected = caller(exchange)?.selected
+    const enabled = [...channels.values()].filter(({ featureSet }) => selected?.enabled(featureSet) === true)
+    return { channels: enabled.map(({ wire }) => wire) }
+  }
+
+  const side: Side = {
+    handlers: [
+      [publishToChannel, { offered, execute: publish }],
+      [publishToChannelNotice, async exchange => void (await publish(exchange))],
+      ...shown(outgoingChunk, outgoingChunkNotice, streamed('chunk')),
+      ...shown(outgoingComplete, outgoingCompleteNotice, streamed('complete')),
+      ...shown(typingInChannel, typingInChannelNotice, typed),
+      [acknowledgeMessage, { offered, execute: acknowledge }],
+      [openChannel, { offered, execute: open }],
+      [closeChannel, { offered, execute: close }],
+      [listChannels, { offered, execute: list }],
+    ],
+  }
+  return {
+    side,
+    /** The channel is no longer there. */
+    dropped: (channelId: string): void => streams.drop(parts.hosts(), channelId),
+  }
 }
 
 /** Deduplication key of an answer; messages without an inference id are never deduplicated. */
@@ -130,270 +218,23 @@ function answerKey({ params, caller }: Exchange): string | undefined {
   return typeof inferenceId === 'string' ? JSON.stringify([caller.principal?.id ?? '', channelId, inferenceId]) : undefined
 }
 
-async function post(parts: PostingParts, streams: AnswerStreams, exchange: Exchange, featureSet: string): Promise<Params> {
-  const said = publishedIn(exchange)
-  const { channelId, text, inferenceId } = said
-  const host = parts.caller(exchange)?.host
-  const before = host && (await streams.posted(host, channelId, inferenceId, text, exchange.signal))
-  if (before?.same === true) return { delivered: true, messageId: before.messageId }
-  const { publish } = parts.handlers(featureSet)
-  if (publish === undefined)
-    throw new McpError('method-not-found', `Nothing can be published in the channels of "${featureSet}": it has no onPublish`)
-  const replaced = before === undefined ? said : { ...said, replaces: before.messageId }
-  const posted = await publish(replaced, { signal: exchange.signal })
-  return { delivered: true, ...(posted?.messageId === undefined ? {} : { messageId: posted.messageId }) }
-}
-
 function publishedIn({ params }: Exchange): Published {
   const { channelId, conversationId, threadId, inReplyTo, inferenceId, content } = params as Params & { channelId: string }
-  const { blocks } = readContent(content)
   const said = Object.entries({ conversationId, threadId, inReplyTo, inferenceId }).filter(([, one]) => typeof one === 'string')
-  return { channelId, content: blocks, text: textOf(content), ...Object.fromEntries(said) }
+  return { channelId, ...readText(content), ...Object.fromEntries(said) }
 }
 
-function textOf(content: unknown): string {
-  return readContent(content)
-    .blocks.flatMap(block => (block.type === 'text' ? [block.text] : []))
-    .join('\n')
-}
-
-function streamed(parts: PostingParts, streams: AnswerStreams, exchange: Exchange, part: 'chunk' | 'complete'): void {
-  const { featureSet } = found(parts, exchange)
-  const { stream } = parts.handlers(featureSet)
-  const host = parts.caller(exchange)?.host
-  if (stream === undefined || host === undefined) return
-  const { channelId, inferenceId, conversationId } = exchange.params as Record<'channelId' | 'inferenceId', string> & Params
-  const name = { channelId, inferenceId, ...(typeof conversationId === 'string' ? { conversationId } : {}) }
-  if (part === 'complete') return streams.complete(host, name, textOf(exchange.params['content']))
-  const { index, delta } = exchange.params as { readonly index: number; readonly delta: string }
-  streams.chunk(host, name, index, delta, stream)
-}
-
-/** Runs the typing handler in the background; its failure is only traced. */
-function typed(parts: PostingParts, exchange: Exchange): void {
-  const { featureSet, wire } = found(parts, exchange)
-  const { typing } = parts.handlers(featureSet)
-  if (typing === undefined) return
-  const { signal } = new AbortController()
-  Promise.resolve()
-    .then(() => typing({ channelId: wire.id }, { signal }))
-    .catch(error => parts.trace('channel-typing-failed', error))
-}
-
-async function acknowledge(parts: PostingParts, exchange: Exchange): Promise<Params> {
-  const { featureSet, wire } = found(parts, exchange)
-  const handler = parts.handlers(featureSet).acknowledge
-  if (handler === undefined)
-    throw new McpError('method-not-found', `Messages of "${featureSet}" cannot be acknowledged: it has no onAcknowledge`)
-  const { messageId, intent, value } = exchange.params as Record<'messageId' | 'intent', string> & Params
-  const message = { channelId: wire.id, messageId, intent, ...(typeof value === 'string' ? { value } : {}) }
-  const { refused, representation } = (await handler(message, { signal: exchange.signal })) ?? {}
-  if (refused !== undefined) return { acknowledged: false, reason: clip(refused, longestReason) }
-  return { acknowledged: true, ...(representation === undefined ? {} : { representation }) }
-}
-
-async function open(parts: PostingParts, exchange: Exchange): Promise<Params> {
-  const { channelId, type, address } = exchange.params
-  const featureSet = channelId === undefined ? openerFor(parts, exchange) : found(parts, exchange).featureSet
-  const handler = parts.handlers(featureSet).open
-  const said = Object.entries({ channelId, type, address }).filter(([, value]) => value !== undefined)
-  const opened = (await handler?.(Object.fromEntries(said), { signal: exchange.signal })) ?? {}
-  if (opened.refused !== undefined) throw refusal(opened.refused, channelId)
-  const channel = parts.channels.get((channelId as string | undefined) ?? opened.channelId ?? '')
-  if (channel?.featureSet === featureSet) return { channel: channel.wire }
-  throw refusal('The server has no such channel', channelId)
-}
-
-/** Opening by type goes to the first enabled set that has an `onOpen` handler. */
-function openerFor(parts: PostingParts, exchange: Exchange): string {
-  const { selected } = parts.caller(exchange) ?? {}
-  const featureSet = parts.opening().find(name => selected?.enabled(name) === true)
-  // If there is none, `found` throws the usual error for an unknown channel.
-  return featureSet ?? found(parts, exchange).featureSet
-}
-
-async function close(parts: PostingParts, exchange: Exchange): Promise<Params> {
-  const { featureSet, wire } = found(parts, exchange)
-  const closed = await parts.handlers(featureSet).close?.({ channelId: wire.id }, { signal: exchange.signal })
-  const { refused } = closed ?? {}
-  return refused === undefined ? { closed: true } : { closed: false, reason: clip(refused, longestReason) }
+/** The blocks, and the text in them. */
+function readText(wire: unknown): Pick<Published, 'content' | 'text'> {
+  const { blocks } = readContent(wire)
+  return { content: blocks, text: blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n') }
 }
 
 function refusal(reason: string, channelId: unknown): McpError {
   const said = clip(reason, longestReason)
-  return new McpError('channel-refused', `${liveErrorTexts['channel-refused']}: ${said}`, {
-    data: { reason: said, ...(typeof channelId === 'string' ? { channelId: clip(channelId) } : {}) },
-  })
-}
-
-function listed({ channels, caller }: PostingParts, exchange: Exchange): readonly WireChannel[] {
-  const selected = caller(exchange)?.selected
-  return [...channels.values()].filter(({ featureSet }) => selected?.enabled(featureSet) === true).map(({ wire }) => wire)
-}
-
-/** Limits: streams per host, and characters per stream. */
-const mostStreams = 8
-const longestText = 100_000
-/** A stream ends after this long without a chunk. */
-const silenceMs = 120_000
-
-/** Which stream it is, and whose. */
-interface StreamName {
-  readonly channelId: string
-  readonly inferenceId: string
-  readonly conversationId?: string
-}
-type Posted = undefined | { readonly messageId?: string }
-
-class Written implements AnswerStream {
-  readonly channelId: string
-  readonly inferenceId: string
-  readonly conversationId?: string
-  readonly text: Promise<string>
-  readonly stop = new AbortController()
-  /** What the author's stream handler returned. */
-  posted: Promise<Posted> = Promise.resolve(undefined)
-  final: string | undefined = undefined
-  index = -1
-  heardAt: number
-  #settle: (text: string) => void
-  #all = ''
-  #taken = 0
-  #wake: (() => void) | undefined = undefined
-  constructor({ channelId, inferenceId, conversationId }: StreamName, now: number) {
-    this.channelId = channelId
-    this.inferenceId = inferenceId
-    if (conversationId !== undefined) this.conversationId = conversationId
-    this.heardAt = now
-    const { promise, resolve } = Promise.withResolvers<string>()
-    this.text = promise
-    this.#settle = resolve
-  }
-  add(index: number, delta: string): void {
-    // Ignore repeated chunks and chunks after the end.
-    if (index <= this.index || this.final !== undefined) return
-    this.index = index
-    if (this.#all.length + delta.length > longestText) return
-    this.#all += delta
-    this.#wake?.()
-  }
-  /** If the final text continues what was received, the missing end is handed to the handler as well. */
-  end(text: string = this.#all): void {
-    if (this.final !== undefined) return
-    this.final = text
-    if (text.startsWith(this.#all)) this.#all = text
-    this.#settle(text)
-    this.#wake?.()
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
-    for (;;) {
-      if (this.#taken < this.#all.length) {
-        const piece = this.#all.slice(this.#taken)
-        this.#taken = this.#all.length
-        yield piece
-      } else if (this.final !== undefined) return
-      else
-        await new Promise<void>(resolve => {
-          this.#wake = resolve
-        })
-    }
-  }
-}
-
-interface StreamsParts {
-  readonly clock: Clock
-  readonly trace: Trace
-}
-
-class AnswerStreams {
-  readonly #parts: StreamsParts
-  /** By host, then by channel and inference; newest last. */
-  readonly #hosts = new WeakMap<LiveHost, Map<string, Written>>()
-
-  constructor(parts: StreamsParts) {
-    this.#parts = parts
-  }
-
-  chunk(host: LiveHost, name: StreamName, index: number, delta: string, handler: StreamHandler): void {
-    const stream = this.#of(host).get(keyOf(name)) ?? this.#begin(host, name, handler)
-    stream.heardAt = this.#parts.clock.now()
-    stream.add(index, delta)
-  }
-
-  complete(host: LiveHost, name: StreamName, text: string): void {
-    this.#of(host).get(keyOf(name))?.end(text)
-  }
-
-  /** What the stream handler has posted for an answer that is published now; removes the stream. `same`: with exactly this text. */
-  async posted(
-    host: LiveHost,
-    channelId: string,
-    inferenceId: string | undefined,
-    text: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly messageId: string; readonly same: boolean } | undefined> {
-    const streams = this.#of(host)
-    const found = [...streams].find(([, stream]) => {
-      if (stream.channelId !== channelId) return false
-      // Hosts that name no inference are matched by their final text.
-      return inferenceId === undefined ? stream.final === text : stream.inferenceId === inferenceId
-    })
-    if (found === undefined) return undefined
-    const [key, stream] = found
-    stream.end(text)
-    const posted = await unlessAborted(stream.posted, signal)
-    streams.delete(key)
-    return posted?.messageId === undefined ? undefined : { messageId: posted.messageId, same: stream.final === text }
-  }
-
-  /** Ends the streams of a removed channel. */
-  drop(hosts: Iterable<LiveHost>, channelId: string): void {
-    for (const host of hosts)
-      for (const [key, stream] of this.#of(host)) if (stream.channelId === channelId) this.#forget(host, key, stream)
-  }
-
-  #of(host: LiveHost): Map<string, Written> {
-    const known = this.#hosts.get(host) ?? new Map<string, Written>()
-    this.#hosts.set(host, known)
-    return known
-  }
-
-  #begin(host: LiveHost, name: StreamName, handler: StreamHandler): Written {
-    const { clock, trace } = this.#parts
-    const streams = this.#of(host)
-    const [oldest] = streams
-    if (streams.size >= mostStreams && oldest !== undefined) this.#forget(host, ...oldest)
-    const stream = new Written(name, clock.now())
-    streams.set(keyOf(name), stream)
-    stream.posted = Promise.resolve()
-      .then(() => handler(stream, { signal: stream.stop.signal }))
-      .catch(error => {
-        trace('channel-stream-failed', error)
-        return undefined
-      })
-    this.#watch(stream)
-    return stream
-  }
-
-  #watch(stream: Written): void {
-    const { clock } = this.#parts
-    const look = (): void => {
-      if (stream.final !== undefined) return
-      const left = stream.heardAt + silenceMs - clock.now()
-      if (left > 0) clock.setTimeout(look, left, true)
-      else stream.end()
-    }
-    clock.setTimeout(look, silenceMs, true)
-  }
-
-  #forget(host: LiveHost, key: string, stream: Written): void {
-    stream.end()
-    stream.stop.abort(new DOMException('The stream is over', 'AbortError'))
-    this.#of(host).delete(key)
-  }
-}
-
-function keyOf({ channelId, inferenceId }: StreamName): string {
-  return JSON.stringify([channelId, inferenceId])
+  return liveError(
+    'channel-refused',
+    { reason: said, ...(typeof channelId === 'string' && { channelId: clip(channelId) }) },
+    said,
+  )
 }

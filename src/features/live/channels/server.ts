@@ -3,31 +3,16 @@
  * types that authors use. A host can publish only to channels it was told of, and gets messages only after it has answered the
  * registration.
  */
-import type { Side } from '../../../engine/plan.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import type { LiveBlock, LiveInput } from '../content/messages.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import { channelsChanged, registerChannels, type WireChannel } from './messages.ts'
-import { channelPosting, type PostingParts, type Registered } from './posting.ts'
+import { channelPosting, type PostingParts } from './posting.ts'
 
 interface ChannelsParts extends Omit<PostingParts, 'channels'> {
   /** Called when a host has accepted channels; queued messages may now be deliverable. */
   readonly known: () => void
-}
-
-interface ChannelsServer {
-  readonly side: Side
-  /** Offers a channel of a set to the hosts. */
-  add(featureSet: string, id: string, options: ChannelOptions): void
-  remove(id: string): void
-  /** Removes all channels of a set that is no longer offered. */
-  drop(featureSet: string): void
-  /** Whether the channel belongs to this set. */
-  has(featureSet: string, id: string): boolean
-  /** Whether the host was told of the channel and has answered. */
-  isKnown(host: LiveHost, id: string): boolean
-  /** Schedules an update of every host after connections or selections have changed. */
-  sync(): void
 }
 
 const answerMs = 30_000
@@ -39,8 +24,8 @@ interface Told {
 }
 
 /** Creates the registry of channels and its handlers. */
-export function channelsServer(parts: ChannelsParts): ChannelsServer {
-  const channels = new Map<string, Registered>()
+export function channelsServer(parts: ChannelsParts) {
+  const channels = new Map<string, { readonly featureSet: string; readonly wire: WireChannel }>()
   const told = new WeakMap<LiveHost, Told>()
   const posting = channelPosting({ ...parts, channels })
   let planned = false
@@ -52,7 +37,7 @@ export function channelsServer(parts: ChannelsParts): ChannelsServer {
   }
   // Deferred by a timer, so that the response to the current request is sent first.
   const sync = (): void => {
-    if (planned || (channels.size === 0 && !everOffered)) return
+    if (planned || !everOffered) return
     planned = true
     parts.clock.setTimeout(syncAll, 0, true)
   }
@@ -63,21 +48,26 @@ export function channelsServer(parts: ChannelsParts): ChannelsServer {
   }
   return {
     side: posting.side,
-    add: (featureSet, id, { label, type }) => {
-      const wire = { id, ...(type === undefined ? {} : { type }), ...(label === undefined ? {} : { label }) }
+    /** Offers a channel of a set to the hosts. */
+    add: (featureSet: string, id: string, { label, type }: ChannelOptions): void => {
+      const wire = { id, ...defined({ type, label }) }
       channels.set(id, { featureSet, wire })
       everOffered = true
       sync()
     },
     remove,
-    drop: featureSet => {
+    /** Removes all channels of a set that is no longer offered. */
+    drop: (featureSet: string): void => {
       for (const [id, channel] of channels) if (channel.featureSet === featureSet) remove(id)
     },
-    has: (featureSet, id) => channels.get(id)?.featureSet === featureSet,
-    isKnown: (host, id) => {
+    /** Whether the channel belongs to this set. */
+    has: (featureSet: string, id: string): boolean => channels.get(id)?.featureSet === featureSet,
+    /** Whether the host was told of the channel and has answered. */
+    isKnown: (host: LiveHost, id: string): boolean => {
       const known = told.get(host)
       return channels.has(id) && known?.answered === true && known.channels.has(id)
     },
+    /** Schedules an update of every host after connections or selections have changed. */
     sync,
   }
 }
@@ -86,7 +76,7 @@ export function channelsServer(parts: ChannelsParts): ChannelsServer {
 function tell(
   { trace, known: heard }: ChannelsParts,
   host: LiveHost,
-  channels: ReadonlyMap<string, Registered>,
+  channels: PostingParts['channels'],
   told: WeakMap<LiveHost, Told>,
 ): void {
   const known = told.get(host)?.channels
@@ -176,12 +166,6 @@ interface HandlerContext {
   readonly signal: AbortSignal
 }
 
-/** Posts what a host publishes; may return the id of the posted message. An error is reported to the host. */
-export type PublishHandler = (
-  message: Published,
-  context: HandlerContext,
-) => Awaitable<undefined | { readonly messageId?: string }>
-
 /** An answer while it is written. Pieces include what the model says before it calls a tool. */
 export interface AnswerStream extends AsyncIterable<string> {
   readonly channelId: string
@@ -190,15 +174,6 @@ export interface AnswerStream extends AsyncIterable<string> {
   /** The complete answer; resolves at the end. */
   readonly text: Promise<string>
 }
-
-/** Shows an answer while it is written. If it returns a message id, the same text is not passed to `onPublish` again. */
-export type StreamHandler = (
-  stream: AnswerStream,
-  context: HandlerContext,
-) => Awaitable<undefined | { readonly messageId?: string }>
-
-/** Shows that an answer is being prepared; called every few seconds while that lasts. */
-export type TypingHandler = (at: { readonly channelId: string }, context: HandlerContext) => Awaitable<undefined>
 
 /** An acknowledgement from a host. `intent` is `seen` or a meaning that the host defines. */
 interface Acknowledgement {
@@ -209,12 +184,6 @@ interface Acknowledgement {
   readonly value?: string
 }
 
-/** Shows an acknowledgement; may return how it is shown, or refuse with a reason. */
-export type AcknowledgeHandler = (
-  message: Acknowledgement,
-  context: HandlerContext,
-) => Awaitable<undefined | { readonly representation?: string; readonly refused?: string }>
-
 /** The channel to open: a known one by id, or a new one by type and address. */
 interface ChannelWanted {
   readonly channelId?: string
@@ -222,24 +191,31 @@ interface ChannelWanted {
   readonly address?: unknown
 }
 
-/** Opens a channel or refuses with a reason. If the host named no id, it returns the id of the opened channel. */
-export type OpenHandler = (
-  wanted: ChannelWanted,
-  context: HandlerContext,
-) => Awaitable<undefined | { readonly channelId?: string; readonly refused?: string }>
-
-/** Closes a channel, or refuses with a reason. */
-export type CloseHandler = (
-  at: { readonly channelId: string },
-  context: HandlerContext,
-) => Awaitable<undefined | { readonly refused?: string }>
+interface Posted {
+  readonly messageId?: string
+}
 
 /** The handlers of one feature set for its channels. */
 export interface ChannelHandlers {
-  readonly publish?: PublishHandler
-  readonly stream?: StreamHandler
-  readonly typing?: TypingHandler
-  readonly acknowledge?: AcknowledgeHandler
-  readonly open?: OpenHandler
-  readonly close?: CloseHandler
+  /** Posts what a host publishes; may return the id of the posted message. An error is reported to the host. */
+  readonly publish?: (message: Published, context: HandlerContext) => Awaitable<undefined | Posted>
+  /** Shows an answer while it is written. If it returns a message id, the same text is not passed to `onPublish` again. */
+  readonly stream?: (stream: AnswerStream, context: HandlerContext) => Awaitable<undefined | Posted>
+  /** Shows that an answer is being prepared; called every few seconds while that lasts. */
+  readonly typing?: (at: { readonly channelId: string }, context: HandlerContext) => Awaitable<undefined>
+  /** Shows an acknowledgement; may return how it is shown, or refuse with a reason. */
+  readonly acknowledge?: (
+    message: Acknowledgement,
+    context: HandlerContext,
+  ) => Awaitable<undefined | { readonly representation?: string; readonly refused?: string }>
+  /** Opens a channel or refuses with a reason. If the host named no id, it returns the id of the opened channel. */
+  readonly open?: (
+    wanted: ChannelWanted,
+    context: HandlerContext,
+  ) => Awaitable<undefined | { readonly channelId?: string; readonly refused?: string }>
+  /** Closes a channel, or refuses with a reason. */
+  readonly close?: (
+    at: { readonly channelId: string },
+    context: HandlerContext,
+  ) => Awaitable<undefined | { readonly refused?: string }>
 }

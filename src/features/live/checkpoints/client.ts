@@ -5,14 +5,14 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
 import { readRollback, refusedRollback, type ServerRollback, stateOf } from '../dialects/messages.ts'
-import { type FeatureSetFacts, liveErrorTexts } from '../feature-sets/messages.ts'
+import { type FeatureSetFacts, liveError } from '../feature-sets/messages.ts'
 import { getState, type StateReport, updateState } from './messages.ts'
 
 interface StateHandlers {
   /** Told of each reported state. */
-  readonly onState?: ((report: StateReport) => Promise<void>) | undefined
+  onState?(report: StateReport): Promise<void>
   /** The state of a set at a checkpoint, or the current one. */
-  readonly stateOf?: ((featureSet: string, checkpoint: string | undefined) => Promise<StateReport | undefined>) | undefined
+  stateOf?(featureSet: string, checkpoint: string | undefined): Promise<StateReport | undefined>
 }
 
 /** Number of sets whose last report is kept for hosts without their own state store. */
@@ -46,7 +46,7 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
           (await handlers.stateOf?.(featureSet, at)) ?? (at === undefined || kept?.checkpoint === at ? kept : undefined)
         if (known !== undefined) return { ...known, featureSet }
         if (at === undefined) return { featureSet, checkpoint: null }
-        throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: at } })
+        throw liveError('checkpoint-unknown', { checkpoint: at })
       },
     },
   ]

@@ -55,7 +55,7 @@ const parent: Shape<string | null | undefined> = {
 }
 
 /** The server's answer to a rollback. */
-export interface RollbackResult {
+interface RollbackResult {
   /** The checkpoint at which the server now stands. */
   readonly checkpoint: string
   readonly success: boolean

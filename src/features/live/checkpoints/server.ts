@@ -13,15 +13,15 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { put, type Store } from '../../../stores/store.ts'
-import { type FeatureSetFacts, liveErrorTexts, liveExtension } from '../feature-sets/messages.ts'
+import { type FeatureSetFacts, liveError, liveExtension } from '../feature-sets/messages.ts'
 import type { LiveCaller } from '../hosts/messages.ts'
-import { type RollbackResult, rollbackState, type StateReport } from './messages.ts'
+import { rollbackState, type StateReport } from './messages.ts'
 
 /** Rolls back to a checkpoint. Returns false if it is unknown; throws if it fails. */
 export type RollbackHandler = (checkpoint: string) => Awaitable<undefined | boolean>
 
 /** What checkpoints need to know of a feature set. */
-export interface StatefulSet {
+interface StatefulSet {
   readonly facts: FeatureSetFacts
   readonly rollback: RollbackHandler | undefined
 }
@@ -30,17 +30,8 @@ interface CheckpointsParts {
   /** Looks a set up by name. */
   readonly set: (name: string) => StatefulSet | undefined
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
-  readonly ids: CheckpointIds
+  readonly store: () => Promise<Store>
   readonly trace: Trace
-}
-
-/** Checkpoints as the rest of the live server uses them. */
-export interface LiveCheckpoints {
-  readonly side: Side
-  /** The state that a call of a host-state set starts from. */
-  open(exchange: Exchange, featureSet: string): unknown
-  /** The report for a result, after the call has changed the state. */
-  report(exchange: Exchange, featureSet: string, made: MadeState): Promise<StateReport>
 }
 
 interface MadeState {
@@ -79,20 +70,24 @@ export function reported<R extends object>(result: R, featureSet: string, state:
 const remembered = 1_000
 
 /** Creates the server side of checkpoints. */
-export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
+export function checkpointsServer(parts: CheckpointsParts) {
+  const ids = checkpointIds(parts.store)
   const byContent = new Map<string, string>()
   const unsent = new UnsentStates()
   const contentKey = async (featureSet: string, state: unknown): Promise<string> => digest([featureSet, state])
+  const side: Side = { handlers: [[rollbackState, exchange => rollback(parts, ids, unsent, exchange)]] }
   return {
-    side: { handlers: [[rollbackState, exchange => rollback(parts, unsent, exchange)]] },
-    open: (exchange, featureSet) => {
+    side,
+    /** The state that a call of a host-state set starts from. */
+    open: (exchange: Exchange, featureSet: string): unknown => {
       const given = givenWith(exchange)
       const instead = unsent.of(exchange, featureSet, given)
       return instead === undefined ? given.state : instead.value
     },
-    report: async (exchange, featureSet, { value, steps }) => {
+    /** The report for a result, after the call has changed the state. */
+    report: async (exchange: Exchange, featureSet: string, { value, steps }: MadeState): Promise<StateReport> => {
       const given = givenWith(exchange)
-      const checkpoint = await parts.ids.issue(featureSet)
+      const checkpoint = await ids.issue(featureSet)
       const instead = unsent.of(exchange, featureSet, given)
       unsent.keep(exchange, featureSet, checkpoint, value)
       // A host that sent no state may have none, so it gets the whole state instead of a patch.
@@ -113,17 +108,17 @@ export function checkpointsServer(parts: CheckpointsParts): LiveCheckpoints {
 
 /** Handles `state/rollback`. */
 async function rollback(
-  { set, caller, ids, trace }: CheckpointsParts,
+  { set, caller, trace }: CheckpointsParts,
+  ids: ReturnType<typeof checkpointIds>,
   unsent: UnsentStates,
   exchange: Exchange,
-): Promise<RollbackResult> {
+) {
   const { featureSet, checkpoint } = exchange.params as { featureSet: string; checkpoint: string }
   if (caller(exchange) === undefined)
     throw new McpError('method-not-found', `${rollbackState.name} is for hosts that declared MCP Live`)
   const found = set(featureSet)
-  if (found === undefined)
-    throw new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet: clip(featureSet) } })
-  const failed = (reason: string): RollbackResult => ({ checkpoint, success: false, reason })
+  if (found === undefined) throw liveError('feature-set-unknown', { featureSet: clip(featureSet) })
+  const failed = (reason: string) => ({ checkpoint, success: false, reason })
   if (found.facts.rollback !== true) return failed(`"${featureSet}" does not go back to checkpoints`)
   const { rollback: handler, facts } = found
   if (handler === undefined && facts.hostState !== true)
@@ -141,7 +136,7 @@ async function rollback(
     trace('rollback-failed', { featureSet, error }, exchange.caller)
     return failed(error instanceof Problem ? problemText(error) : 'The server could not take it back')
   }
-  throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: clip(checkpoint, 200) } })
+  throw liveError('checkpoint-unknown', { checkpoint: clip(checkpoint, 200) })
 }
 
 // Some hosts keep state but cannot send it, because they do not know which set a tool belongs to. For them the server remembers recent
@@ -154,11 +149,6 @@ interface Kept {
   /** By checkpoint, oldest first. */
   readonly states: Map<string, { readonly value: unknown; readonly size: number }>
   current: string | undefined
-}
-
-interface Given {
-  readonly checkpoint: string | undefined
-  readonly knows: boolean
 }
 
 interface Unsent {
@@ -176,7 +166,7 @@ class UnsentStates {
   readonly #opened = new WeakMap<Exchange, { readonly unsent: Unsent | undefined }>()
 
   /** The remembered state for a call that brought none; undefined if the call's own state applies. */
-  of(exchange: Exchange, featureSet: string, given: Given): Unsent | undefined {
+  of(exchange: Exchange, featureSet: string, given: ReturnType<typeof givenWith>): Unsent | undefined {
     const opened = this.#opened.get(exchange)
     if (opened !== undefined) return opened.unsent
     const unsent = this.#look(exchange, featureSet, given)
@@ -184,7 +174,7 @@ class UnsentStates {
     return unsent
   }
 
-  #look(exchange: Exchange, featureSet: string, { checkpoint, knows }: Given): Unsent | undefined {
+  #look(exchange: Exchange, featureSet: string, { checkpoint, knows }: ReturnType<typeof givenWith>): Unsent | undefined {
     // Without a session, two calls cannot be attributed to one host.
     if (exchange.peer.revision.era !== 'session') return undefined
     const kept = this.#of(exchange, featureSet)
@@ -199,7 +189,7 @@ class UnsentStates {
     if (at === undefined) return undefined
     const found = kept.states.get(at)
     if (found !== undefined) return { checkpoint: at, value: found.value }
-    throw new McpError('checkpoint-unknown', liveErrorTexts['checkpoint-unknown'], { data: { checkpoint: clip(at, 200) } })
+    throw liveError('checkpoint-unknown', { checkpoint: clip(at, 200) })
   }
 
   /** Remembers the state that a call has left. */
@@ -240,15 +230,8 @@ class UnsentStates {
 const keyName = 'live/checkpoint-key'
 const tagBytes = 12
 
-interface CheckpointIds {
-  /** Creates a new signed id. */
-  issue(featureSet: string): Promise<string>
-  /** Whether this server has issued the id for this set. */
-  issued(featureSet: string, checkpoint: string): Promise<boolean>
-}
-
 /** Issues checkpoint ids with an HMAC tag, so that they can be verified without being stored. */
-export function checkpointIds(store: () => Promise<Store>): CheckpointIds {
+function checkpointIds(store: () => Promise<Store>) {
   let loading: Promise<CryptoKey> | undefined
   const key = (): Promise<CryptoKey> => {
     loading ??= load(store).catch(error => {
@@ -263,11 +246,13 @@ export function checkpointIds(store: () => Promise<Store>): CheckpointIds {
     return toBase64Url(mac.subarray(0, tagBytes))
   }
   return {
-    issue: async featureSet => {
+    /** Creates a new signed id. */
+    issue: async (featureSet: string): Promise<string> => {
       const name = toBase64Url(crypto.getRandomValues(new Uint8Array(12)))
       return `chk_${name}.${await tag(featureSet, name)}`
     },
-    issued: async (featureSet, checkpoint) => {
+    /** Whether this server has issued the id for this set. */
+    issued: async (featureSet: string, checkpoint: string): Promise<boolean> => {
       const [, name, given] = /^chk_([\w-]{16})\.([\w-]{16})$/.exec(checkpoint) ?? []
       return name !== undefined && given === (await tag(featureSet, name))
     },

@@ -20,7 +20,7 @@ export interface LiveMedia {
 }
 
 /** A block that links to content by its URI. */
-export interface LiveLink {
+interface LiveLink {
   readonly type: 'resource_link'
   readonly uri: string
   readonly name?: string

@@ -43,14 +43,8 @@ export interface InferenceLifecycle {
   readonly usage?: AfterInference['usage']
 }
 
-/** What hooks need from a connection. */
-export interface HookPort extends LiveGate {
-  /** The hooks that the current selection allows. */
-  readonly hooks: { readonly before: boolean; readonly after: false | 'told' | 'blocking'; readonly lifecycle: boolean }
-  /** Whether the set is selected. */
-  isEnabled(featureSet: string): boolean
-  /** Whether the capability is granted. */
-  isGranted(path: string): boolean
+/** How hooks reach the server. */
+interface HookCalls {
   request(method: Method, params: Params, signal: AbortSignal): Promise<unknown>
   notify(method: Method<unknown, undefined>, params: Params): void
 }
@@ -60,24 +54,30 @@ const afterHook = 'contextHooks.afterInference'
 /** A server is asked before an inference if one of its sets may do any of these. */
 const beforeUses = [`${hook}.observe`, ...positions.map(position => `${hook}.inject.${position}` as const)] as const
 
-/** Which hooks to call: those the server announced and some enabled set may use. */
-export function hooksOf(gate: Pick<LiveGate, 'announced' | 'admitted'>): HookPort['hooks'] {
-  const { before = false, after = false, lifecycle = false } = gate.announced ?? {}
-  const some = (use: SetUse): boolean => gate.admitted(use).length > 0
-  return {
-    before: before && beforeUses.some(some),
-    after: after !== false && some(afterHook) ? after : false,
-    lifecycle: lifecycle && some('inferenceLifecycle'),
-  }
-}
-
 /** Calls the hooks of one server. */
 export class ContextHooks {
-  readonly #port: HookPort
+  readonly #gate: LiveGate
+  readonly #calls: HookCalls
   #inFlight = 0
 
-  constructor(port: HookPort) {
-    this.#port = port
+  constructor(gate: LiveGate, calls: HookCalls) {
+    this.#gate = gate
+    this.#calls = calls
+  }
+
+  /** Which hooks to call: those the server announced and some enabled set may use. */
+  get allowed(): {
+    readonly before: boolean
+    readonly after: false | 'told' | 'blocking'
+    readonly lifecycle: boolean
+  } {
+    const { before, after, lifecycle } = this.#gate.announced
+    const some = (use: SetUse): boolean => this.#gate.admitted(use).length > 0
+    return {
+      before: before && beforeUses.some(some),
+      after: after !== false && some(afterHook) ? after : false,
+      lifecycle: lifecycle && some('inferenceLifecycle'),
+    }
   }
 
   /** Whether a hook is running; the server may not request an inference meanwhile. */
@@ -87,15 +87,15 @@ export class ContextHooks {
 
   /** Asks the server for injections; undefined if it has none or may not inject. */
   async before(turn: BeforeInference, signal: AbortSignal): Promise<Before | undefined> {
-    const { announced, hooks } = this.#port
-    if (announced === undefined || !hooks.before) return undefined
+    if (!this.allowed.before) return undefined
+    const { announced } = this.#gate
     // The user's message is sent only if a set may observe; a server that announces `observe` separately needs the grant too.
-    const granted = !announced.paths.includes(`${hook}.observe`) || this.#port.isGranted(`${hook}.observe`)
-    const observes = granted && this.#port.admitted(`${hook}.observe`).length > 0
+    const granted = !announced.paths.includes(`${hook}.observe`) || this.#gate.isGranted(`${hook}.observe`)
+    const observes = granted && this.#gate.admitted(`${hook}.observe`).length > 0
     const answer = await this.#run(beforeInference, writeTurn(turn, announced, false, observes), signal)
     const read = readBefore(answer)
     if (read === undefined) throw notAnswer(beforeInference.name)
-    for (const what of read.dropped) this.#port.diagnose(dropped(what))
+    for (const what of read.dropped) this.#gate.diagnose(dropped(what))
     const { featureSet } = read
     if (!this.#counts(featureSet, beforeUses)) return undefined
     return { featureSet, injections: read.injections.filter(injection => this.#isAllowed(featureSet, injection)) }
@@ -103,11 +103,11 @@ export class ContextHooks {
 
   /** Asks or tells the server about the answer; undefined if nothing changes. */
   async after(turn: AfterInference, signal: AbortSignal): Promise<After | undefined> {
-    const { announced, hooks } = this.#port
-    if (announced === undefined || hooks.after === false) return undefined
-    const params = writeTurn(turn, announced, true, true)
-    if (hooks.after === 'told') {
-      this.#port.notify(afterInferenceTold, params as unknown as Params)
+    const { after } = this.allowed
+    if (after === false) return undefined
+    const params = writeTurn(turn, this.#gate.announced, true, true)
+    if (after === 'told') {
+      this.#calls.notify(afterInferenceTold, params as unknown as Params)
       return undefined
     }
     const answer = await this.#run(afterInference, params, signal)
@@ -123,9 +123,9 @@ export class ContextHooks {
 
   /** Sends a lifecycle notification, without content. */
   lifecycle({ inferenceId, conversationId, turnIndex, phase, model, usage }: InferenceLifecycle): void {
-    if (!this.#port.hooks.lifecycle) return
-    const shown = model !== undefined && this.#port.isGranted('modelInfo')
-    this.#port.notify(inferenceLifecycle, {
+    if (!this.allowed.lifecycle) return
+    const shown = model !== undefined && this.#gate.isGranted('modelInfo')
+    this.#calls.notify(inferenceLifecycle, {
       inferenceId,
       conversationId,
       turnIndex,
@@ -139,7 +139,7 @@ export class ContextHooks {
   async #run(method: Method, params: BeforeInference, signal: AbortSignal): Promise<unknown> {
     this.#inFlight++
     try {
-      return await this.#port.request(method, params as unknown as Params, signal)
+      return await this.#calls.request(method, params as unknown as Params, signal)
     } finally {
       this.#inFlight--
     }
@@ -147,14 +147,14 @@ export class ContextHooks {
 
   /** Checked after the hook, because the set may have been disabled meanwhile. */
   #counts(featureSet: string, uses: readonly SetUse[]): boolean {
-    if (uses.some(use => this.#port.admits(featureSet, use))) return true
-    const disabled = !this.#port.isEnabled(featureSet)
+    if (uses.some(use => this.#gate.admits(featureSet, use))) return true
+    const disabled = !this.#gate.isEnabled(featureSet)
     const lacks = disabled ? 'is not enabled' : `does not declare that it uses ${uses[0]?.replace(/\.observe$/, '')}`
     const message = `A hook was answered for the feature set ${quoted(featureSet)}, which ${lacks}: nothing came of it`
     const fix = disabled
       ? `Enable ${quoted(featureSet)} for this server`
       : 'Ask the author of the server to declare what the set uses'
-    this.#port.diagnose(why(disabled ? 'HOOK_OF_DISABLED_SET' : 'USE_UNDECLARED', 'feature-sets', message, fix))
+    this.#gate.diagnose(why(disabled ? 'HOOK_OF_DISABLED_SET' : 'USE_UNDECLARED', 'feature-sets', message, fix))
     return false
   }
 
@@ -163,14 +163,14 @@ export class ContextHooks {
     const path = `${hook}.inject.${position}` as const
     const refused = (code: string, because: string, fix: string): false => {
       const message = `An injection of ${quoted(namespace)} at ${position} was left out: ${because}`
-      this.#port.diagnose(why(code, path, message, fix))
+      this.#gate.diagnose(why(code, path, message, fix))
       return false
     }
-    if (!this.#port.admits(featureSet, path)) {
+    if (!this.#gate.admits(featureSet, path)) {
       const because = `the feature set ${quoted(featureSet)} does not declare that it uses ${path}`
       return refused('USE_UNDECLARED', because, 'Ask the author of the server to declare what the set uses')
     }
-    if (this.#port.announced?.paths.includes(path) !== true || this.#port.isGranted(path)) return true
+    if (!this.#gate.announced.paths.includes(path) || this.#gate.isGranted(path)) return true
     return refused('INJECTION_NOT_GRANTED', `${path} is not granted`, `Grant ${path} to this server`)
   }
 }

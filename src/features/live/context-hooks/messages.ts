@@ -45,7 +45,7 @@ export interface Injection {
 }
 
 /** An injection as it is sent. */
-export interface WireInjection {
+interface WireInjection {
   /** A name that `positions` may not contain; such an injection is dropped. */
   readonly namespace: string
   readonly position: string
@@ -54,7 +54,7 @@ export interface WireInjection {
 }
 
 /** A server's answer before an inference. */
-export interface BeforeResult {
+interface BeforeResult {
   readonly featureSet: string
   readonly contextInjections: readonly WireInjection[]
 }

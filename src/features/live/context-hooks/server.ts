@@ -16,11 +16,9 @@ import {
   afterInference,
   afterInferenceTold,
   type BeforeInference,
-  type BeforeResult,
   beforeInference,
   type Position,
   positions,
-  type WireInjection,
 } from './messages.ts'
 
 /** What a hook gets beside the turn. */
@@ -70,7 +68,7 @@ export function hooksServer(parts: HooksParts): Side {
     if (caller !== undefined) return caller
     throw new McpError('method-not-found', `${exchange.route.method.name} is for hosts that declared MCP Live`)
   }
-  const before = async (exchange: Exchange): Promise<BeforeResult> => {
+  const before = async (exchange: Exchange): Promise<object> => {
     const caller = hosted(exchange)
     const offered = parts.sets().filter(set => set.before !== undefined)
     const taking = offered.filter(({ name }) => caller.selected.enabled(name))
@@ -166,7 +164,7 @@ function injectionsOf(name: string, given: Injected): readonly Injection[] {
 }
 
 // Writes an injection in the host's dialect.
-function written({ content, metadata, ...rest }: Injection, source: boolean, featureSet: string | undefined): WireInjection {
+function written({ content, metadata, ...rest }: Injection, source: boolean, featureSet: string | undefined) {
   const more = featureSet === undefined ? metadata : { ...metadata, featureSet }
   const blocks = writeBlocks(content as Exclude<typeof content, string | { type: string }>, source)
   return { ...rest, content: blocks, ...(more === undefined ? {} : { metadata: more }) }

@@ -6,7 +6,6 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Capabilities } from '../../../revisions/index.ts'
 import { type FeatureSetFacts, liveExtension, mcplName } from '../feature-sets/messages.ts'
-import type { ContentForm } from './messages.ts'
 
 /** The version of MCP Live that a peer speaks. */
 export type DialectLabel = '0.2' | '0.3' | '0.4' | '0.5'
@@ -26,8 +25,8 @@ export interface Announced extends Declarations {
   readonly lifecycle: boolean
   /** Announced capabilities as paths, including `tools`. */
   readonly paths: readonly string[]
-  /** The form of media that the server reads. */
-  readonly form: ContentForm
+  /** The server reads media under `source`. */
+  readonly source: boolean
   /** The server's schema does not allow null as the user message after a turn. */
   readonly nullless: boolean
 }
@@ -35,16 +34,11 @@ export interface Announced extends Declarations {
 /** Reads the capabilities of a handshake; undefined if the server is not live. */
 export function readAnnounced(capabilities: Capabilities): Announced | undefined {
   const mcpl = liveIn(capabilities)
-  return mcpl === undefined ? undefined : announcedBy(mcpl, hasTools(capabilities))
-}
-
-/** Whether the server has the tools capability of MCP. */
-export function hasTools({ tools }: Capabilities): boolean {
-  return tools === true || isRecord(tools)
+  return mcpl === undefined ? undefined : announcedBy(mcpl, capabilities)
 }
 
 /** Reads an `mcpl` object, from the handshake or from a manifest. */
-export function announcedBy(mcpl: Readonly<Record<string, unknown>>, tools: boolean): Announced {
+export function announcedBy(mcpl: Readonly<Record<string, unknown>>, { tools }: Capabilities): Announced {
   const version = typeof mcpl['version'] === 'string' ? clip(mcpl['version']) : ''
   const label = labelOf(version, Array.isArray(mcpl['featureSets']))
   const hooks = mcpl['contextHooks']
@@ -57,8 +51,8 @@ export function announcedBy(mcpl: Readonly<Record<string, unknown>>, tools: bool
     inference: mcpl['inferenceRequest'] === true || isRecord(mcpl['inferenceRequest']),
     channels: isOffered(mcpl['channels']),
     lifecycle: isOffered(mcpl['inferenceLifecycle']),
-    paths: tools ? ['tools', ...announcedPaths(mcpl).filter(path => path !== 'tools')] : announcedPaths(mcpl),
-    form: label === '0.2' ? 'source' : 'flat',
+    paths: [...new Set([...(tools === true || isRecord(tools) ? ['tools'] : []), ...announcedPaths(mcpl)])],
+    source: label === '0.2',
     nullless: Array.isArray(mcpl['featureSets']) && label !== '0.2',
     ...readDeclarations(mcpl['featureSets']),
   }
@@ -171,7 +165,7 @@ const deepest = 6
 const segment = /^[A-Za-z0-9_:-]{1,64}$/
 
 /** The announced capability paths, each once, in the order found. */
-export function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonly string[] {
+function announcedPaths(mcpl: Readonly<Record<string, unknown>>): readonly string[] {
   const found = new Set<string>()
   for (const [name, node] of Object.entries(mcpl)) {
     if (!aside.has(name)) walk(name, name, node, 1, found)
@@ -197,7 +191,7 @@ function expand(path: string, found: Set<string>): void {
 }
 
 /** Whether a node means yes: `true`, an object with a true member, or an empty object. */
-export function isOffered(node: unknown): boolean {
+function isOffered(node: unknown): boolean {
   if (node === true) return true
   if (!isRecord(node)) return false
   const members = Object.values(node)

@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { LiveBlock } from '../content/messages.ts'
+import { type LiveBlock, writeBlocks } from '../content/messages.ts'
 import type { FeatureSetFacts } from '../feature-sets/messages.ts'
-import { announcedPaths, isOffered, readAnnounced, readDeclarations } from './announced.ts'
+import { readAnnounced, readDeclarations } from './announced.ts'
 import {
-  expandTags,
   readBefore,
   readContent,
   readIncoming,
@@ -14,9 +13,15 @@ import {
   readRollback,
   refusedRollback,
   toolSetOf,
-  writeContent,
 } from './messages.ts'
 import { type HostSelection, readReceipt, writeSelection } from './selection.ts'
+
+const writeContent = (blocks: readonly LiveBlock[], form: 'source' | 'flat') => writeBlocks(blocks, form === 'source')
+
+const announcedPaths = (mcpl: unknown) => readAnnounced({ experimental: { mcpl } })?.paths ?? []
+const isOffered = (pushEvents: unknown) => readAnnounced({ experimental: { mcpl: { pushEvents } } })?.pushEvents
+const expandTags = (tags: readonly string[]) =>
+  readPush({ featureSet: 'a', eventId: 'e', timestamp: '', payload: { content: 'x' }, tags })?.event.tags ?? []
 
 const text = fc.string({ maxLength: 20 })
 const block: fc.Arbitrary<LiveBlock> = fc.oneof(

@@ -7,7 +7,7 @@ import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { channelEventId } from '../channels/messages.ts'
 import type { StateReport, WireCallState } from '../checkpoints/messages.ts'
-import { type LiveBlock, type LiveLink, writeBlocks } from '../content/messages.ts'
+import type { LiveBlock } from '../content/messages.ts'
 import { type BeforeInference, type Injection, type Position, positions } from '../context-hooks/messages.ts'
 import { type FeatureSetFacts, liveErrors, liveExtension } from '../feature-sets/messages.ts'
 import {
@@ -26,7 +26,6 @@ export {
   carriesState,
   type DialectLabel,
   declaredUses,
-  hasTools,
   isConsented,
   mostSets,
   readAnnounced,
@@ -43,9 +42,6 @@ export {
   type ToldSelection,
   writeSelection,
 } from './selection.ts'
-
-/** How media is written: under `source` (0.2) or in MCP's flat form. */
-export type ContentForm = 'source' | 'flat'
 
 interface ReadContent {
   readonly blocks: readonly LiveBlock[]
@@ -102,7 +98,7 @@ function readMedia(wire: Readonly<Record<string, unknown>>, type: 'image' | 'aud
 const linkMembers = ['name', 'title', 'description', 'mimeType'] as const
 
 // A link with its known members.
-function readLink(wire: Readonly<Record<string, unknown>>): LiveLink | string {
+function readLink(wire: Readonly<Record<string, unknown>>): LiveBlock | string {
   if (typeof wire['uri'] !== 'string') return 'a link without its URI'
   const said = linkMembers.filter(member => typeof wire[member] === 'string').map(member => [member, wire[member]] as const)
   return { type: 'resource_link', uri: wire['uri'], ...Object.fromEntries(said) }
@@ -116,11 +112,6 @@ function readResource(resource: Readonly<Record<string, unknown>>): LiveBlock | 
   if (typeof blob === 'string' && kind !== undefined)
     return { type: kind as 'image' | 'audio', data: blob, mimeType: mimeType as string }
   return readLink(resource)
-}
-
-/** Writes blocks in the form that a peer reads. */
-export function writeContent(blocks: readonly LiveBlock[], form: ContentForm): readonly Readonly<Record<string, unknown>>[] {
-  return writeBlocks(blocks, form === 'source')
 }
 
 interface ReadPush {
@@ -197,7 +188,7 @@ const implied: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /** Adds implied tags; an addressed message is not ambient. */
-export function expandTags(tags: readonly string[]): readonly string[] {
+function expandTags(tags: readonly string[]): readonly string[] {
   const all = new Set(tags.flatMap(tag => [tag, ...(implied.get(tag) ?? [])]))
   if (all.has('chat:addressed')) all.delete('chat:ambient')
   return [...all]

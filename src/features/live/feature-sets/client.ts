@@ -3,49 +3,51 @@
  * set may do something. A withdrawal applies at once; a permission applies only after the server was told.
  */
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
+import type { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import type { Answerer } from '../answers/messages.ts'
+import type { LiveGate } from '../answers/messages.ts'
 import {
   type Announced,
+  announcedBy,
   carriesState,
-  type DialectLabel,
   declaredUses,
   type EnabledSet,
   type HostSelection,
   isConsented,
   mostSets,
-  type ReadReceipt,
   readDeclarations,
-  readReceipt,
   type SetUse,
   type ToldSelection,
   usesUnder,
   writeSelection,
 } from '../dialects/messages.ts'
-import { type FeatureSetFacts, liveErrorTexts, manifestChanged, setsChanged, type WireSelection } from './messages.ts'
+import { type FeatureSetFacts, liveError } from './messages.ts'
 
 /** Feature sets by name, as a server declares them. */
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 /** A declared set, and whether it is enabled. */
 export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
 
-interface SetBookOptions {
-  /** Asks the host for a selection. */
+/** What a host is asked about feature sets. */
+interface SelectingHost {
   select(declared: DeclaredSets): HostSelection
-  diagnose(what: Why): void
   /** Called once per set and use when an enabled set was refused an undeclared use. */
-  undeclared?(featureSet: string, use: SetUse): void
+  onUndeclared?(featureSet: string, use: SetUse): void
 }
+
+/** Before the server has announced anything. */
+const nothing = announcedBy({}, {})
 
 /** Limit of remembered refusals, because a server can declare new sets without end. */
 const mostTold = 1_000
 
 /** Tracks the feature sets of one server and decides what they may do. */
-export class SetBook {
-  readonly #options: SetBookOptions
+export class SetBook implements LiveGate {
+  /** Reports something that was dropped or ignored to the host. */
+  readonly diagnose: (what: Why) => void
+  readonly #host: SelectingHost
   readonly #told = new Set<string>()
-  #announced: Announced
+  #announced = nothing
   #selection: HostSelection | undefined = undefined
   // Whether the server was told a selection.
   #knows = false
@@ -56,14 +58,17 @@ export class SetBook {
   #granted: ReadonlySet<string> = new Set()
   #view: ReadonlyMap<string, KnownSet> | undefined = undefined
 
-  constructor(announced: Announced, options: SetBookOptions) {
-    this.#announced = announced
-    this.#options = options
-    this.#report()
+  constructor(host: SelectingHost, diagnose: (what: Why) => void) {
+    this.#host = host
+    this.diagnose = diagnose
   }
 
   get announced(): Announced {
     return this.#announced
+  }
+
+  get heard(): boolean {
+    return this.#announced !== nothing
   }
 
   /** All declared sets, with `enabled`. */
@@ -74,41 +79,38 @@ export class SetBook {
     return this.#view
   }
 
-  /** Whether the server was told a selection. */
   get selected(): boolean {
     return this.#knows
   }
 
-  /** Whether the capability path is granted. */
   isGranted(path: string): boolean {
     return this.#granted.has(path)
   }
 
   /** Throws unless the use is allowed; the error says whether a user could enable it (MCP Live 0.2 §6.6). */
   admit(featureSet: string, use: SetUse): void {
-    const refused = admission(this.#standing(), featureSet, use)
+    const refused = this.#refusal(featureSet, use)
     if (refused === undefined) return
     const key = JSON.stringify([featureSet, use])
     if (refused.because === 'use' && !this.#told.has(key)) {
       if (this.#told.size >= mostTold) this.#told.clear()
       this.#told.add(key)
-      this.#options.diagnose(undeclaredUse(refused))
-      this.#options.undeclared?.(featureSet, use)
+      this.diagnose(undeclaredUse(refused))
+      this.#host.onUndeclared?.(featureSet, use)
     }
     throw setRefusalError(refused)
   }
 
   /** Like `admit`, but returns a boolean. */
   admits(featureSet: string, use: SetUse): boolean {
-    return admission(this.#standing(), featureSet, use) === undefined
+    return this.#refusal(featureSet, use) === undefined
   }
 
   /** The sets that are allowed this use, for messages that name no set. */
   admitted(use: SetUse): readonly string[] {
-    return admittedSets(this.#standing(), use)
+    return [...this.#enabled.keys()].filter(name => this.admits(name, use))
   }
 
-  /** Whether the set is enabled, with its current declaration. */
   isEnabled(featureSet: string): boolean {
     return this.#enabled.has(featureSet)
   }
@@ -119,13 +121,18 @@ export class SetBook {
     return set !== undefined && carriesState(set.uses, this.#announced.label)
   }
 
-  #standing(): FeatureSetStanding {
-    return {
-      declared: this.#announced.sets,
-      faulty: this.#announced.faulty,
-      enabled: this.#enabled,
-      canEnable: name => this.#selection?.canEnable(name) === true,
-    }
+  /**
+   * The single decision about messages of MCP Live: may this feature set do this now? It applies to everything a server sends and
+   * receives. What counts is the declaration that was consented to, and what the configuration allows beyond it; an announced
+   * capability alone allows nothing. Undefined if the use is allowed.
+   */
+  #refusal(featureSet: string, use: SetUse): Refused | undefined {
+    const set = this.#enabled.get(featureSet)
+    if (set !== undefined && (set.uses.has(use) || askedEachTime.has(use))) return undefined
+    const { sets, faulty } = this.#announced
+    const declared = sets.has(featureSet)
+    const because = set !== undefined ? 'use' : declared || faulty.has(featureSet) ? 'disabled' : 'unknown'
+    return { because, featureSet, use, canEnable: declared && this.#selection?.canEnable(featureSet) === true }
   }
 
   /** Replaces all declarations. */
@@ -142,7 +149,7 @@ export class SetBook {
       new Map([...[...old].filter(([name]) => !gone.has(name) && !other.has(name)), ...more])
     const { sets, faulty } = this.#announced
     const all = { sets: merge(sets, news.sets, news.faulty), faulty: merge(faulty, news.faulty, news.sets) }
-    if (all.sets.size > mostSets) this.#options.diagnose(tooMany(all.sets.size))
+    if (all.sets.size > mostSets) this.diagnose(tooMany(all.sets.size))
     const kept = { sets: new Map([...all.sets].slice(0, mostSets)), faulty: new Map([...all.faulty].slice(0, mostSets)) }
     this.#take({ ...this.#announced, ...kept })
     this.#report(name => news.sets.has(name) || news.faulty.has(name))
@@ -155,7 +162,7 @@ export class SetBook {
 
   /** Asks the host for a selection. What it withdraws is withdrawn at once. */
   choose(): ToldSelection {
-    const selection = this.#options.select(this.#announced.sets)
+    const selection = this.#host.select(this.#announced.sets)
     const told = writeSelection(this.#announced, selection)
     this.#selection = selection
     this.#narrow(told.enabled, told.granted)
@@ -181,7 +188,7 @@ export class SetBook {
       [...[...sets.values()].map(declaredUses), ...[...this.#enabled.values()].map(set => set.uses)].flatMap(of => [...of]),
     )
     const offered = [before ? 'contextHooks.beforeInference' : [], after === false ? [] : 'contextHooks.afterInference'].flat()
-    for (const hook of offered) if (!isConsented(hook, uses)) this.#options.diagnose(uncalled(hook, [...sets.keys()][0] ?? ''))
+    for (const hook of offered) if (!isConsented(hook, uses)) this.diagnose(uncalled(hook, [...sets.keys()][0] ?? ''))
   }
 
   /** Withdraws what is no longer selected, granted, or declared identically. */
@@ -202,7 +209,7 @@ export class SetBook {
     for (const [name, fault] of this.#announced.faulty) {
       if (!isNew(name)) continue
       const message = `The server declares the feature set ${quoted(name)}, but ${fault}`
-      this.#options.diagnose(
+      this.diagnose(
         why(
           'DECLARATION_INVALID',
           'declaration',
@@ -216,7 +223,7 @@ export class SetBook {
       const odd = uses.filter(use => !this.#announced.paths.includes(use) && usesUnder(use).length === 0)
       if (odd.length === 0) continue
       const message = `The feature set ${quoted(name)} uses ${odd.map(quoted).join(', ')}, which grants nothing here`
-      this.#options.diagnose(why('USE_UNKNOWN', 'uses', message, 'Nothing needs to be done: the set works without it'))
+      this.diagnose(why('USE_UNKNOWN', 'uses', message, 'Nothing needs to be done: the set works without it'))
     }
   }
 }
@@ -231,70 +238,6 @@ function tooMany(count: number): Why {
   return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer')
 }
 
-/** How a selection is sent to a server. */
-export interface PolicyCarrier {
-  /** Sends the request form; rejects with the server's error, or after the timeout. */
-  request(selection: WireSelection, silenceMs: number): Promise<unknown>
-  /** Sends the notification form. */
-  notify(selection: WireSelection): Promise<void>
-  /** Whether the connection itself failed, so that the notification would not arrive either. */
-  isLost(error: unknown): boolean
-}
-
-/** How long to wait for a receipt: if the request is all the server got, and if it was notified before. */
-const silenceMs = 15_000
-const toldMs = 2_000
-
-/**
- * Tells a server the selection. The request form comes first, and the notification if the request is not understood or not answered.
- * Servers of 0.2 get the notification first, because that version has no such request. Returns the receipt, or undefined if there is
- * none.
- */
-export async function tellSelection(
-  carrier: PolicyCarrier,
-  told: ToldSelection,
-  label: DialectLabel,
-): Promise<ReadReceipt | undefined> {
-  const first = label === '0.2'
-  if (first) await carrier.notify(told.byNotice)
-  try {
-    return readReceipt(await carrier.request(told.byRequest, first ? toldMs : silenceMs))
-  } catch (error) {
-    if (carrier.isLost(error)) throw error
-    if (!first) await carrier.notify(told.byNotice)
-    return undefined
-  }
-}
-
-interface SetsHearer {
-  /** The server's sets have changed. */
-  changed(params: Params): void
-  /** The server's manifest has changed. */
-  stale(): void
-}
-
-/** Answers notifications about changed sets. */
-export function setAnswerers({ changed, stale }: SetsHearer): readonly Answerer[] {
-  return [
-    { method: setsChanged, waits: false, answer: changed },
-    { method: manifestChanged, waits: false, answer: stale },
-  ]
-}
-
-// The single decision about messages of MCP Live: may this feature set do this now? It applies to everything a server sends and
-// receives. What counts is the declaration that was consented to, and what the configuration allows beyond it; an announced capability
-// alone allows nothing.
-
-/** The state that the decision depends on. */
-interface FeatureSetStanding {
-  readonly declared: ReadonlyMap<string, FeatureSetFacts>
-  /** Declared in an invalid form; cannot be enabled. */
-  readonly faulty: ReadonlyMap<string, unknown>
-  readonly enabled: ReadonlyMap<string, EnabledSet>
-  /** Whether a user could enable it. */
-  canEnable(featureSet: string): boolean
-}
-
 interface Refused {
   /** `use`: the set is enabled, but this use is not allowed. */
   readonly because: 'unknown' | 'disabled' | 'use'
@@ -306,33 +249,15 @@ interface Refused {
 /** Uses that are decided case by case; they need an enabled set but no consent in advance. */
 const askedEachTime: ReadonlySet<SetUse> = new Set<SetUse>(['scopes'])
 
-/** Undefined if the use is allowed. */
-function admission(standing: FeatureSetStanding, featureSet: string, use: SetUse): Refused | undefined {
-  const set = standing.enabled.get(featureSet)
-  if (set !== undefined && (set.uses.has(use) || askedEachTime.has(use))) return undefined
-  const declared = standing.declared.has(featureSet)
-  const known = declared || standing.faulty.has(featureSet)
-  const because = set !== undefined ? 'use' : known ? 'disabled' : 'unknown'
-  return { because, featureSet, use, canEnable: declared && standing.canEnable(featureSet) }
-}
-
-/** The enabled sets that are allowed this use. */
-function admittedSets(standing: FeatureSetStanding, use: SetUse): readonly string[] {
-  return [...standing.enabled.keys()].filter(name => admission(standing, name, use) === undefined)
-}
-
 /** The error for the server, with the code and data of MCP Live 0.2 §6.6. */
 function setRefusalError(refused: Refused): McpError {
   const { because, featureSet, use, canEnable } = refused
   if (because === 'unknown') {
-    const reason = 'The server declares no feature set of this name'
-    return new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet, reason } })
+    return liveError('feature-set-unknown', { featureSet, reason: 'The server declares no feature set of this name' })
   }
   const reason =
     because === 'disabled' ? 'The host has not enabled this feature set' : `The feature set does not declare that it uses ${use}`
-  return new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], {
-    data: { featureSet, canEnable, use, reason },
-  })
+  return liveError('feature-set-disabled', { featureSet, canEnable, use, reason })
 }
 
 /** The diagnostic for the operator of the host, with a fix. */

@@ -6,8 +6,9 @@
 import { type Problem, problem } from '../../../core/problem.ts'
 import { NS, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { anything, array, dictionary, object, optional, string } from '../../../jsonrpc/shape.ts'
+import type { Capabilities, Revision } from '../../../revisions/index.ts'
 import { type ScopeLists, scopeListsShape } from '../scopes/messages.ts'
 
 /** The name under `experimental` on session wires. */
@@ -16,6 +17,13 @@ export const mcplName = 'mcpl'
 export const liveExtension = `${NS}/live`
 /** The version of MCP Live that Vivarium announces. */
 export const liveVersion = '0.2'
+
+/** What an end declares of MCP Live, as capabilities: under `experimental`, on stateless wires under `extensions` too. */
+export function asCapabilities({ extensionsIn, era }: Revision, live: Params): Capabilities {
+  if (extensionsIn === undefined) return {}
+  const experimental = { [mcplName]: live }
+  return era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: live } }
+}
 
 /** What a host declares with each live request on stateless wires. */
 export const speakingLive = { extensions: { [liveExtension]: { version: liveVersion } } }
@@ -34,22 +42,19 @@ export interface FeatureSetFacts {
 }
 
 /** The known values of `uses`; others are kept but have no effect. */
-export const liveUses = [
-  'pushEvents',
-  'contextHooks.beforeInference',
-  'contextHooks.afterInference',
-  'inferenceRequest',
-  'channels.register',
-  'channels.incoming',
-  'channels.publish',
-  'channels.lifecycle',
-  'channels.streaming',
-  'channels.typing',
-  'channels.acknowledge',
-  'tools',
-] as const
-/** One of `liveUses`. */
-export type LiveUse = (typeof liveUses)[number]
+export type LiveUse =
+  | 'pushEvents'
+  | 'contextHooks.beforeInference'
+  | 'contextHooks.afterInference'
+  | 'inferenceRequest'
+  | 'channels.register'
+  | 'channels.incoming'
+  | 'channels.publish'
+  | 'channels.lifecycle'
+  | 'channels.streaming'
+  | 'channels.typing'
+  | 'channels.acknowledge'
+  | 'tools'
 
 /** What a server announces under `experimental.mcpl`. */
 export interface WireServerLive {
@@ -140,14 +145,18 @@ export const liveErrors = {
 } as const
 type LiveErrorKind = keyof typeof liveErrors
 
-/** The message of each error, as in MCP Live appendix A (channels: 0.4). */
-export const liveErrorTexts = {
+/** The messages of errors, as in MCP Live appendix A (channels: 0.4). */
+const errorTexts = {
   'feature-set-disabled': 'Feature set not enabled',
-  'policy-pending': 'No selection of feature sets has arrived yet',
   'feature-set-unknown': 'Unknown feature set',
   'checkpoint-unknown': 'Checkpoint not found',
   'channel-refused': 'Channel open failed',
-} as const satisfies Record<LiveErrorKind, string>
+} satisfies Partial<Record<LiveErrorKind, string>>
+
+/** An error of MCP Live, with the message that belongs to its number; `detail` follows that. */
+export function liveError(kind: keyof typeof errorTexts, data: Params, detail?: string): McpError {
+  return new McpError(kind, detail === undefined ? errorTexts[kind] : `${errorTexts[kind]}: ${detail}`, { data })
+}
 
 /** Recognises a host's refusal by its data too, because other libraries use the same numbers for other errors. */
 export function liveRefusalOf(error: unknown): LiveErrorKind | undefined {

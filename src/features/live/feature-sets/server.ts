@@ -6,14 +6,14 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Peer, Revision } from '../../../revisions/index.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Peer } from '../../../revisions/index.ts'
 import type { HostDialect, KeptSelected, LiveHost } from '../hosts/messages.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
 import {
+  asCapabilities,
   type FeatureSetFacts,
   liveErrors,
-  liveExtension,
   liveVersion,
   manifestChanged,
   mcplName,
@@ -40,20 +40,10 @@ interface FeatureSetsParts {
   readonly selected: (exchange: Exchange) => void
 }
 
-interface FeatureSets {
-  readonly side: Side
-  /** The offered sets. */
-  readonly catalog: Catalog<OfferedSet>
-  /** The names of the offered sets. */
-  readonly names: () => readonly string[]
-}
-
 /** Creates the catalog of sets and its handlers. */
-export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
+export function featureSetsServer(parts: FeatureSetsParts) {
   const catalog = createCatalog<OfferedSet>({ noun: 'feature set', key: ({ name }) => name })
-  const names = (): readonly string[] => catalog.snapshot.entries.map(({ name }) => name)
-  const told = announcer(parts, catalog)
-  catalog.onChange(told)
+  catalog.onChange(announcer(parts, catalog))
   const update = (exchange: Exchange): Receipt => {
     const kept = parts.kept(exchange)
     if (kept === undefined) throw new McpError('method-not-found', `${updateSets.name} is for hosts that declared MCP Live`)
@@ -63,34 +53,38 @@ export function featureSetsServer(parts: FeatureSetsParts): FeatureSets {
     parts.selected(exchange)
     return receipt
   }
+  const manifest = async ({ peer }: Exchange): Promise<object> => {
+    const declared = declare(catalog.snapshot.entries, parts.dialectOf(peer))
+    return { ...declared, revision: await digest(declared) }
+  }
+  const side: Side = {
+    errors: liveErrors,
+    capabilities: (revision, _caller, peer) =>
+      asCapabilities(revision, declare(catalog.snapshot.entries, peer && parts.dialectOf(peer))),
+    handlers: [
+      [updateSets, exchange => void update(exchange)],
+      [updateSetsByRequest, update],
+      [readLiveManifest, manifest],
+    ],
+    layers: [{ stage: 'enter', methods: ['initialize'], run: readOutside }],
+  }
   return {
+    side,
+    /** The offered sets. */
     catalog,
-    names,
-    side: {
-      errors: liveErrors,
-      capabilities: (revision, _caller, peer) => shown(catalog.snapshot.entries, revision, peer && parts.dialectOf(peer)),
-      handlers: [
-        [updateSets, (exchange: Exchange) => void update(exchange)],
-        [updateSetsByRequest, update],
-        [
-          readLiveManifest,
-          async ({ peer }: Exchange) => {
-            const manifest = declare(catalog.snapshot.entries, parts.dialectOf(peer))
-            return { ...manifest, revision: await digest(manifest) }
-          },
-        ],
-      ],
-      layers: [{ stage: 'enter', methods: ['initialize'], run: readOutside }],
+    /** Applies the selection that a stateless request carries. */
+    select: (selection: SelectedSets, said: WireSelection): void =>
+      void select(selection, said, catalog.snapshot.entries, 'whole'),
+    /** The selection that a host declares in its handshake (MCP Live 0.2 §5.2, §7.2). */
+    selectedWith: (declared: Params): SelectedSets => {
+      const selection = new SelectedSets()
+      const first = selectionIn(declared['featureSets'])
+      const scopes = selectionIn({ scopes: declared['scopes'] })
+      const names = catalog.snapshot.entries.map(({ name }) => name)
+      if (first !== undefined || scopes !== undefined) selection.apply({ ...first, ...scopes }, names, 'whole')
+      return selection
     },
   }
-}
-
-// The declaration, at its place for the revision.
-function shown(sets: readonly OfferedSet[], revision: Revision, dialect: HostDialect | undefined): Record<string, unknown> {
-  if (revision.extensionsIn === undefined) return {}
-  const said = declare(sets, dialect)
-  const experimental = { [mcplName]: said }
-  return revision.era === 'session' ? { experimental } : { experimental, extensions: { [liveExtension]: said } }
 }
 
 /**
@@ -103,12 +97,7 @@ function readingOf({ id }: Exchange, { label }: HostDialect, { effectiveCapabili
 }
 
 /** Applies a selection. Selected sets that lack a capability are disabled, and the receipt says why. */
-export function select(
-  selection: SelectedSets,
-  said: WireSelection,
-  sets: readonly OfferedSet[],
-  reading: SelectionReading,
-): Receipt {
+function select(selection: SelectedSets, said: WireSelection, sets: readonly OfferedSet[], reading: SelectionReading): Receipt {
   selection.apply(
     said,
     sets.map(({ name }) => name),
@@ -340,15 +329,6 @@ function names(patterns: readonly string[], name: string): boolean {
 /** Reads a selection; undefined if the value is not one. */
 export function selectionIn(value: unknown): WireSelection | undefined {
   return isRecord(value) && selectionShape.check(value) === undefined ? (value as WireSelection) : undefined
-}
-
-/** The selection that a host declares in its handshake (MCP Live 0.2 §5.2, §7.2). */
-export function selectedWith(declared: Readonly<Record<string, unknown>>, names: readonly string[]): SelectedSets {
-  const selection = new SelectedSets()
-  const first = selectionIn(declared['featureSets'])
-  const scopes = selectionIn({ scopes: declared['scopes'] })
-  if (first !== undefined || scopes !== undefined) selection.apply({ ...first, ...scopes }, names, 'whole')
-  return selection
 }
 
 /** Throws if a path is both granted and denied. */

@@ -8,8 +8,6 @@ import type { ScopeLists } from '../scopes/messages.ts'
 
 /** How messages to a host must be written. */
 export interface HostDialect {
-  /** As the host declared it. */
-  readonly version: string
   readonly label: '0.2' | '0.3' | '0.4' | '0.5'
   /** It expects feature sets as an array. */
   readonly arrays: boolean
@@ -19,8 +17,6 @@ export interface HostDialect {
 
 /** What a host allows a server to do. */
 export interface Selected {
-  /** Whether it has selected anything at all. */
-  readonly said: boolean
   enabled(featureSet: string): boolean
   /** Whether it has disabled the set explicitly. */
   disabled(featureSet: string): boolean

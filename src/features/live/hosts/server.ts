@@ -4,8 +4,9 @@ import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
-import { type Id, isRecord } from '../../../jsonrpc/message.ts'
+import { type Id, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Peer } from '../../../revisions/index.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import { liveExtension, mcplName } from '../feature-sets/messages.ts'
 import type { HostCall, HostDialect, KeptSelected, LiveHost, Selected } from './messages.ts'
 
@@ -24,49 +25,42 @@ interface Seat<S> {
   readonly selection: S
 }
 
-interface Hosts<S> {
-  /** Makes selections part of what a session remembers. */
-  readonly memory: Memory<unknown>
-  dialectOf(peer: Peer): HostDialect | undefined
-  /** All connected hosts, reachable or not. */
-  all(): Iterable<LiveHost>
-  /** The host of a session; undefined for a plain client. */
-  seat(conversation: Conversation): Seat<S> | undefined
-  /** Stores the selection of a host for other processes. */
-  keep(exchange: Exchange): void
-}
-
 /** Creates the registry of hosts. */
-export function createHosts<S extends KeptSelected>(parts: HostsParts<S>): Hosts<S> {
-  const dialect = ({ revision, capabilities, info }: Peer): HostDialect | undefined => {
-    const said = liveIn({ revision, capabilities })
-    return said === undefined ? undefined : hostDialectOf(said, info, parts.form)
-  }
+export function createHosts<S extends KeptSelected>(parts: HostsParts<S>) {
   const memory: Memory<Seat<S>> = {
     make: conversation => {
       const peer = conversation.peer as Peer
       const said = liveIn(peer) ?? {}
       const selection = parts.selected(said)
-      return {
-        selection,
-        host: new SessionHost(parts.engine(), conversation, hostDialectOf(said, peer.info, parts.form), selection),
-      }
+      const dialect = hostDialectOf(said, peer.info, parts.form)
+      return { selection, host: new SessionHost(parts.engine(), conversation, dialect, selection) }
     },
     key: 'live',
     save: ({ selection }) => selection.save(),
     restore: ({ selection }, saved) => selection.restore(saved),
   }
+  /** The host of a session; undefined for a plain client. */
   const seat = (conversation: Conversation): Seat<S> | undefined => {
     const { peer } = conversation
     if (peer === undefined || peer.revision.era !== 'session' || liveIn(peer) === undefined) return undefined
     return conversation.recall(memory)
   }
   return {
+    /** Makes selections part of what a session remembers. */
     memory: memory as Memory<unknown>,
-    dialectOf: dialect,
+    /** The dialect of a peer; undefined for a plain client. */
+    dialectOf: (peer: Peer): HostDialect | undefined => {
+      const said = liveIn(peer)
+      return said && hostDialectOf(said, peer.info, parts.form)
+    },
+    /** The dialect of a peer that listens, and declares more by that. */
+    listeningDialect: (peer: Peer, more: Params): HostDialect =>
+      hostDialectOf({ ...liveIn(peer), ...more }, peer.info, parts.form),
     seat,
-    keep: ({ conversation }) => void conversation.persist?.(memory as Memory<unknown>),
-    *all() {
+    /** Stores the selection of a host for other processes. */
+    keep: ({ conversation }: Exchange): void => void conversation.persist?.(memory as Memory<unknown>),
+    /** All connected hosts, reachable or not. */
+    *all(): Iterable<LiveHost> {
       const { connected, sessions } = parts.engine()
       for (const conversation of [...connected, ...sessions.all()]) {
         const found = conversation.ended ? undefined : seat(conversation)
@@ -82,7 +76,7 @@ export function createHosts<S extends KeptSelected>(parts: HostsParts<S>): Hosts
 type SetsForm = 'object' | 'array' | 'auto'
 
 /** What a host declared about MCP Live; undefined for a plain client. */
-export function liveIn(peer: Pick<Peer, 'capabilities' | 'revision'>): Readonly<Record<string, unknown>> | undefined {
+function liveIn(peer: Peer): Readonly<Record<string, unknown>> | undefined {
   if (peer.revision.era === 'request') return declared(peer, liveExtension)
   const { experimental } = peer.capabilities
   const said = isRecord(experimental) ? experimental[mcplName] : undefined
@@ -90,11 +84,10 @@ export function liveIn(peer: Pick<Peer, 'capabilities' | 'revision'>): Readonly<
 }
 
 /** Detects a host's dialect from its declarations and name. */
-export function hostDialectOf(said: Capabilities, info: Implementation | undefined, form: SetsForm = 'auto'): HostDialect {
+function hostDialectOf(said: Capabilities, info: Implementation | undefined, form: SetsForm = 'auto'): HostDialect {
   const version = typeof said['version'] === 'string' ? said['version'] : '0.2'
   const label = labelOf(version)
   return {
-    version,
     label,
     arrays: form === 'array' || (form === 'auto' && readsArrays(said, info, label)),
     source: /^0\.[12](\.|$)/.test(version),
@@ -150,9 +143,7 @@ class SessionHost implements LiveHost {
     let id: Id | undefined
     try {
       return await this.#engine.call(this.#conversation, method, params, {
-        ...(signal === undefined ? {} : { signal }),
-        ...(timeoutMs === undefined ? {} : { timeoutMs }),
-        ...(lane === undefined ? {} : { lane }),
+        ...defined({ signal, timeoutMs, lane }),
         onSent: sent => {
           id = sent
           if (onChunk !== undefined) this.#chunks.set(sent, onChunk)

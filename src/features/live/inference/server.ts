@@ -5,6 +5,7 @@ import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Id, isRecord } from '../../../jsonrpc/message.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import { blocksOf, type LiveBlock, type LiveInput, type WireContent, writeBlocks } from '../content/messages.ts'
 import { liveRefusalOf, notEnabled } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
@@ -45,27 +46,18 @@ interface InferenceParts {
   readonly timeoutMs: number
 }
 
-interface InferenceServer {
-  readonly side: Side
-  /** Starts an inference; `host` resolves to the host once no hook is running. */
-  infer(featureSet: string, input: InferenceInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
-}
-
 /** Creates `infer` and the handler for pieces. */
-export function inferenceServer(parts: InferenceParts): InferenceServer {
+export function inferenceServer(parts: InferenceParts) {
+  const chunked = (exchange: Exchange): void => {
+    const { requestId, index, delta } = exchange.params as { requestId: Id; index: number; delta: string }
+    parts.chunked(exchange, requestId, index, delta)
+  }
+  const side: Side = { handlers: [[inferenceChunk, chunked]] }
   return {
-    side: {
-      handlers: [
-        [
-          inferenceChunk,
-          (exchange: Exchange) => {
-            const { requestId, index, delta } = exchange.params as { requestId: Id; index: number; delta: string }
-            parts.chunked(exchange, requestId, index, delta)
-          },
-        ],
-      ],
-    },
-    infer: (featureSet, input, host, exchange) => {
+    side,
+    modelInfo: askModel,
+    /** Starts an inference; `host` resolves to the host once no hook is running. */
+    infer: (featureSet: string, input: InferenceInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference => {
       const deltas = new Deltas()
       const messages = messagesOf(featureSet, input.messages)
       const result = (async () => {
@@ -76,13 +68,10 @@ export function inferenceServer(parts: InferenceParts): InferenceServer {
           const { maxTokens, temperature, conversationId, signal } = input
           const params = {
             featureSet,
-            ...(conversationId === undefined ? {} : { conversationId }),
+            ...defined({ conversationId }),
             stream,
             messages: messages.map(({ role, content }) => ({ role, content: written(content, found.dialect) })),
-            preferences: {
-              ...(maxTokens === undefined ? {} : { maxTokens }),
-              ...(temperature === undefined ? {} : { temperature }),
-            },
+            preferences: defined({ maxTokens, temperature }),
           }
           const options = { signal, timeoutMs: parts.timeoutMs, exchange, ...(stream ? { onChunk: deltas.add } : {}) }
           return found.request(requestInference, params, options)
@@ -205,7 +194,7 @@ class Deltas {
 }
 
 /** Asks a host which model it runs. */
-export async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
+async function askModel(host: LiveHost, exchange?: Exchange): Promise<ModelInfo> {
   const answer = await host.request(modelInfo, {}, { exchange })
   if (modelInfoShape.check(answer) === undefined) return answer
   throw new McpError('invalid-answer', `The host's answer to ${modelInfo.name} is malformed`)

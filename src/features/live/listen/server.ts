@@ -49,18 +49,11 @@ interface ListenParts {
   readonly lingerMs: number
 }
 
-interface ListenServer {
-  readonly side: Side
-  /** The listening host that sent a request. */
-  find(exchange: Exchange): Seat | undefined
-  hosts(): Iterable<LiveHost>
-  close(): void
-}
-
 /** Creates the handlers of `live/listen` and `live/answer`. */
-export function listenServer(parts: ListenParts): ListenServer {
+export function listenServer(parts: ListenParts) {
   const seats = new Map<string, Seat>()
   let closed = false
+  /** The listening host that sent a request. */
   const find = (exchange: Exchange): Seat | undefined => {
     const { conversation, caller } = exchange
     const live = exchange.meta?.[liveExtension]
@@ -95,33 +88,31 @@ export function listenServer(parts: ListenParts): ListenServer {
   }
   const leave = ({ host }: Seat): void => {
     host.end()
-    seats.delete(host.hostId as string)
+    seats.delete(host.hostId)
+  }
+  const answer = (exchange: Exchange): { readonly known: boolean } => {
+    const mine = find(exchange)
+    // An anonymous host may have lost its id; delivery ids are just as hard to guess.
+    const all = mine === undefined ? [...seats.values()] : [mine]
+    const said = exchange.params as unknown as WireAnswer
+    return { known: all.some(({ host }) => host.principal === exchange.caller.principal?.id && host.answer(said)) }
+  }
+  const side: Side = {
+    handlers: [
+      [listenLive, exchange => listen(parts, exchange, take, leave)],
+      [answerLive, answer],
+    ],
   }
   return {
+    side,
     find,
-    *hosts() {
+    *hosts(): Iterable<LiveHost> {
       for (const { host } of seats.values()) yield host
     },
-    close: () => {
+    close: (): void => {
       closed = true
       for (const { host } of seats.values()) host.end({ reason: 'closing' })
       seats.clear()
-    },
-    side: {
-      handlers: [
-        [listenLive, (exchange: Exchange) => listen(parts, exchange, take, leave)],
-        [
-          answerLive,
-          (exchange: Exchange) => {
-            const answer = exchange.params as unknown as WireAnswer
-            const mine = find(exchange)
-            // An anonymous host may have lost its id; delivery ids are just as hard to guess.
-            const all = mine === undefined ? [...seats.values()] : [mine]
-            const known = all.some(({ host }) => host.principal === exchange.caller.principal?.id && host.answer(answer))
-            return { known }
-          },
-        ],
-      ],
     },
   }
 }
@@ -195,7 +186,7 @@ interface Delivery {
 }
 
 interface ListenHostOptions {
-  readonly hostId: string | undefined
+  readonly hostId: string
   readonly dialect: HostDialect
   readonly selected: Selected
   readonly principal: string | undefined
@@ -208,7 +199,7 @@ const most = 1_000
 const kept = 100
 
 class ListenHost implements LiveHost {
-  readonly hostId: string | undefined
+  readonly hostId: string
   readonly dialect: HostDialect
   readonly selected: Selected
   readonly principal: string | undefined
@@ -272,23 +263,18 @@ class ListenHost implements LiveHost {
     if (this.#pending.size >= most) return Promise.reject(new McpError('busy', `${most} deliveries wait for this host`))
     const { seq, wire } = this.#made(method, params, true)
     return new Promise<R>((resolve, reject) => {
-      const settle = (): void => {
+      const settle = (act: () => void): void => {
         this.#pending.delete(wire.deliveryId)
         stop()
         signal?.removeEventListener('abort', abort)
+        act()
       }
-      const fail = (error: unknown): void => {
-        settle()
-        reject(error)
-      }
+      const fail = (error: unknown): void => settle(() => reject(error))
       const abort = (): void => fail(signal?.reason)
       const late = (): void => fail(new McpError('timeout', `No answer to ${method.name} within ${timeoutMs} ms`))
       const stop = this.#options.clock.setTimeout(late, timeoutMs, true)
       signal?.addEventListener('abort', abort, { once: true })
-      const done = (result: unknown): void => {
-        settle()
-        resolve(result as R)
-      }
+      const done = (result: unknown): void => settle(() => resolve(result as R))
       this.#pending.set(wire.deliveryId, { wire, seq, onChunk, resolve: done, reject: fail })
       this.#stream?.exchange.notify(deliverLive, wire)
     })

@@ -5,9 +5,10 @@
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import { type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readPush } from '../dialects/messages.ts'
-import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush, type WirePushAnswer } from './messages.ts'
+import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush } from './messages.ts'
 
 /** Decides about an event that a server pushes. */
 export type OnPush = (event: PushEvent) => Promise<PushAnswer>
@@ -20,14 +21,14 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
   /** Reports something unusual once per set. */
   const once = (what: Why, { featureSet }: WirePush): void => {
     const key = `${what.code} ${featureSet}`
-    if (told.has(key) || gate.announced?.sets.has(featureSet) !== true) return
+    if (told.has(key) || !gate.announced.sets.has(featureSet)) return
     // Bounded, because a server can declare new sets without end.
     if (told.size >= mostTold) told.clear()
     told.add(key)
     gate.diagnose(what)
   }
-  const take = async (params: Params): Promise<WirePushAnswer> => {
-    if (gate.announced?.pushEvents !== true) throw unannounced(pushEvent.name, 'pushEvents')
+  const take = async (params: Params): Promise<object> => {
+    if (!gate.announced.pushEvents) throw unannounced(pushEvent.name, 'pushEvents')
     const wire = params as unknown as WirePush
     gate.admit(wire.featureSet, 'pushEvents')
     const read = readPush(wire)
@@ -53,17 +54,10 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
 }
 
 /** Writes only members of the protocol. */
-function writePushAnswer(answer: PushAnswer): WirePushAnswer {
-  if (answer.accepted) {
-    return answer.inferenceId === undefined ? { accepted: true } : { accepted: true, inferenceId: answer.inferenceId }
-  }
+function writePushAnswer(answer: PushAnswer): object {
+  if (answer.accepted) return { accepted: true, ...defined({ inferenceId: answer.inferenceId }) }
   const { reason, retryAfterMs, data } = answer
-  return {
-    accepted: false,
-    reason,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(data === undefined ? {} : { data }),
-  }
+  return { accepted: false, reason, ...defined({ retryAfterMs, data }) }
 }
 
 function unread({ eventId }: WirePush, what: string): Why {

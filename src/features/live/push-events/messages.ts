@@ -37,7 +37,7 @@ export interface WirePush {
 }
 
 /** A host's verdict on the wire. */
-export interface WirePushAnswer {
+interface WirePushAnswer {
   readonly accepted: boolean
   readonly inferenceId?: string
   readonly reason?: string
@@ -65,17 +65,19 @@ const eventId: Shape<string> = {
     typeof value === 'string' && value !== '' ? undefined : { path: '', expected: 'a string that is not empty, one per event' },
 }
 
-/** The shape of an event. */
-export const pushShape = object({
-  featureSet: string,
-  eventId,
-  timestamp,
-  origin: optional(record),
-  payload: object({ content: wireContent }),
-  tags: optional(array(string)),
-})
-
-const push = { name: 'push/event', to: 'client', in: sessionIds, params: pushShape } as const
+const push = {
+  name: 'push/event',
+  to: 'client',
+  in: sessionIds,
+  params: object({
+    featureSet: string,
+    eventId,
+    timestamp,
+    origin: optional(record),
+    payload: object({ content: wireContent }),
+    tags: optional(array(string)),
+  }),
+} as const
 
 /** Pushes an event to a host. */
 export const pushEvent = request<WirePushAnswer>()(push)

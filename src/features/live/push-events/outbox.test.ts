@@ -22,7 +22,7 @@ function host(answer: (event: OutgoingPush) => unknown = () => ({ accepted: true
     got,
     selection,
     selected: selection,
-    dialect: { version: '0.2', label: '0.2', arrays: false, source: true } as const,
+    dialect: { label: '0.2', arrays: false, source: true } as const,
     principal,
     reachable: true,
     gone: false,

@@ -12,7 +12,7 @@ import type { PushAnswer } from './messages.ts'
 import { attempt, type OutgoingPush, type Pushed } from './server.ts'
 
 /** What an outbox needs. */
-export interface OutboxOptions {
+interface OutboxOptions {
   readonly eventStore: EventStore
   readonly clock: Clock
   readonly trace: Trace

@@ -5,10 +5,11 @@
 import { type Problem, problem } from '../../../core/problem.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import { incomingMessages, type WireIncoming } from '../channels/messages.ts'
 import { blocksOf, type LiveBlock, type LiveInput, writeBlocks } from '../content/messages.ts'
 import { liveRefusalOf } from '../feature-sets/messages.ts'
-import type { HostDialect, LiveHost } from '../hosts/messages.ts'
+import type { LiveHost } from '../hosts/messages.ts'
 import { isTimestamp, type PushAnswer, pushEvent, type WirePush } from './messages.ts'
 
 /** An event as the author describes it. */
@@ -70,10 +71,7 @@ export function outgoing(featureSet: string, input: PushInput & { readonly chann
       content,
       channel === undefined ? `push of "${featureSet}"` : `A message of the channel "${channel.channelId}"`,
     ),
-    ...(origin === undefined ? {} : { origin }),
-    ...(tags === undefined ? {} : { tags }),
-    ...(to === undefined ? {} : { to }),
-    ...(channel === undefined ? {} : { channel }),
+    ...defined({ origin, tags, to, channel }),
   }
   if (JSON.stringify(event).length > most) throw tooLarge()
   return event
@@ -83,20 +81,6 @@ function tooLarge(): Problem {
   return problem('PAYLOAD_TOO_LARGE', `An event may have ${most} characters of JSON`, {
     suggestion: 'Push a resource_link to what is large',
   })
-}
-
-// The wire form of an event.
-function writePush({ to, channel, content, ...event }: OutgoingPush, { source }: HostDialect): WirePush {
-  return { ...event, payload: { content: writeBlocks(content, source) } }
-}
-
-// The wire form of a channel message.
-function writeIncoming(
-  { content, timestamp, tags }: OutgoingPush,
-  channel: ChannelOrigin,
-  { source }: HostDialect,
-): WireIncoming {
-  return { ...channel, timestamp, content: writeBlocks(content, source), ...(tags === undefined ? {} : { tags }) }
 }
 
 /** The result of one attempt. `later`: retry. `off`: wait until the host's selection changes. */
@@ -109,12 +93,17 @@ type Attempt =
 const final = new Set([-32600, -32601, -32602])
 
 /** Sends an event to a host once. */
-export async function attempt(host: LiveHost, event: OutgoingPush, timeoutMs: number): Promise<Attempt> {
-  const { channel } = event
+export async function attempt(host: LiveHost, outgoing: OutgoingPush, timeoutMs: number): Promise<Attempt> {
+  const { to, channel, content: blocks, ...event } = outgoing
+  const content = writeBlocks(blocks, host.dialect.source)
   try {
-    if (channel === undefined) return read(await host.request(pushEvent, writePush(event, host.dialect), { timeoutMs }))
-    const messages = [{ ...writeIncoming(event, channel, host.dialect) }]
-    return readFirst(await host.request(incomingMessages, { messages }, { timeoutMs }))
+    if (channel === undefined) {
+      const push: WirePush = { ...event, payload: { content } }
+      return read(await host.request(pushEvent, push, { timeoutMs }))
+    }
+    const { timestamp, tags } = event
+    const message: WireIncoming = { ...channel, timestamp, content, ...(tags !== undefined && { tags }) }
+    return readFirst(await host.request(incomingMessages, { messages: [{ ...message }] }, { timeoutMs }))
   } catch (error) {
     if (liveRefusalOf(error) !== undefined) return { is: 'off' }
     if (error instanceof McpError && error.kind === 'remote' && final.has(error.code ?? 0))

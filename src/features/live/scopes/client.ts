@@ -1,7 +1,8 @@
 /** Host side of scopes (MCP Live 0.2 §7): answers `scope/elevate`. */
 import type { Why } from '../../../core/suggestion.ts'
+import { defined } from '../../mcp/content/messages.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
-import { type Elevation, elevateScope, type Scope } from './messages.ts'
+import { elevateScope, type Scope } from './messages.ts'
 
 /** Decides whether a set may act in a scope. */
 export type OnElevate = (
@@ -18,18 +19,14 @@ export function scopeAnswerers(gate: LiveGate, onElevate: OnElevate): readonly A
     {
       method: elevateScope,
       waits: true,
-      answer: async (params, { signal }): Promise<Elevation & { readonly data?: Why }> => {
+      answer: async (params, { signal }) => {
         const { featureSet, scope } = params as unknown as { featureSet: string; scope: Scope }
         gate.admit(featureSet, 'scopes')
         const { label, payload } = scope
-        const asked = { featureSet, scope: payload === undefined ? { label } : { label, payload } }
+        const asked = { featureSet, scope: { label, ...defined({ payload }) } }
         const verdict = await onElevate(asked, { signal })
-        if (!verdict.approved) {
-          const { reason, data } = verdict
-          return data === undefined ? { approved: false, reason } : { approved: false, reason, data }
-        }
-        const given = verdict.payload ?? payload
-        return given === undefined ? { approved: true } : { approved: true, payload: given }
+        if (verdict.approved) return { approved: true, ...defined({ payload: verdict.payload ?? payload }) }
+        return { approved: false, reason: verdict.reason, ...defined({ data: verdict.data }) }
       },
     },
   ]

@@ -20,17 +20,10 @@ interface ScopesParts {
 
 type Payload = Record<string, unknown> | undefined
 
-/** Scopes as the rest of the live server uses them. */
-export interface LiveScopes {
-  /** Asks during a call. Resolves to the payload; throws a Problem if denied. */
-  within(exchange: Exchange, caller: LiveCaller | undefined, featureSet: string, scope: Scope): Promise<Payload>
-  /** Asks one host outside of a call. */
-  elevate(host: LiveHost, featureSet: string, scope: Scope, exchange?: Exchange): Promise<Payload>
-}
-
 /** Creates the server side of scopes. */
-export function scopesServer({ ask, askMs }: ScopesParts): LiveScopes {
-  const elevate: LiveScopes['elevate'] = async (host, featureSet, scope, exchange) => {
+export function scopesServer({ ask, askMs }: ScopesParts) {
+  /** Asks one host, outside of a call too. */
+  const elevate = async (host: LiveHost, featureSet: string, scope: Scope, exchange?: Exchange): Promise<Payload> => {
     if (passes(scope.label, host.selected.scopes(featureSet) ?? {})) return scope.payload
     const signal = exchange?.signal
     const answer = await host.request(elevateScope, { featureSet, scope }, { exchange, signal, timeoutMs: askMs })
@@ -38,7 +31,8 @@ export function scopesServer({ ask, askMs }: ScopesParts): LiveScopes {
   }
   return {
     elevate,
-    within: async (exchange, caller, featureSet, scope) => {
+    /** Asks during a call. Resolves to the payload; throws a Problem if denied. */
+    within: async (exchange: Exchange, caller: LiveCaller | undefined, featureSet: string, scope: Scope): Promise<Payload> => {
       if (caller !== undefined && (await sentAlong(exchange, scope))) return scope.payload
       if (caller?.host !== undefined) return elevate(caller.host, featureSet, scope, exchange)
       if (caller !== undefined && passes(scope.label, caller.selected.scopes(featureSet) ?? {})) return scope.payload

@@ -2,7 +2,6 @@
  * Results that a server allowed the client to keep, by method and params, until they expire or it says that they changed; and lists
  * that page by themselves and end: pages and items are bounded.
  */
-import type { Clock } from '../../../core/clock.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import { type ClientKit, defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Method } from '../../../engine/method.ts'
@@ -35,14 +34,12 @@ const most = 256
 class ResultCache implements ClientCache {
   readonly #kept = new Map<string, CachedResult>()
   readonly #kit: ClientKit
-  readonly #clock: Clock
   readonly #limits: ListLimits
   #changes = 0
   #callers = 0
 
   constructor(kit: ClientKit, limits: ListLimits) {
     this.#kit = kit
-    this.#clock = kit.clock
     this.#limits = limits
   }
 
@@ -55,7 +52,7 @@ class ResultCache implements ClientCache {
   get({ key }: CachePlace): unknown {
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
-    if (kept.expires > this.#clock.now()) return kept.result
+    if (kept.expires > this.#kit.clock.now()) return kept.result
     this.#kept.delete(key)
     return undefined
   }
@@ -68,7 +65,7 @@ class ResultCache implements ClientCache {
     this.#kept.set(key, {
       method,
       uri,
-      expires: this.#clock.now() + Math.min(ttl, dayMs),
+      expires: this.#kit.clock.now() + Math.min(ttl, dayMs),
       result,
       personal: cacheScope !== 'public',
     })

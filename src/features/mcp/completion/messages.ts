@@ -7,9 +7,6 @@ import type { Revision, Wire } from '../../../revisions/index.ts'
 import type { Reference } from '../authorization/messages.ts'
 import { without } from '../content/messages.ts'
 
-/** The most values that one answer may hold. */
-export const maxValues = 100
-
 /** Proposals for the value of an argument. */
 export interface Completion {
   /** At most 100. */

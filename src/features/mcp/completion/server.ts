@@ -11,78 +11,49 @@ import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { promptsPort } from '../prompts/messages.ts'
 import { ratesPort } from '../rates/messages.ts'
 import { resourcesPort } from '../resources/messages.ts'
-import { type Completers, type Completion, type CompletionResult, complete, completesUnannounced, maxValues } from './messages.ts'
+import { type Completers, type Completion, type CompletionResult, complete, completesUnannounced } from './messages.ts'
 
-interface CompletionOptions<C> {
-  /** The arguments of a prompt; undefined if there is no such prompt. */
-  readonly prompt: (name: string) => Completers<C> | undefined
-  /** The variables of a resource template; undefined if there is no such template. */
-  readonly template: (uriTemplate: string) => Completers<C> | undefined
-  /** Whether anything can be completed at all. */
-  readonly offered: () => boolean
-  /** Throws when the caller asks too often. */
-  readonly admit: (exchange: Exchange) => void
-  readonly context: (exchange: Exchange) => C
-}
+/** The most values that one answer may hold. */
+const maxValues = 100
 
 /** Suggestions for the arguments of prompts and the variables of templates. */
 export const completionFeature = defineServerFeature<OfferingOptions>({
   name: 'completion',
   setup(kit, { offers = [] }) {
     const [prompts, resources] = [kit.port(promptsPort), kit.port(resourcesPort)]
-    const side = completionServer<CallContext>({
-      prompt: prompts.completers,
-      template: resources.completers,
-      offered: () => offers.includes('completions') || prompts.completes() || resources.completes(),
-      admit: exchange => kit.port(ratesPort).completion(exchange),
-      context: kit.context,
-    })
+    const offered = (): boolean => offers.includes('completions') || prompts.completes() || resources.completes()
+    const completersOf = (ref: Reference): Completers<CallContext> => {
+      const [kind, name] = referredTo(ref)
+      const completers = kind === 'prompt' ? prompts.completers(name) : resources.completers(name)
+      if (completers !== undefined) return completers
+      const [what, list] = kind === 'prompt' ? ['prompt', 'prompts/list'] : ['resource template', 'resources/templates/list']
+      throw new McpError('invalid-params', `There is no ${what} "${clip(name)}"; ${list} names those there are`)
+    }
+    const execute = (exchange: Exchange): Awaitable<CompletionResult> => {
+      kit.port(ratesPort).completion(exchange)
+      const { ref, argument, context } = exchange.params as unknown as Asked
+      const completers = completersOf(ref)
+      if (!completers.has(argument.name)) {
+        throw new McpError('invalid-params', `params.argument.name: there is no "${clip(argument.name)}" to complete there`)
+      }
+      const completer = completers.get(argument.name)
+      if (completer === undefined) return { completion: { values: [] } }
+      const found = completer(argument.value, { arguments: context?.arguments ?? {}, ctx: kit.context(exchange) })
+      return isThenable(found) ? found.then(bounded) : bounded(found)
+    }
+    const side: Side = {
+      handlers: [[complete, { offered, execute }]],
+      capabilities: revision =>
+        offered() && revision.detailedCapabilities && !completesUnannounced(revision) ? { completions: {} } : {},
+    }
     return { sides: [side] }
   },
 })
-
-function completionServer<C>(options: CompletionOptions<C>): Side {
-  const { offered } = options
-  return {
-    handlers: [[complete, { offered, execute: (exchange: Exchange) => answer(exchange, options) }]],
-    capabilities: revision =>
-      offered() && revision.detailedCapabilities && !completesUnannounced(revision) ? { completions: {} } : {},
-  }
-}
 
 interface Asked {
   readonly ref: Reference
   readonly argument: { readonly name: string; readonly value: string }
   readonly context?: { readonly arguments?: Readonly<Record<string, string>> }
-}
-
-function answer<C>(exchange: Exchange, options: CompletionOptions<C>): Awaitable<CompletionResult> {
-  options.admit(exchange)
-  const { ref, argument, context } = exchange.params as unknown as Asked
-  const [kind, name] = referredTo(ref)
-  const completers = kind === 'prompt' ? ofPrompt(name, options) : ofTemplate(name, options)
-  if (!completers.has(argument.name)) {
-    throw new McpError('invalid-params', `params.argument.name: there is no "${clip(argument.name)}" to complete there`)
-  }
-  const completer = completers.get(argument.name)
-  if (completer === undefined) return { completion: { values: [] } }
-  const found = completer(argument.value, { arguments: context?.arguments ?? {}, ctx: options.context(exchange) })
-  return isThenable(found) ? found.then(bounded) : bounded(found)
-}
-
-function ofPrompt<C>(name: string, { prompt }: CompletionOptions<C>): Completers<C> {
-  const completers = prompt(name)
-  if (completers !== undefined) return completers
-  throw new McpError('invalid-params', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
-}
-
-function ofTemplate<C>(uri: string, { template }: CompletionOptions<C>): Completers<C> {
-  const completers = template(uri)
-  if (completers !== undefined) return completers
-  throw new McpError(
-    'invalid-params',
-    `There is no resource template "${clip(uri)}"; resources/templates/list names those there are`,
-  )
 }
 
 function bounded(found: readonly string[] | Completion): CompletionResult {

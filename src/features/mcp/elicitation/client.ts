@@ -1,4 +1,5 @@
 /** The client's side of being asked: a form to fill in or a page to visit goes to the host's handler. */
+import { isSecretName } from '../../../core/redact.ts'
 import { answerOf, byHandler } from '../../../engine/asking.ts'
 import { defineClientFeature, extend, type RequestRate } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -8,7 +9,6 @@ import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.
 import type { Revision } from '../../../revisions/index.ts'
 import { questionHandlers } from '../input-required/messages.ts'
 import {
-  AwaitedPages,
   type ElicitResult,
   earlierAnswers,
   elicit,
@@ -16,9 +16,7 @@ import {
   elicitationErrors,
   hasElicitationModes,
   isElicitResult,
-  pageHost,
   pagesIn,
-  secretFields,
 } from './messages.ts'
 
 /** A question for the user. */
@@ -69,14 +67,6 @@ interface ElicitationSideOptions {
   readonly onRefused?: OnQuestionRefused | undefined
 }
 
-interface ElicitationSide {
-  readonly side: Side
-  /** Answers a question, wherever it came from. */
-  answer(params: Params, signal: AbortSignal): Promise<ElicitResult>
-  /** A call failed, maybe because pages have to be visited first: their end may be announced, too. */
-  failed(error: unknown): void
-}
-
 interface ElicitationLimits {
   readonly limits?: { readonly rates?: { readonly elicit?: RequestRate | false } }
 }
@@ -108,7 +98,7 @@ export const elicitationClient = defineClientFeature<ElicitationOptions, unknown
 })
 
 /** What answers such questions, and what declares it. */
-export function elicitationSide(options: ElicitationSideOptions): ElicitationSide {
+export function elicitationSide(options: ElicitationSideOptions) {
   const { onElicit } = options
   const awaited = new AwaitedPages()
   const answer = async (params: Params, signal: AbortSignal): Promise<ElicitResult> => {
@@ -132,18 +122,21 @@ export function elicitationSide(options: ElicitationSideOptions): ElicitationSid
   const complete = ({ params: { elicitationId: id } }: Exchange): void => {
     if (awaited.take(id)) options.onComplete(id as string)
   }
+  const side: Side = {
+    handlers: [
+      [elicit, { offered, execute: byHandler('onElicit', answer) }],
+      [elicitationComplete, complete],
+    ],
+    capabilities: revision => (onElicit === undefined ? {} : declared(revision, options.url)),
+    errors: elicitationErrors,
+  }
   return {
+    side,
+    /** Answers a question, wherever it came from. */
     answer,
-    failed: error => {
+    /** A call failed, maybe because pages have to be visited first: their end may be announced, too. */
+    failed: (error: unknown): void => {
       for (const { elicitationId } of pagesIn(error) ?? []) awaited.add(elicitationId)
-    },
-    side: {
-      handlers: [
-        [elicit, { offered, execute: byHandler('onElicit', answer) }],
-        [elicitationComplete, complete],
-      ],
-      capabilities: revision => (onElicit === undefined ? {} : declared(revision, options.url)),
-      errors: elicitationErrors,
     },
   }
 }
@@ -186,4 +179,49 @@ function withDefaults(
   })
   // From entries: a field may have any name, `__proto__` too.
   return missing.length === 0 ? content : Object.fromEntries([...Object.entries(content), ...missing])
+}
+
+// What calls for caution in a question before a user sees it: where a page really leads, fields that ask for secrets, and which
+// pages a server may say something about later.
+
+/**
+ * The host that a page belongs to, port included; undefined for what may not be opened: only https, or http on this machine, and no
+ * user name, behind which the host could hide.
+ */
+function pageHost(address: string): string | undefined {
+  const url = URL.parse(address)
+  if (url === null || url.username !== '' || url.password !== '') return undefined
+  const { protocol, host, hostname } = url
+  const local = hostname === 'localhost' || hostname === '127.0.0.1' || hostname === '[::1]'
+  return protocol === 'https:' || (protocol === 'http:' && local) ? host : undefined
+}
+
+/** Fields of a form that ask for a password, key or token, by their name, title or format. Such things belong on a page. */
+function secretFields(schema: Params): readonly string[] {
+  const fields = isRecord(schema['properties']) ? schema['properties'] : {}
+  return Object.entries(fields).flatMap(([name, field]) => {
+    if (!isRecord(field) || field['type'] !== 'string') return []
+    const title = typeof field['title'] === 'string' ? field['title'].trim() : ''
+    return field['format'] === 'password' || isSecretName(name) || isSecretName(title) ? [name] : []
+  })
+}
+
+/** The most pages whose end is waited for; then the oldest is forgotten. */
+const mostAwaited = 1_000
+
+/** Pages of one connection that somebody was sent to: the server may say once of each that it has done its work. */
+class AwaitedPages {
+  readonly #ids = new Set<string>()
+
+  add(id: unknown): void {
+    if (typeof id !== 'string') return
+    this.#ids.add(id)
+    const [oldest] = this.#ids
+    if (this.#ids.size > mostAwaited && oldest !== undefined) this.#ids.delete(oldest)
+  }
+
+  /** False where nobody was sent there, or it was said before. */
+  take(id: unknown): boolean {
+    return this.#ids.delete(id as string)
+  }
 }

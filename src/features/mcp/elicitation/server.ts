@@ -74,7 +74,7 @@ export const elicitationFeature = defineServerFeature<object>({
       return held(asked) as Promise<never>
     },
     elicitationDone(elicitationId) {
-      completeElicitation(exchangeOf(this), elicitationId)
+      exchangeOf(this).notify(elicitationComplete, { elicitationId })
     },
     confirm(message, options = {}) {
       const exchange = exchangeOf(this)
@@ -162,11 +162,6 @@ async function elicitUrl(
     },
   )
   return { action: answer.action, elicitationId }
-}
-
-/** Tells the client that the page has done its work, on wires that want to know. */
-function completeElicitation(exchange: Exchange, elicitationId: string): boolean {
-  return exchange.notify(elicitationComplete, { elicitationId })
 }
 
 /** An asynchronous check can not be waited for here; it is made again before the handler sees the answer. */

@@ -2,7 +2,6 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
-import type { Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Implementation } from '../../../revisions/index.ts'
@@ -28,21 +27,14 @@ interface LifecycleOptions {
   readonly instructions?: string | undefined
   /** How long a client may keep what discover said. */
   readonly cache: { readonly ttlMs: number; readonly cacheScope: 'public' | 'private' }
-  /** The dialect's client has said goodbye; clean when it asked for shutdown first. */
-  readonly onExit?: ((clean: boolean, carrier: Carrier) => void) | undefined
 }
 
 /** Opening and ending conversations. */
 export const lifecycleFeature = defineServerFeature<LifecycleServerOptions>({
   name: 'lifecycle',
   options: { instructions: 'string' },
-  setup: ({ cache }, { instructions }) => ({ sides: [lifecycleServer({ instructions, cache, onExit })] }),
+  setup: ({ cache }, { instructions }) => ({ sides: [lifecycleServer({ instructions, cache })] }),
 })
-
-/** Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it. */
-function onExit(clean: boolean, carrier: Carrier): void {
-  if (!clean && carrier === 'stdio') process.exitCode = 1
-}
 
 const goodbye = { make: () => ({ said: false }) }
 
@@ -74,7 +66,8 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       [
         exit,
         ({ engine, conversation, caller }: Exchange) => {
-          options.onExit?.(conversation.recall(goodbye).said, caller.carrier)
+          // Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it.
+          if (!conversation.recall(goodbye).said && caller.carrier === 'stdio') process.exitCode = 1
           if (conversation.session !== undefined) engine.sessions.delete(conversation.session)
           return conversation.connection?.close()
         },

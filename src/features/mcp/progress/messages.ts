@@ -5,7 +5,7 @@ import { everyId, notification } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { number, object, optional, string, token } from '../../../jsonrpc/shape.ts'
-import type { Revision, Wire } from '../../../revisions/index.ts'
+import type { Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
 /** How a caller is told something before its answer: by progress, if it asked for that. */
@@ -41,11 +41,6 @@ export const progress = notification({
     }),
   },
 })
-
-/** Whether progress is told in percent, under the id of the request, to whoever declared support: as the dialect does it. */
-export function tellsPercent({ dialect }: Revision): boolean {
-  return dialect
-}
 
 function toPercent(params: Wire): Wire {
   const done = params['progress'] as number

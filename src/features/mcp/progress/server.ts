@@ -4,7 +4,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { isId, isRecord } from '../../../jsonrpc/message.ts'
-import { progress, progressPort, tellsPercent } from './messages.ts'
+import { progress, progressPort } from './messages.ts'
 import { progressReceiver } from './receiver.ts'
 
 /** Progress of calls, told and heard. */
@@ -42,7 +42,7 @@ export function sendProgress(exchange: Exchange, given: Progress, allow: () => b
   // JSON has no word for a total that is no number.
   const { total, ...open } = given
   const step = total !== undefined && Number.isFinite(total) && !shift ? given : { ...open, progress: value }
-  const shown = tellsPercent(exchange.peer.revision) ? inPercent(exchange, step) : step
+  const shown = exchange.peer.revision.dialect ? inPercent(exchange, step) : step
   if (shown === undefined) return false
   const params = { progressToken: token, ...shown, ...(meta === undefined ? {} : { _meta: meta() }) }
   return exchange.notify(progress, params, { merge: `progress ${token}`, spare: true })
@@ -77,7 +77,7 @@ function inPercent(exchange: Exchange, { progress: done, total, message }: Progr
 
 /** The token under which progress is to be told; undefined where nobody asked. The dialect has none: whoever declared support hears of every request, by its id. */
 export function progressToken(exchange: Exchange): Id | undefined {
-  if (tellsPercent(exchange.peer.revision)) {
+  if (exchange.peer.revision.dialect) {
     const dialect = exchange.peer.capabilities['dialect']
     return isRecord(dialect) && dialect['supportsProgress'] === true ? exchange.id : undefined
   }

@@ -7,7 +7,15 @@ import { dictionary, object, optional, record, string } from '../../../jsonrpc/s
 import type { Icon, Wire } from '../../../revisions/index.ts'
 import { withoutCacheHint } from '../caching/messages.ts'
 import type { Completers } from '../completion/messages.ts'
-import { type ContentBlock, type Role, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
+import {
+  type ContentBlock,
+  eachEntry,
+  type Role,
+  without,
+  withoutAudio,
+  withoutIcons,
+  withoutLinks,
+} from '../content/messages.ts'
 
 /** What other features may use of the prompts of a server. */
 interface PromptsPort {
@@ -69,14 +77,11 @@ export interface GetPromptResult {
   readonly messages: readonly PromptMessage[]
 }
 
-const each =
-  (member: string, change: (entry: Wire) => Wire) =>
-  (result: Wire): Wire =>
-    Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
-
 /** Content steps take lists of blocks; a message has one. */
 const eachBlock = (change: (blocks: readonly Wire[]) => readonly Wire[]) =>
-  each('messages', message => (isRecord(message['content']) ? { ...message, content: change([message['content']])[0] } : message))
+  eachEntry('messages', message =>
+    isRecord(message['content']) ? { ...message, content: change([message['content']])[0] } : message,
+  )
 
 /** `prompts/list`: the prompts of a server, page by page. */
 export const listPrompts = request<ListPromptsResult>()({
@@ -87,9 +92,9 @@ export const listPrompts = request<ListPromptsResult>()({
   resultDown: {
     'draft-2026-v1': withoutCacheHint,
     '2025-11-25': withoutCacheHint,
-    '2025-06-18': each('prompts', prompt => without(prompt, 'icons')),
-    '2025-03-26': each('prompts', prompt =>
-      each('arguments', argument => without(argument, 'title'))(without(prompt, 'title', '_meta')),
+    '2025-06-18': eachEntry('prompts', prompt => without(prompt, 'icons')),
+    '2025-03-26': eachEntry('prompts', prompt =>
+      eachEntry('arguments', argument => without(argument, 'title'))(without(prompt, 'title', '_meta')),
     ),
   },
 })
@@ -116,6 +121,3 @@ export const promptsChanged = notification({
   in: officialIds,
   params: record,
 })
-
-/** Error kinds of prompts, with their numbers. */
-export const promptErrors = { 'unknown-prompt': { default: -32602 } }

@@ -4,7 +4,6 @@ import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.
 import { type Compiled, compileSchema, type InferOutput, type Schema, type StandardSchema } from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { withAuthored } from '../../../engine/reserved.ts'
 import { defineServerFeature, provide, register } from '../../../engine/server-feature.ts'
@@ -14,7 +13,7 @@ import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.t
 import type { Icon } from '../../../revisions/index.ts'
 import { authorizationPort } from '../authorization/messages.ts'
 import { type Completer, type Completers, checkCompleters } from '../completion/messages.ts'
-import type { ContentBlock, Role } from '../content/messages.ts'
+import { type ContentBlock, defined, type Role } from '../content/messages.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import {
   type GetPromptResult,
@@ -23,7 +22,6 @@ import {
   type Prompt,
   type PromptArgument,
   type PromptMessage,
-  promptErrors,
   promptsPort,
 } from './messages.ts'
 
@@ -55,29 +53,63 @@ const kinds: KindsOf<PromptFacts> = {
   scopes: 'list',
 }
 
-type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>
+type PromptHandler = (args: never, context: CallContext) => Awaitable<unknown>
+
+/** One registered prompt, compiled. */
+interface PromptEntry {
+  readonly name: string
+  readonly prompt: Prompt
+  readonly args: CompiledArguments
+  readonly scopes: readonly string[] | undefined
+  readonly handler: PromptHandler
+}
 
 /** `server.prompt`. */
 export const promptsFeature = defineServerFeature<OfferingOptions>({
   name: 'prompts',
   setup(kit, { offers = [] }) {
     const { paging, context } = kit
-    const { side, catalog, completers, completes } = promptsServer<CallContext>({
-      expected: offers.includes('prompts'),
-      paging,
-      context,
+    const catalog = createCatalog<PromptEntry>({ noun: 'prompt', key: ({ name }) => name, facts: ({ prompt }) => prompt })
+    // Clients are told that there are some also before the first one is there and after the last one.
+    let everOffered = offers.includes('prompts')
+    catalog.onChange(() => {
+      everOffered = true
+      kit.began()
     })
-    catalog.onChange(kit.began)
+    const offered = (): boolean => everOffered
+    const get: GatedHandler = {
+      offered,
+      resolve: exchange => {
+        exchange.target = find(catalog, exchange)
+      },
+      validate: exchange => validate(exchange.target as PromptEntry, exchange),
+      execute: exchange => {
+        const { handler, prompt } = exchange.target as PromptEntry
+        const { name } = exchange.engine.info
+        const out = handler(exchange.input as never, context(exchange))
+        return isThenable(out)
+          ? out.then(value => toPromptResult(value, name, prompt.description))
+          : toPromptResult(out, name, prompt.description)
+      },
+    }
+    const side: Side = {
+      handlers: [
+        [listPrompts, { offered, execute: exchange => paging.list(exchange, catalog, 'prompts', ({ prompt }) => prompt) }],
+        [getPrompt, get],
+      ],
+      capabilities: ({ detailedCapabilities }) => (everOffered && detailedCapabilities ? { prompts: { listChanged: true } } : {}),
+      errors: { 'unknown-prompt': { default: -32602 } },
+    }
     return {
       sides: [side],
       provides: provide(promptsPort, {
-        completers,
-        completes,
+        completers: name => catalog.get(name)?.args.completers,
+        completes: () => catalog.snapshot.memo('completes', () => catalog.snapshot.entries.some(completes)),
         scopes: name => catalog.get(name)?.scopes,
         onChange: fn => void catalog.onChange(fn),
       }),
       server: {
-        prompt: <F extends PromptFacts<CallContext>>(name: string, facts: F, handler: PromptHandler<CallContext>) =>
+        prompt: <F extends PromptFacts<CallContext>>(name: string, facts: F, handler: PromptHandler) =>
           register(catalog, name, facts, now => {
             kit.port(authorizationPort).declare(now.scopes, 'a prompt')
             return compile(name, now, handler)
@@ -87,96 +119,24 @@ export const promptsFeature = defineServerFeature<OfferingOptions>({
   },
 })
 
-/** One registered prompt, compiled. */
-interface PromptEntry<C = unknown> {
-  readonly name: string
-  readonly prompt: Prompt
-  readonly args: CompiledArguments<C>
-  readonly scopes: readonly string[] | undefined
-  readonly handler: PromptHandler<C>
-}
-
-interface PromptsServer<C> {
-  readonly side: Side
-  readonly catalog: Catalog<PromptEntry<C>>
-  compile(name: string, facts: PromptFacts<C>, handler: PromptHandler<C>): PromptEntry<C>
-  /** What can be completed of a prompt; undefined if there is none such. */
-  completers(name: string): Completers<C> | undefined
-  /** Whether any prompt can complete. */
-  completes(): boolean
-}
-
-interface PromptsOptions<C> {
-  /** There will be some: clients are told so before the first one is there. Default false. */
-  readonly expected?: boolean
-  readonly paging: Paging
-  /** The author's context of a call. */
-  readonly context: (exchange: Exchange) => C
-}
-
-function promptsServer<C>({ expected = false, paging, context }: PromptsOptions<C>): PromptsServer<C> {
-  const catalog = createCatalog<PromptEntry<C>>({ noun: 'prompt', key: ({ name }) => name, facts: ({ prompt }) => prompt })
-  let everOffered = expected
-  catalog.onChange(() => {
-    everOffered = true
-  })
-  const offered = (): boolean => everOffered
-  const get: GatedHandler = {
-    offered,
-    resolve: exchange => {
-      exchange.target = find(catalog, exchange)
-    },
-    validate: exchange => validate(exchange.target as PromptEntry<C>, exchange),
-    execute: exchange => {
-      const { handler, prompt } = exchange.target as PromptEntry<C>
-      const { name } = exchange.engine.info
-      const out = handler(exchange.input as never, context(exchange))
-      return isThenable(out)
-        ? out.then(value => toPromptResult(value, name, prompt.description))
-        : toPromptResult(out, name, prompt.description)
-    },
-  }
-  return {
-    catalog,
-    compile,
-    completers: name => catalog.get(name)?.args.completers,
-    completes: () => catalog.snapshot.memo('completes', () => catalog.snapshot.entries.some(entry => completes(entry))),
-    side: {
-      handlers: [
-        [
-          listPrompts,
-          { offered, execute: (exchange: Exchange) => paging.list(exchange, catalog, 'prompts', ({ prompt }) => prompt) },
-        ],
-        [getPrompt, get],
-      ],
-      capabilities: ({ detailedCapabilities }) => (everOffered && detailedCapabilities ? { prompts: { listChanged: true } } : {}),
-      errors: promptErrors,
-    },
-  }
-}
-
-function compile<C>(name: string, facts: PromptFacts<C>, handler: PromptHandler<C>): PromptEntry<C> {
+function compile(name: string, facts: PromptFacts<CallContext>, handler: PromptHandler): PromptEntry {
   if (typeof name !== 'string' || name === '') throw new TypeError('A prompt needs a name: prompt(name, options, handler)')
   checkHandler(`Prompt "${clip(name)}"`, handler, 'prompt(name, options, handler)')
   checkOptions(`Prompt "${clip(name)}"`, facts, kinds)
   const { title, description, icons, meta, scopes } = facts
-  const args = compileArguments<C>(facts.arguments, facts.complete, `arguments of prompt "${clip(name)}"`)
+  const args = compileArguments(facts.arguments, facts.complete, `arguments of prompt "${clip(name)}"`)
   const prompt: Prompt = {
     name,
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-    ...(args.shown.length === 0 ? {} : { arguments: args.shown }),
-    ...(icons === undefined ? {} : { icons }),
-    ...(meta === undefined ? {} : { _meta: meta }),
+    ...defined({ title, description, arguments: args.shown.length === 0 ? undefined : args.shown, icons, _meta: meta }),
   }
   return { name, prompt, args, scopes, handler }
 }
 
-function completes({ args }: PromptEntry<never>): boolean {
+function completes({ args }: PromptEntry): boolean {
   return [...args.completers.values()].some(completer => completer !== undefined)
 }
 
-function find<C>(catalog: Catalog<PromptEntry<C>>, { params, engine }: Exchange): PromptEntry<C> {
+function find(catalog: Catalog<PromptEntry>, { params, engine }: Exchange): PromptEntry {
   const name = params['name'] as string
   const entry = catalog.get(name)
   if (entry === undefined)
@@ -187,7 +147,7 @@ function find<C>(catalog: Catalog<PromptEntry<C>>, { params, engine }: Exchange)
   return entry
 }
 
-function validate<C>({ name, args }: PromptEntry<C>, exchange: Exchange): Awaitable<void> {
+function validate({ name, args }: PromptEntry, exchange: Exchange): Awaitable<void> {
   const checked = args.check(name, (exchange.params['arguments'] ?? {}) as Readonly<Record<string, string>>)
   if (isThenable(checked)) {
     return checked.then(input => {
@@ -267,21 +227,21 @@ export type ArgumentsOf<A> = A extends StandardSchema
           }
       : Values
 
-interface CompiledArguments<C> {
+interface CompiledArguments {
   readonly shown: readonly PromptArgument[]
-  readonly completers: ReadonlyMap<string, Completer<C> | undefined>
+  readonly completers: Completers<CallContext>
   /** Gives the handler's arguments, or throws what is wrong with them. */
   check(prompt: string, values: Values): Awaitable<unknown>
 }
 
 /** `complete`: completers beside a spec that has no place for them. */
-function compileArguments<C>(
-  spec: ArgumentsSpec<C> | undefined,
-  complete: Readonly<Record<string, Completer<C> | undefined>> | undefined,
+function compileArguments(
+  spec: ArgumentsSpec<CallContext> | undefined,
+  complete: PromptFacts<CallContext>['complete'],
   where: string,
-): CompiledArguments<C> {
+): CompiledArguments {
   const given = new Map(Object.entries(complete ?? {}))
-  const args = isSchema(spec) ? bySchema<C>(spec, where) : byFacts(spec ?? {}, where)
+  const args = isSchema(spec) ? bySchema(spec, where) : byFacts(spec ?? {}, where)
   for (const name of given.keys()) {
     if (!args.completers.has(name)) throw new TypeError(`${where}: there is no argument "${clip(name)}" to complete`)
   }
@@ -291,7 +251,7 @@ function compileArguments<C>(
 }
 
 /** A record of facts holds objects only; a JSON Schema says its type in a word. */
-function isSchema<C>(spec: ArgumentsSpec<C> | undefined): spec is Exclude<ArgumentsSpec<C>, FactsOf<C>> {
+function isSchema(spec: ArgumentsSpec<CallContext> | undefined): spec is Schema {
   if (spec === undefined) return false
   return (
     typeof spec === 'function' || '~standard' in spec || typeof Object.getOwnPropertyDescriptor(spec, 'type')?.value === 'string'
@@ -300,7 +260,7 @@ function isSchema<C>(spec: ArgumentsSpec<C> | undefined): spec is Exclude<Argume
 
 const factKinds: KindsOf<ArgumentFacts> = { title: 'string', description: 'string', required: 'boolean', complete: 'function' }
 
-function byFacts<C>(facts: FactsOf<C>, where: string): CompiledArguments<C> {
+function byFacts(facts: FactsOf<CallContext>, where: string): CompiledArguments {
   if (!isRecord(facts))
     throw new TypeError(`${where}: give a record such as { id: { required: true } }, or the schema of an object`)
   const entries = Object.entries(facts)
@@ -313,7 +273,7 @@ function byFacts<C>(facts: FactsOf<C>, where: string): CompiledArguments<C> {
   }
 }
 
-function bySchema<C>(schema: Schema, where: string): CompiledArguments<C> {
+function bySchema(schema: Schema, where: string): CompiledArguments {
   const compiled = compileSchema(schema, { where })
   const shown = fromSchema(compiled, where)
   return {
@@ -335,12 +295,7 @@ function fromSchema({ json }: Compiled, where: string): PromptArgument[] {
 }
 
 function argument(name: string, { title, description }: ArgumentFacts<never>, required: boolean | undefined): PromptArgument {
-  return {
-    name,
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-    ...(required === undefined ? {} : { required }),
-  }
+  return { name, ...defined({ title, description, required }) }
 }
 
 function requireAll(prompt: string, shown: readonly PromptArgument[], values: Values): Values {

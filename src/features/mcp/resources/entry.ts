@@ -10,15 +10,15 @@ import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { type CacheOptions, cacheHint } from '../caching/messages.ts'
 import { type Completer, type Completers, checkCompleters } from '../completion/messages.ts'
-import type { Annotations } from '../content/messages.ts'
+import { type Annotations, defined } from '../content/messages.ts'
 import type { Resource, ResourceTemplate } from './messages.ts'
 import type { Subscribers } from './subscribers.ts'
 import { parseTemplate, type Template } from './template.ts'
 
 /** What other features may use of the resources of a server. */
 export interface ResourcesPort {
-  readonly resources: Catalog<ResourceEntry<CallContext>>
-  readonly templates: Catalog<TemplateEntry<CallContext>>
+  readonly resources: Catalog<ResourceEntry>
+  readonly templates: Catalog<TemplateEntry>
   /** Who subscribed to a resource in its session. */
   readonly subscribers: Subscribers
   /** What can be completed of a template; undefined if there is none such. */
@@ -30,7 +30,7 @@ export interface ResourcesPort {
   /** The URI that a template gives for these values. */
   expand(uriTemplate: string, values: object): string
   /** Offers a resource, or by a template many. */
-  add<F extends ResourceFacts<CallContext>>(address: string, facts: F, handler: ResourceHandler<CallContext>): Registration<F>
+  add<F extends ResourceFacts<CallContext>>(address: string, facts: F, handler: ResourceHandler): Registration<F>
 }
 
 /** What a template's `list` gives: a name and type of its own, or else the template's. */
@@ -90,45 +90,40 @@ const kinds: KindsOf<ResourceFacts> = {
 }
 
 /** Reads a resource; the variables are those of the template. */
-export type ResourceHandler<C> = (variables: never, context: C) => Awaitable<unknown>
+export type ResourceHandler = (variables: never, context: CallContext) => Awaitable<unknown>
 
 /** What reading needs to know of either. */
-export interface Readable<C = unknown> {
+export interface Readable {
   readonly mimeType: string | undefined
   /** Undefined: as the server says for all. */
   readonly cache: CacheHint | undefined
   readonly scopes: readonly string[] | undefined
-  readonly handler: ResourceHandler<C>
+  readonly handler: ResourceHandler
 }
 
 /** A resource in the catalog. */
-export interface ResourceEntry<C = unknown> extends Readable<C> {
+export interface ResourceEntry extends Readable {
   readonly uri: string
   readonly resource: Resource
 }
 
 /** A template in the catalog. */
-export interface TemplateEntry<C = unknown> extends Readable<C> {
+export interface TemplateEntry extends Readable {
   readonly uriTemplate: string
   readonly template: Template
   readonly shown: ResourceTemplate
-  readonly completers: Completers<C>
+  readonly completers: Completers<CallContext>
   readonly completes: boolean
-  readonly list: ResourceFacts<C>['list']
-}
-
-/** Braces are not allowed in URIs, so one tells a template. */
-export function isTemplate(address: string): boolean {
-  return address.includes('{')
+  readonly list: ResourceFacts<CallContext>['list']
 }
 
 /** Checks what an author says of a resource, and makes its entry. */
-export function compileResource<C>(
+export function compileResource(
   uri: string,
-  facts: ResourceFacts<C>,
-  handler: ResourceHandler<C>,
+  facts: ResourceFacts<CallContext>,
+  handler: ResourceHandler,
   standard: CacheHint,
-): ResourceEntry<C> {
+): ResourceEntry {
   if (!/^[A-Za-z][A-Za-z0-9+.-]*:./.test(uri))
     throw new TypeError(`"${clip(uri)}" is no URI: begin it with a scheme, such as file:///`)
   check(`Resource "${clip(uri)}"`, facts, handler)
@@ -137,21 +132,19 @@ export function compileResource<C>(
       `The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`,
     )
   }
-  const { size } = facts
-  const resource: Resource = { uri, ...described(facts), ...(size === undefined ? {} : { size }) }
-  return { uri, resource, ...readable(facts, handler, standard) }
+  return { uri, resource: { uri, ...described(facts), ...defined({ size: facts.size }) }, ...readable(facts, handler, standard) }
 }
 
 /** Checks what an author says of a template, and makes its entry. */
-export function compileTemplate<C>(
+export function compileTemplate(
   uriTemplate: string,
-  facts: ResourceFacts<C>,
-  handler: ResourceHandler<C>,
+  facts: ResourceFacts<CallContext>,
+  handler: ResourceHandler,
   standard: CacheHint,
-): TemplateEntry<C> {
+): TemplateEntry {
   const template = parseTemplate(uriTemplate)
   check(`Resource template "${clip(uriTemplate)}"`, facts, handler)
-  const given = new Map(Object.entries<Completer<C> | undefined>(facts.complete ?? {}))
+  const given = new Map(Object.entries<Completer<CallContext> | undefined>(facts.complete ?? {}))
   for (const name of given.keys()) {
     if (!template.variables.includes(name))
       throw new TypeError(`The template "${clip(uriTemplate)}" has no variable "${clip(name)}" to complete`)
@@ -175,11 +168,11 @@ function check(where: string, facts: ResourceFacts<never>, handler: unknown): vo
     throw new TypeError(`${where} needs a name: resource(address, { name: 'note' }, handler)`)
 }
 
-function readable<C>(
-  { mimeType, cache, scopes }: ResourceFacts<C>,
-  handler: ResourceHandler<C>,
+function readable(
+  { mimeType, cache, scopes }: ResourceFacts<CallContext>,
+  handler: ResourceHandler,
   standard: CacheHint,
-): Readable<C> {
+): Readable {
   return { mimeType, cache: cache === undefined ? undefined : cacheHint(cache, standard), scopes, handler }
 }
 
@@ -187,25 +180,17 @@ type Described = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name
 
 /** The members that resources and templates share, as the wire spells them. */
 function described({ name, title, description, mimeType, annotations, icons, meta }: Described): Omit<Resource, 'uri' | 'size'> {
-  return {
-    name,
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-    ...(mimeType === undefined ? {} : { mimeType }),
-    ...(annotations === undefined ? {} : { annotations }),
-    ...(icons === undefined ? {} : { icons }),
-    ...(meta === undefined ? {} : { _meta: meta }),
-  }
+  return { name, ...defined({ title, description, mimeType, annotations, icons, _meta: meta }) }
 }
 
 // The list of resources where some are only known by asking: first what is registered, then what each template lists.
 // A position is where the page before it ended: a place in the catalog, or a template and how far its list was told.
 
-interface Listing<C> {
-  readonly resources: Catalog<ResourceEntry<C>>
+interface Listing {
+  readonly resources: Catalog<ResourceEntry>
   /** The templates that list, in order. */
-  readonly templates: readonly TemplateEntry<C>[]
-  readonly context: C
+  readonly templates: readonly TemplateEntry[]
+  readonly context: CallContext
 }
 
 interface ListingPage {
@@ -214,7 +199,7 @@ interface ListingPage {
 }
 
 /** One page of `resources/list`: first the resources, then what the templates list themselves. */
-export async function readListing<C>(listing: Listing<C>, after: unknown, limit: number): Promise<ListingPage> {
+export async function readListing(listing: Listing, after: unknown, limit: number): Promise<ListingPage> {
   const { resources, templates } = listing
   const items: Resource[] = []
   let start = 0
@@ -240,13 +225,10 @@ export async function readListing<C>(listing: Listing<C>, after: unknown, limit:
 }
 
 /** A resource that is registered under its own URI is told once. */
-async function listed<C>({ resources, context }: Listing<C>, { list, shown }: TemplateEntry<C>): Promise<readonly Resource[]> {
+async function listed({ resources, context }: Listing, { list, shown }: TemplateEntry): Promise<readonly Resource[]> {
   const entries = (await list?.(context)) ?? []
-  return entries.filter(({ uri }) => resources.get(uri) === undefined).map(entry => toResource(entry, shown.name, shown.mimeType))
-}
-
-function toResource(entry: ListedResource, name: string, mimeType: string | undefined): Resource {
-  const { uri, size } = entry
-  const standard = mimeType === undefined ? {} : { mimeType }
-  return { uri, ...described({ name, ...standard, ...entry }), ...(size === undefined ? {} : { size }) }
+  const standard = { name: shown.name, ...defined({ mimeType: shown.mimeType }) }
+  return entries
+    .filter(({ uri }) => resources.get(uri) === undefined)
+    .map(entry => ({ uri: entry.uri, ...described({ ...standard, ...entry }), ...defined({ size: entry.size }) }))
 }

@@ -6,7 +6,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
 import { withoutCacheHint } from '../caching/messages.ts'
-import { type Annotations, type ResourceContents, without } from '../content/messages.ts'
+import { type Annotations, defined, eachEntry, type ResourceContents, without } from '../content/messages.ts'
 import type { ResourcesPort } from './entry.ts'
 
 /** What other features may use of the resources of a server. */
@@ -59,16 +59,11 @@ export interface ReadResourceResult {
   readonly cacheScope?: 'public' | 'private'
 }
 
-const each =
-  (member: string, change: (entry: Wire) => Wire) =>
-  (result: Wire): Wire =>
-    Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
-
 const listSteps = (member: string) => ({
   'draft-2026-v1': withoutCacheHint,
   '2025-11-25': withoutCacheHint,
-  '2025-06-18': each(member, entry => without(entry, 'icons')),
-  '2025-03-26': each(member, plainEntry),
+  '2025-06-18': eachEntry(member, entry => without(entry, 'icons')),
+  '2025-03-26': eachEntry(member, plainEntry),
 })
 
 /** `resources/list`: the resources of a server, page by page. */
@@ -102,7 +97,7 @@ export const readResource = request<ReadResourceResult>()({
   resultDown: {
     'draft-2026-v1': withoutCacheHint,
     '2025-11-25': withoutCacheHint,
-    '2025-03-26': each('contents', contents => without(contents, '_meta')),
+    '2025-03-26': eachEntry('contents', contents => without(contents, '_meta')),
   },
 })
 
@@ -165,8 +160,7 @@ function toDialect(result: Wire): Wire {
   return resources.map(({ uri, name, description, mimeType }) => ({
     uri,
     name,
-    ...(description === undefined ? {} : { description }),
-    ...(mimeType === undefined ? {} : { mimeType }),
+    ...defined({ description, mimeType }),
   })) as unknown as Wire
 }
 

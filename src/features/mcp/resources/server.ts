@@ -2,28 +2,24 @@
 import { toBase64 } from '../../../core/base64.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { Problem } from '../../../core/problem.ts'
-import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { CacheHint, Paging } from '../../../engine/paging.ts'
+import type { CacheHint } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { withAuthored } from '../../../engine/reserved.ts'
-import { defineServerFeature, provide, type Registration, register, type ServerKit } from '../../../engine/server-feature.ts'
+import { defineServerFeature, provide, register, type ServerKit } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { admission, authorizationPort, type GrantedRights } from '../authorization/messages.ts'
 import { unkept } from '../caching/messages.ts'
-import type { Completers } from '../completion/messages.ts'
 import type { ResourceContents } from '../content/messages.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import {
   compileResource,
   compileTemplate,
-  isTemplate,
   type Readable,
   type ResourceEntry,
-  type ResourceFacts,
   type ResourceHandler,
   type ResourcesPort,
   readListing,
@@ -39,137 +35,83 @@ import {
   subscribe,
   unsubscribe,
 } from './messages.ts'
-import { createSubscribers, type Subscribers, type SubscribersOptions } from './subscribers.ts'
+import { createSubscribers, type Subscribers } from './subscribers.ts'
 import { expandTemplate, type TemplateValues } from './template.ts'
-
-interface ResourcesOptions<C> {
-  /** There will be some: clients are told so before the first one is there. Default false. */
-  readonly expected?: boolean
-  readonly paging: Paging
-  /** How long what was read may be kept, unless the resource says otherwise. */
-  readonly cache: CacheHint
-  /** The author's context of a call. */
-  readonly context: (exchange: Exchange) => C
-  /** How many resources one conversation may watch. */
-  readonly subscriptions: number
-  /** Told when the first begins to watch a resource, and when the last has stopped. */
-  readonly watched?: SubscribersOptions['watched']
-  /** How a subscription ends with the grant that let it in. */
-  readonly lapsing?: Pick<SubscribersOptions, 'lapses' | 'lapsed'>
-}
-
-interface ResourcesServer<C> {
-  readonly side: Side
-  readonly resources: Catalog<ResourceEntry<C>>
-  readonly templates: Catalog<TemplateEntry<C>>
-  /** Who subscribed to a resource, on wires that have that. */
-  readonly subscribers: Subscribers
-  compileResource(uri: string, facts: ResourceFacts<C>, handler: ResourceHandler<C>): ResourceEntry<C>
-  compileTemplate(uriTemplate: string, facts: ResourceFacts<C>, handler: ResourceHandler<C>): TemplateEntry<C>
-  /** What can be completed of a template; undefined if there is none such. */
-  completers(uriTemplate: string): Completers<C> | undefined
-  /** Whether any template can complete. */
-  completes(): boolean
-  /** The scopes that a resource needs. */
-  scopes(uri: string): readonly string[] | undefined
-}
 
 /** `server.resource`. */
 export const resourcesFeature = defineServerFeature<OfferingOptions>({
   name: 'resources',
   setup(kit, { offers = [] }) {
-    const { paging, cache, context, limits } = kit
     const rights = (): GrantedRights | undefined => kit.port(authorizationPort).rights
-    const server = resourcesServer<CallContext>({
-      expected: offers.includes('resources'),
-      paging,
-      cache,
-      context,
-      subscriptions: limits.subscriptions,
-      lapsing: {
-        lapses: (admission, ended) => rights()?.lapses(admission, ended) ?? (() => {}),
-        lapsed: (conversation, uris, reason) => rights()?.lapsed(conversation, uris, reason),
-      },
+    const resources = createCatalog<ResourceEntry>({ noun: 'resource', key: ({ uri }) => uri, facts: entry => entry.resource })
+    const templates = createCatalog<TemplateEntry>({
+      noun: 'resource template',
+      key: ({ uriTemplate }) => uriTemplate,
+      facts: ({ shown }) => shown,
+    })
+    const catalogs = { resources, templates }
+    const subscribers = createSubscribers({
+      limit: kit.limits.subscriptions,
+      // A subscription ends with the grant that let it in.
+      lapses: (admission, ended) => rights()?.lapses(admission, ended) ?? (() => {}),
+      lapsed: (conversation, uris, reason) => rights()?.lapsed(conversation, uris, reason),
       watched: (uri, watched) => {
         for (const fn of kit.engine().onWatch) fn(uri, watched)
       },
     })
-    const add: ResourcesPort['add'] = (address, facts, handler) => addResource(server, address, facts, handler, kit)
-    const expand = (template: string, values: object): string => expandTemplate(template, values as TemplateValues)
-    const { resources, templates, subscribers, completers, completes, scopes } = server
+    // Clients are told that there are some also before the first one is there and after the last one.
+    let everOffered = offers.includes('resources')
+    for (const catalog of [resources, templates])
+      catalog.onChange(() => {
+        everOffered = true
+      })
+    const add: ResourcesPort['add'] = (address, facts, handler) => {
+      const declared = (now: typeof facts): typeof facts => {
+        kit.port(authorizationPort).declare(now.scopes, 'a resource')
+        return now
+      }
+      // Braces are not allowed in URIs, so one tells a template.
+      return address.includes('{')
+        ? register(templates, address, facts, now => compileTemplate(address, declared(now), handler, kit.cache))
+        : register(resources, address, facts, now => compileResource(address, declared(now), handler, kit.cache))
+    }
+    const side: Side = {
+      handlers: handlersOf(catalogs, subscribers, kit, () => everOffered),
+      memories: [subscribers.memory],
+      capabilities: revision => (everOffered ? { resources: declared(revision) } : {}),
+      errors: resourceErrors,
+    }
     return {
-      sides: [server.side],
-      provides: provide(resourcesPort, { resources, templates, subscribers, completers, completes, scopes, expand, add }),
+      sides: [side],
+      provides: provide(resourcesPort, {
+        resources,
+        templates,
+        subscribers,
+        completers: uriTemplate => templates.get(uriTemplate)?.completers,
+        completes: () =>
+          templates.snapshot.memo('completes', () => templates.snapshot.entries.some(({ completes }) => completes)),
+        scopes: uri => search(catalogs, uri)?.entry.scopes,
+        expand: (template, values) => expandTemplate(template, values as TemplateValues),
+        add,
+      }),
       server: { resource: add },
     }
   },
 })
 
-function addResource<F extends ResourceFacts<CallContext>>(
-  { resources, templates, compileResource, compileTemplate }: ResourcesServer<CallContext>,
-  address: string,
-  facts: F,
-  handler: ResourceHandler<CallContext>,
-  kit: ServerKit,
-): Registration<F> {
-  const declared = (now: F): F => {
-    kit.port(authorizationPort).declare(now.scopes, 'a resource')
-    return now
-  }
-  if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, declared(now), handler))
-  return register(resources, address, facts, now => compileResource(address, declared(now), handler))
-}
-
-function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {
-  const resources = createCatalog<ResourceEntry<C>>({
-    noun: 'resource',
-    key: ({ uri }) => uri,
-    facts: ({ resource }) => resource,
-  })
-  const templates = createCatalog<TemplateEntry<C>>({
-    noun: 'resource template',
-    key: ({ uriTemplate }) => uriTemplate,
-    facts: ({ shown }) => shown,
-  })
-  const subscribers = createSubscribers({ limit: options.subscriptions, watched: options.watched, ...options.lapsing })
-  let everOffered = options.expected === true
-  const offer = (): void => {
-    everOffered = true
-  }
-  resources.onChange(offer)
-  templates.onChange(offer)
-  const catalogs: Catalogs<C> = { resources, templates }
-  return {
-    resources,
-    templates,
-    subscribers,
-    compileResource: (uri, facts, handler) => compileResource(uri, facts, handler, options.cache),
-    compileTemplate: (uriTemplate, facts, handler) => compileTemplate(uriTemplate, facts, handler, options.cache),
-    completers: uriTemplate => templates.get(uriTemplate)?.completers,
-    completes: () => templates.snapshot.memo('completes', () => templates.snapshot.entries.some(({ completes }) => completes)),
-    scopes: uri => search(catalogs, uri)?.entry.scopes,
-    side: {
-      handlers: handlersOf(catalogs, subscribers, options, () => everOffered),
-      memories: [subscribers.memory],
-      capabilities: revision => (everOffered ? { resources: declared(revision) } : {}),
-      errors: resourceErrors,
-    },
-  }
-}
-
-interface Catalogs<C> {
-  readonly resources: Catalog<ResourceEntry<C>>
-  readonly templates: Catalog<TemplateEntry<C>>
+interface Catalogs {
+  readonly resources: Catalog<ResourceEntry>
+  readonly templates: Catalog<TemplateEntry>
 }
 
 function declared({ detailedCapabilities }: Revision): object {
   return detailedCapabilities ? { subscribe: true, listChanged: true } : {}
 }
 
-function handlersOf<C>(
-  catalogs: Catalogs<C>,
+function handlersOf(
+  catalogs: Catalogs,
   subscribers: Subscribers,
-  options: ResourcesOptions<C>,
+  kit: ServerKit,
   offered: () => boolean,
 ): NonNullable<Side['handlers']> {
   const { templates } = catalogs
@@ -179,14 +121,11 @@ function handlersOf<C>(
     resolve: exchange => {
       exchange.target = find(catalogs, exchange)
     },
-    execute: exchange => execute(exchange, options),
+    execute: exchange => execute(exchange, kit),
   }
   return [
-    [listResources, gated(exchange => list(catalogs, exchange, options))],
-    [
-      listResourceTemplates,
-      gated(exchange => options.paging.list(exchange, templates, 'resourceTemplates', ({ shown }) => shown)),
-    ],
+    [listResources, gated(exchange => list(catalogs, exchange, kit))],
+    [listResourceTemplates, gated(exchange => kit.paging.list(exchange, templates, 'resourceTemplates', ({ shown }) => shown))],
     [readResource, read],
     [
       subscribe,
@@ -207,11 +146,7 @@ function handlersOf<C>(
 }
 
 /** While no template lists, the bytes of the list are kept; else they are made each time. */
-function list<C>(
-  { resources, templates }: Catalogs<C>,
-  exchange: Exchange,
-  { paging, context }: ResourcesOptions<C>,
-): Awaitable<unknown> {
+function list({ resources, templates }: Catalogs, exchange: Exchange, { paging, context }: ServerKit): Awaitable<unknown> {
   const { snapshot } = templates
   const listing = snapshot.memo('listing', () => snapshot.entries.filter(entry => entry.list !== undefined))
   if (listing.length === 0) return paging.list(exchange, resources, 'resources', ({ resource }) => resource)
@@ -219,19 +154,19 @@ function list<C>(
   return paging.walk(exchange, 'resources', (after, limit) => readListing(source, after, limit))
 }
 
-interface Found<C> {
-  readonly entry: Readable<C>
+interface Found {
+  readonly entry: Readable
   readonly variables: object
 }
 
 const noVariables = {}
 
-function find<C>(catalogs: Catalogs<C>, exchange: Exchange): Found<C> {
+function find(catalogs: Catalogs, exchange: Exchange): Found {
   const { params, engine } = exchange
   const uri = params['uri'] as string
   const found = search(catalogs, uri)
   if (found !== undefined) return found
-  const handler = engine.unlisted?.(uri, exchange) as ResourceHandler<C> | undefined
+  const handler = engine.unlisted?.(uri, exchange) as ResourceHandler | undefined
   if (handler === undefined) {
     const [resources, templates] = [catalogs.resources.snapshot.entries, catalogs.templates.snapshot.entries]
     throw engine.absent?.('resource', uri) ?? notFound(uri, missing(uri, resources.length === 0 && templates.length > 0))
@@ -239,7 +174,7 @@ function find<C>(catalogs: Catalogs<C>, exchange: Exchange): Found<C> {
   return { entry: { handler, mimeType: undefined, cache: undefined, scopes: undefined }, variables: noVariables }
 }
 
-function search<C>({ resources, templates }: Catalogs<C>, uri: string): Found<C> | undefined {
+function search({ resources, templates }: Catalogs, uri: string): Found | undefined {
   const entry = resources.get(uri)
   if (entry !== undefined) return { entry, variables: noVariables }
   for (const candidate of templates.snapshot.entries) {
@@ -255,7 +190,7 @@ function missing(uri: string, templated: boolean): string {
   return `There is no resource "${clip(uri)}"; ${list} there are`
 }
 
-function isUnlisted<C>(entry: Readable<C> & Partial<TemplateEntry<C>>): boolean {
+function isUnlisted(entry: Readable & Partial<TemplateEntry>): boolean {
   return entry.template !== undefined && entry.list === undefined
 }
 
@@ -263,34 +198,29 @@ function notFound(uri: string, message: string): McpError {
   return new McpError('resource-not-found', message, { data: { uri: clip(uri) } })
 }
 
-function execute<C>(exchange: Exchange, options: ResourcesOptions<C>): Awaitable<ReadResourceResult> {
-  const { entry, variables } = exchange.target as Found<C>
+function execute(exchange: Exchange, kit: ServerKit): Awaitable<ReadResourceResult> {
+  const { entry, variables } = exchange.target as Found
   let out: Awaitable<unknown>
   try {
-    out = entry.handler(variables as never, options.context(exchange))
+    out = entry.handler(variables as never, kit.context(exchange))
   } catch (error) {
     throw failure(error, exchange)
   }
-  if (!isThenable(out)) return finish(entry, out, exchange, options)
+  if (!isThenable(out)) return finish(entry, out, exchange, kit.cache)
   return out.then(
-    value => finish(entry, value, exchange, options),
+    value => finish(entry, value, exchange, kit.cache),
     error => {
       throw failure(error, exchange)
     },
   )
 }
 
-function finish<C>(
-  entry: Readable<C>,
-  value: unknown,
-  { params, engine }: Exchange,
-  options: ResourcesOptions<C>,
-): ReadResourceResult {
+function finish(entry: Readable, value: unknown, { params, engine }: Exchange, cache: CacheHint): ReadResourceResult {
   const uri = params['uri'] as string
   const contents = toContents(value, uri, entry.mimeType, engine.info.name)
   if (contents === undefined) throw notFound(uri, missing(uri, isUnlisted(entry)))
   const retried = params['requestState'] !== undefined || params['inputResponses'] !== undefined
-  return { contents, ...(retried ? unkept : (entry.cache ?? options.cache)) }
+  return { contents, ...(retried ? unkept : (entry.cache ?? cache)) }
 }
 
 /** An author may also say in words that it is not there. */

@@ -5,28 +5,20 @@ import type { Admission } from '../authorization/messages.ts'
 import { watchedLength } from './messages.ts'
 
 /** Which conversations have subscribed to which resources. */
-export interface Subscribers {
-  /** `admission`: the grant that lets it in, by which it ends. */
-  add(conversation: Conversation, uri: string, admission?: Admitted): void
-  remove(conversation: Conversation, uri: string): void
-  of(uri: string): Iterable<Conversation>
-  /** Whether a grant let it in, which ends it by itself. */
-  isAdmitted(conversation: Conversation, uri: string): boolean
-  readonly memory: Memory<unknown>
-}
+export type Subscribers = ReturnType<typeof createSubscribers>
 
 type Admitted = Pick<Admission, 'owner' | 'id'>
 
 /** Options of the table of subscribers. */
-export interface SubscribersOptions {
+interface SubscribersOptions {
   /** URIs per conversation. */
   readonly limit: number
   /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
-  readonly lapses?: ((admission: Admitted, ended: (reason: string) => void) => () => void) | undefined
+  readonly lapses: (admission: Admitted, ended: (reason: string) => void) => () => void
   /** Told when the first begins to watch a resource, and when the last has stopped. */
-  readonly watched?: ((uri: string, watched: boolean) => void) | undefined
+  readonly watched: (uri: string, watched: boolean) => void
   /** Told what has ended with a grant. */
-  readonly lapsed?: ((conversation: Conversation, uris: readonly string[], reason: string) => void) | undefined
+  readonly lapsed: (conversation: Conversation, uris: readonly string[], reason: string) => void
 }
 
 const nobody: ReadonlySet<Conversation> = new Set()
@@ -35,13 +27,13 @@ const nobody: ReadonlySet<Conversation> = new Set()
 type Watched = Map<string, Admitted | undefined>
 
 /** Makes an empty table of subscribers. */
-export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions): Subscribers {
+export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions) {
   const watchers = new Map<string, Set<Conversation>>()
   const drop = (conversation: Conversation, uri: string): void => {
     const set = watchers.get(uri)
     if (set?.delete(conversation) !== true || set.size > 0) return
     watchers.delete(uri)
-    told?.(uri, false)
+    told(uri, false)
   }
   /** By conversation and grant: what lets go of listening for its end. */
   const ends = new WeakMap<Watched, Map<string, () => void>>()
@@ -68,10 +60,10 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
   const watch = (conversation: Conversation, uris: Watched, uri: string, by: Admitted | undefined): void => {
     uris.set(uri, by)
     const others = watchers.get(uri)
-    if (others === undefined) told?.(uri, true)
+    if (others === undefined) told(uri, true)
     watchers.set(uri, (others ?? new Set()).add(conversation))
     const held = ends.get(uris)
-    if (by === undefined || lapses === undefined || held === undefined || held.has(placeOf(by))) return
+    if (by === undefined || held === undefined || held.has(placeOf(by))) return
     held.set(
       placeOf(by),
       lapses(by, reason => {
@@ -82,7 +74,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
         }
         letGo(uris)
         Promise.resolve(conversation.persist?.(watched)).catch(() => {})
-        if (over.length > 0) lapsed?.(conversation, over, reason)
+        if (over.length > 0) lapsed(conversation, over, reason)
       }),
     )
   }
@@ -96,8 +88,9 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
     }
   }
   return {
-    memory: watched,
-    add: (conversation, uri, by) => {
+    memory: watched as Memory<unknown>,
+    /** `by`: the grant that lets it in, by which it ends. */
+    add: (conversation: Conversation, uri: string, by?: Admitted): void => {
       checkWatch(conversation, uri)
       const uris = conversation.recall(watched)
       if (!uris.has(uri) && uris.size >= limit)
@@ -108,14 +101,15 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
       watch(conversation, uris, uri, by)
       letGo(uris)
     },
-    remove: (conversation, uri) => {
+    remove: (conversation: Conversation, uri: string): void => {
       const uris = conversation.remembered(watched)
       if (uris?.delete(uri) !== true) return
       drop(conversation, uri)
       letGo(uris)
     },
-    of: uri => watchers.get(uri) ?? nobody,
-    isAdmitted: (conversation, uri) => conversation.remembered(watched)?.get(uri) !== undefined,
+    of: (uri: string): Iterable<Conversation> => watchers.get(uri) ?? nobody,
+    /** Whether a grant let it in, which ends it by itself. */
+    isAdmitted: (conversation: Conversation, uri: string): boolean => conversation.remembered(watched)?.get(uri) !== undefined,
   }
 }
 

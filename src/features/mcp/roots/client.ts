@@ -5,7 +5,7 @@ import { type ClientSession, defineClientFeature, extend } from '../../../engine
 import type { Side } from '../../../engine/plan.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import { questionHandlers } from '../input-required/messages.ts'
-import { isRoots, type ListRootsResult, listRoots, type Root, rootsChanged } from './messages.ts'
+import { isRoots, listRoots, type Root, rootsChanged } from './messages.ts'
 
 /** The folders a client works in, or what finds them out when they are asked for. */
 type Roots = readonly Root[] | (() => Awaitable<readonly Root[]>)
@@ -38,19 +38,17 @@ export function rootsApi(kit: { readonly session: ClientSession }): RootsClientA
 }
 
 /** What answers for the roots, and what declares them. */
-export function rootsSide(roots: Roots | undefined): { readonly side: Side; answer(): Promise<ListRootsResult> } {
-  const answer = async (): Promise<ListRootsResult> => {
+export function rootsSide(roots: Roots | undefined) {
+  const answer = async (): Promise<object> => {
     const given = { roots: typeof roots === 'function' ? await roots() : (roots ?? []) }
     return answerOf('roots', given, isRoots, 'a list of { uri, name? }')
   }
-  return {
-    answer,
-    side: {
-      handlers: [[listRoots, { offered: () => roots !== undefined, execute: byHandler('roots', answer) }]],
-      capabilities: revision => {
-        if (roots === undefined || !revision.detailedCapabilities) return {}
-        return { roots: revision.era === 'session' ? { listChanged: true } : {} }
-      },
+  const side: Side = {
+    handlers: [[listRoots, { offered: () => roots !== undefined, execute: byHandler('roots', answer) }]],
+    capabilities: revision => {
+      if (roots === undefined || !revision.detailedCapabilities) return {}
+      return { roots: revision.era === 'session' ? { listChanged: true } : {} }
     },
   }
+  return { side, answer }
 }

@@ -15,7 +15,7 @@ export interface Root {
 }
 
 /** The result of `roots/list`. */
-export interface ListRootsResult {
+interface ListRootsResult {
   readonly roots: readonly Root[]
 }
 

@@ -9,11 +9,9 @@ import { questionHandlers } from '../input-required/messages.ts'
 import {
   createMessage,
   declaresSamplingDetails,
-  isSamplingResult,
   type SamplingMessage,
   type SamplingParams,
   type SamplingResult,
-  samplingErrors,
 } from './messages.ts'
 
 /** Answers a server's question to a model. */
@@ -58,10 +56,7 @@ export const samplingClient = defineClientFeature<SamplingOptions, unknown, Samp
 })
 
 /** What answers such questions, and what declares it. */
-export function samplingSide(options: SamplingSideOptions): {
-  readonly side: Side
-  answer(params: Params, signal: AbortSignal): Promise<SamplingResult>
-} {
+export function samplingSide(options: SamplingSideOptions) {
   const { onSample } = options
   const answer = async (params: Params, signal: AbortSignal): Promise<SamplingResult> => {
     if (onSample === undefined) throw new McpError('method-not-found', 'This client has no model to ask')
@@ -74,14 +69,12 @@ export function samplingSide(options: SamplingSideOptions): {
     return answerOf('onSample', await onSample(asked, { signal }), isSamplingResult, '{ role, content, model }')
   }
   const offered = (): boolean => onSample !== undefined
-  return {
-    answer,
-    side: {
-      handlers: [[createMessage, { offered, execute: byHandler('onSample', answer) }]],
-      capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options) }),
-      errors: samplingErrors,
-    },
+  const side: Side = {
+    handlers: [[createMessage, { offered, execute: byHandler('onSample', answer) }]],
+    capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options) }),
+    errors: { 'sampling-refused': { default: -1 } },
   }
+  return { side, answer }
 }
 
 function declared(revision: Revision, { tools, context }: SamplingSideOptions): Record<string, unknown> {
@@ -114,4 +107,11 @@ function checkToolResults(messages: readonly SamplingMessage[]): void {
     }
     open = blocks.filter(block => block.type === 'tool_use').map(block => block.id)
   }
+}
+
+/** Whether a value is a result of `sampling/createMessage`. */
+function isSamplingResult(value: unknown): value is SamplingResult {
+  if (!isRecord(value)) return false
+  const { role, content, model } = value
+  return typeof role === 'string' && typeof model === 'string' && (isRecord(content) || Array.isArray(content))
 }

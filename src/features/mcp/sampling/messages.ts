@@ -81,13 +81,6 @@ export interface SamplingResult {
   readonly stopReason?: string
 }
 
-/** Whether a value is a result of `sampling/createMessage`. */
-export function isSamplingResult(value: unknown): value is SamplingResult {
-  if (!isRecord(value)) return false
-  const { role, content, model } = value
-  return typeof role === 'string' && typeof model === 'string' && (isRecord(content) || Array.isArray(content))
-}
-
 /** `sampling/createMessage`: asks the client's model. */
 export const createMessage = request<SamplingResult>()({
   name: 'sampling/createMessage',
@@ -111,9 +104,6 @@ export const createMessage = request<SamplingResult>()({
   },
   resultDown: { '2025-06-18': result => ({ ...result, content: firstBlock(result['content']) }) },
 })
-
-/** Error kinds of sampling, with their numbers. */
-export const samplingErrors = { 'sampling-refused': { default: -1 } }
 
 /** Since 2025-11-25 a client declares whether it takes tools and shares context; before, each was taken to share it. */
 export function declaresSamplingDetails({ id, era }: Revision): boolean {

@@ -10,7 +10,7 @@ import { listResources, type Resource, resourcesChangedDialect } from '../resour
 import { listTools, type Tool, toolsChangedDialect } from '../tools/messages.ts'
 
 /** What is offered now. */
-export interface Offered {
+interface Offered {
   readonly tools: () => readonly Tool[]
   readonly resources: () => readonly Resource[]
 }
@@ -27,39 +27,33 @@ interface Told {
 
 const memory: Memory<Told> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
 
-interface DialectChanges {
-  /** Remembers what is listed. */
-  readonly layer: Layer
-  tools(engine: Engine, conversation: Conversation): void
-  resources(engine: Engine, conversation: Conversation): void
-  updated(engine: Engine, conversation: Conversation, uri: string): void
-}
-
 /** The notifications of changes as the dialect s3 has them: with the items that came and went. */
-export function dialectChanges(offered: Offered): DialectChanges {
-  return {
-    layer: {
-      stage: 'execute',
-      methods: [listTools.name, listResources.name],
-      in: toolsChangedDialect.in,
-      run: ({ engine, route, conversation }, next) => {
-        const isTools = route.method.name === listTools.name
-        const current = isTools ? undefined : resourcesFor(engine, conversation, offered)
-        const tools = isTools ? toolsFor(engine, conversation, offered) : undefined
-        const result = next()
-        const told = conversation.recall(memory)
-        if (tools !== undefined) told.tools = tools
-        if (current !== undefined) told.resources = current
-        const remember = (sent: unknown): unknown => {
-          if (!isTools) told.listed = byUri(entriesOf(sent))
-          return sent
-        }
-        return isThenable(result) ? result.then(remember) : remember(result)
-      },
+export function dialectChanges(offered: Offered) {
+  const layer: Layer = {
+    stage: 'execute',
+    methods: [listTools.name, listResources.name],
+    in: toolsChangedDialect.in,
+    run: ({ engine, route, conversation }, next) => {
+      const isTools = route.method.name === listTools.name
+      const current = isTools ? undefined : resourcesFor(engine, conversation, offered)
+      const tools = isTools ? toolsFor(engine, conversation, offered) : undefined
+      const result = next()
+      const told = conversation.recall(memory)
+      if (tools !== undefined) told.tools = tools
+      if (current !== undefined) told.resources = current
+      const remember = (sent: unknown): unknown => {
+        if (!isTools) told.listed = byUri(entriesOf(sent))
+        return sent
+      }
+      return isThenable(result) ? result.then(remember) : remember(result)
     },
-    tools: (engine, conversation) => tellTools(engine, conversation, offered),
-    resources: (engine, conversation) => tellResources(engine, conversation, offered),
-    updated: (engine, conversation, uri) => {
+  }
+  return {
+    /** Remembers what is listed. */
+    layer,
+    tools: (engine: Engine, conversation: Conversation): void => tellTools(engine, conversation, offered),
+    resources: (engine: Engine, conversation: Conversation): void => tellResources(engine, conversation, offered),
+    updated: (engine: Engine, conversation: Conversation, uri: string): void => {
       const listed = conversation.remembered(memory)?.listed
       const entry = listed?.get(uri)
       if (listed !== undefined && entry !== undefined) {

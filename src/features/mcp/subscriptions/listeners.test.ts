@@ -8,8 +8,8 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 import { Spoken } from '../../../revisions/index.ts'
 import { cancellation } from '../cancellation/receiver.ts'
-import type { ListenKind, Send } from './listeners.ts'
-import { type SubscriptionsServer, subscriptionsServer } from './server.ts'
+import type { ListenKind, Send } from './messages.ts'
+import { subscriptionsServer } from './server.ts'
 
 /** As the tasks extension has it. */
 const taskChanged = notification({
@@ -19,7 +19,7 @@ const taskChanged = notification({
   params: object({ taskId: string }),
 })
 
-function station(kind: ListenKind): { engine: Engine; subscriptions: SubscriptionsServer } {
+function station(kind: ListenKind): { engine: Engine; subscriptions: ReturnType<typeof subscriptionsServer> } {
   const subscriptions = subscriptionsServer({
     engine: () => engine,
     clock: realClock,

@@ -4,43 +4,19 @@
  */
 import { callerAccount, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Awaitable, Id, Params } from '../../../jsonrpc/message.ts'
+import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { metaOf } from '../../../revisions/index.ts'
+import type { GrantedRights } from '../authorization/messages.ts'
 import { cancelled } from '../cancellation/messages.ts'
-import { acknowledged, answersListen, subscriptionMeta } from './messages.ts'
-
-/** Says something to one listener. `merge`: a later message of the same name may replace this one while it queues. */
-export type Send = <P>(method: Method<P, undefined>, params: P, merge?: string) => void
-
-/** What one listen request was granted of a kind. */
-interface Granted {
-  /** For the acknowledgement: the part that is honoured. */
-  readonly accepted: unknown
-  /** The acknowledgement is out: from here on things may be sent. */
-  start?(): void
-  /** What let the request in is over: the last moment to say so. */
-  lapse?(): void
-  close?(): void
-}
-
-/** A kind of thing to listen for: one member of the request's filter. */
-export interface ListenKind {
-  readonly member: string
-  /** Undefined when nothing of the wish is honoured; throws to refuse the whole request. */
-  open(exchange: Exchange, wanted: unknown, send: Send): Awaitable<Granted | undefined>
-}
+import { acknowledged, answersListen, type Granted, type ListenKind, type Send, subscriptionMeta } from './messages.ts'
 
 /** How many `subscriptions/listen` requests may be open. */
-export interface ListenerLimits {
+interface ListenerLimits {
   readonly listeners: number
   /** Per principal, else per connection. */
   readonly listenersPerCaller: number
 }
-
-/** Ends a subscription when what let its request in is over. Gives what to call when it has ended before; undefined: nothing can. */
-export type Lapsing = (exchange: Exchange, ended: (reason: string, meta?: Params) => void) => (() => void) | undefined
 
 interface Listener {
   readonly exchange: Exchange
@@ -54,14 +30,14 @@ type Owner = object | string
 /** The open `subscriptions/listen` requests, and what each of them wants to hear. */
 export class Listeners {
   readonly #limits: ListenerLimits
-  readonly #lapsing: Lapsing | undefined
+  readonly #lapsing: GrantedRights['listens'] | undefined
   readonly #kinds: ListenKind[] = []
   readonly #open = new Set<Listener>()
   readonly #owners = new Tally<Owner>()
   readonly #places: Occupancy
   #closed = false
 
-  constructor(limits: ListenerLimits, lapsing?: Lapsing) {
+  constructor(limits: ListenerLimits, lapsing?: GrantedRights['listens']) {
     this.#limits = limits
     this.#places = new Occupancy(limits.listeners)
     this.#lapsing = lapsing

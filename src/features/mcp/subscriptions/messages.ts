@@ -4,13 +4,13 @@
  */
 
 import { type ExtensionPoint, extensionPoint } from '../../../engine/client-feature.ts'
-import { notification, request, requestIds } from '../../../engine/method.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { type Method, notification, request, requestIds } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
 import { subscriptionKey } from '../../../engine/reserved.ts'
-import type { Id, Params } from '../../../jsonrpc/message.ts'
+import type { Awaitable, Id, Params } from '../../../jsonrpc/message.ts'
 import { array, boolean, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { Revision } from '../../../revisions/index.ts'
-import type { ListenKind } from './listeners.ts'
 
 /** In the `_meta` of whatever is said on a subscription: the id of the request that opened it. */
 export { subscriptionKey }
@@ -35,6 +35,27 @@ const filter: Shape<Readonly<Record<string, unknown>>> = object({
   resourcesListChanged: optional(boolean),
   resourceSubscriptions: optional(array(string)),
 })
+
+/** Says something to one listener. `merge`: a later message of the same name may replace this one while it queues. */
+export type Send = <P>(method: Method<P, undefined>, params: P, merge?: string) => void
+
+/** What one listen request was granted of a kind. */
+export interface Granted {
+  /** For the acknowledgement: the part that is honoured. */
+  readonly accepted: unknown
+  /** The acknowledgement is out: from here on things may be sent. */
+  start?(): void
+  /** What let the request in is over: the last moment to say so. */
+  lapse?(): void
+  close?(): void
+}
+
+/** A kind of thing to listen for: one member of the request's filter. */
+export interface ListenKind {
+  readonly member: string
+  /** Undefined when nothing of the wish is honoured; throws to refuse the whole request. */
+  open(exchange: Exchange, wanted: unknown, send: Send): Awaitable<Granted | undefined>
+}
 
 /** What other features may use of subscriptions. */
 interface SubscriptionsPort {
@@ -67,11 +88,6 @@ export const acknowledged = notification({
 /** The id as the request wrote it; the draft writes it as text, whatever it was. */
 export function subscriptionMeta(id: Id, { id: revision }: Revision): Params {
   return { [subscriptionKey]: revision === 'draft-2026-v1' ? String(id) : id }
-}
-
-/** The dialect tells what came and went; other wires only that something did. */
-export function tellsDifferences({ dialect }: Revision): boolean {
-  return dialect
 }
 
 /** On the draft a subscription has no answer: it just ends. */

@@ -14,9 +14,9 @@ import { admission, authorizationPort, type GrantedRights, type Scopes } from '.
 import { promptsChanged, promptsPort } from '../prompts/messages.ts'
 import { resourcesChanged, resourcesPort, resourceUpdated, watchedLength } from '../resources/messages.ts'
 import { toolsChanged, toolsPort } from '../tools/messages.ts'
-import { dialectChanges, type Offered } from './dialect.ts'
-import { type Lapsing, type ListenerLimits, Listeners, type ListenKind, type Send } from './listeners.ts'
-import { listen, subscriptionsPort, tellsDifferences } from './messages.ts'
+import { dialectChanges } from './dialect.ts'
+import { Listeners } from './listeners.ts'
+import { type ListenKind, listen, type Send, subscriptionsPort } from './messages.ts'
 
 type ListName = 'tools' | 'prompts' | 'resources'
 
@@ -24,11 +24,11 @@ interface SubscriptionsOptions {
   /** Asked for when something is told; it need not exist before. */
   readonly engine: () => Engine
   readonly clock: Clock
-  readonly limits: ListenerLimits & {
+  readonly limits: ConstructorParameters<typeof Listeners>[0] & {
     /** URIs in one listen request. */
     readonly subscriptions: number
   }
-  readonly offered: Offered
+  readonly offered: Parameters<typeof dialectChanges>[0]
   /** Who subscribed to a resource in its session, and whether a grant let one in, which ends it by itself. */
   readonly subscribers: {
     of(uri: string): Iterable<Conversation>
@@ -41,20 +41,7 @@ interface SubscriptionsOptions {
   /** Told when the first begins to listen for a resource, and when the last has stopped. */
   readonly watched?: (uri: string, watched: boolean) => void
   /** Ends what is listened to when what let it in is over. */
-  readonly lapsing?: Lapsing
-}
-
-/** The server's side of subscriptions, and the functions by which other features tell changes. */
-export interface SubscriptionsServer {
-  readonly side: Side
-  /** A list is another one now. */
-  changed(list: ListName): void
-  /** The content of a resource is another one now. */
-  updated(uri: string): void
-  /** Adds a member to what a listen may ask for. */
-  kind(kind: ListenKind): void
-  /** Tells what is still to be told, then ends all subscriptions in good order. */
-  close(): void
+  readonly lapsing?: GrantedRights['listens']
 }
 
 /** Telling clients what changed: `server.resourceUpdated`, and what `subscriptions/listen` can ask for. */
@@ -99,7 +86,7 @@ export const subscriptionsFeature = defineServerFeature<object>({
 const lists = { tools: toolsChanged, prompts: promptsChanged, resources: resourcesChanged }
 
 /** Makes the server's side of subscriptions. */
-export function subscriptionsServer(options: SubscriptionsOptions): SubscriptionsServer {
+export function subscriptionsServer(options: SubscriptionsOptions) {
   const listeners = new Listeners(options.limits, options.lapsing)
   const dialect = dialectChanges(options.offered)
   const kinds = { tools: listKind('tools'), prompts: listKind('prompts'), resources: listKind('resources') }
@@ -110,7 +97,8 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
     const method = lists[list]
     const notices = engine.hearers?.(list) ?? everybody
     for (const conversation of hearers(engine)) {
-      if (conversation.peer !== undefined && tellsDifferences(conversation.peer.revision)) {
+      if (conversation.peer?.revision.dialect === true) {
+        // The dialect tells what came and went; other wires only that something did.
         if (list !== 'prompts') dialect[list](engine, conversation)
       } else if (notices(conversation.caller)) engine.notify(conversation, method, {})
     }
@@ -126,7 +114,7 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
         )
     if (engine.spoken.dialect !== undefined) {
       for (const conversation of hearers(engine))
-        if (conversation.peer !== undefined && tellsDifferences(conversation.peer.revision))
+        if (conversation.peer?.revision.dialect === true)
           told(askerIn(conversation), false, () => dialect.updated(engine, conversation, uri))
     }
     for (const [send, exchange] of updates.of(uri))
@@ -135,15 +123,20 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
       )
   }
   const pending = coalescing(options, () => anyone(options.engine(), listeners), tellList, tellUpdate)
+  const side: Side = { handlers: [[listen, exchange => listeners.open(exchange)]], layers: [dialect.layer] }
   return {
+    side,
+    /** A list is another one now. */
     changed: pending.changed,
+    /** The content of a resource is another one now. */
     updated: pending.updated,
-    kind: kind => listeners.add(kind),
-    close: () => {
+    /** Adds a member to what a listen may ask for. */
+    kind: (kind: ListenKind): void => listeners.add(kind),
+    /** Tells what is still to be told, then ends all subscriptions in good order. */
+    close: (): void => {
       pending.flush()
       listeners.close()
     },
-    side: { handlers: [[listen, (exchange: Exchange) => listeners.open(exchange)]], layers: [dialect.layer] },
   }
 }
 
@@ -169,18 +162,12 @@ function askerIn(conversation: Conversation): Asker {
   return { caller: conversation.caller, conversation, meta: undefined }
 }
 
-interface Pending {
-  changed(list: ListName): void
-  updated(uri: string): void
-  flush(): void
-}
-
 function coalescing(
   { engine, clock }: SubscriptionsOptions,
   audience: () => boolean,
   tellList: (engine: Engine, list: ListName) => void,
   tellUpdate: (engine: Engine, uri: string) => void,
-): Pending {
+) {
   const changed = new Set<ListName>()
   const updated = new Set<string>()
   let cancel: (() => void) | undefined
@@ -199,12 +186,12 @@ function coalescing(
   }
   return {
     flush,
-    changed: list => {
+    changed: (list: ListName): void => {
       if (audience()) note(changed, list)
       // Whoever knows what has changed need not remember it for later.
       else engine().hearers?.(list)
     },
-    updated: uri => {
+    updated: (uri: string): void => {
       if (audience()) note(updated, uri)
     },
   }

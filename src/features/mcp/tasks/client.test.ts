@@ -20,9 +20,8 @@ import { initialize } from '../lifecycle/messages.ts'
 import { lifecycleServer } from '../lifecycle/server.ts'
 import { callTool } from '../tools/messages.ts'
 import { toolsServer } from '../tools/server.ts'
-import { tasksSide } from './client.ts'
-import { listTasks, type Task, takingTasks } from './messages.ts'
-import { createdTask, type FinishOptions, finishTask, portTo, readTask, stopTask, takesTask } from './requestor.ts'
+import { listTasks, type Task, takingTasks, taskChanged, taskStatus } from './messages.ts'
+import { createdTask, finishTask, isTask, portTo, readTask, stopTask, takesTask } from './requestor.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
@@ -51,6 +50,20 @@ function serve(work: Work, clock: Clock): Engine {
     clock,
     sendCancel,
   })
+}
+
+/** Hears of tasks where the server tells. */
+function tasksSide(onTask: (task: Task) => void): Side {
+  const told = (exchange: Exchange): void => {
+    const { _meta, ...task } = exchange.params
+    if (isTask(task)) onTask(task)
+  }
+  return {
+    handlers: [
+      [taskStatus, told],
+      [taskChanged, told],
+    ],
+  }
 }
 
 /** A client at one wire, joined to a server whose one tool does `work`. */
@@ -89,7 +102,7 @@ async function begin({ engine, conversation, wire }: Peer): Promise<Task> {
   return task
 }
 
-const finish = async (peer: Peer, options: FinishOptions = {}) =>
+const finish = async (peer: Peer, options: Parameters<typeof finishTask>[2] = {}) =>
   finishTask(portTo(peer.engine, peer.conversation), await begin(peer), { answer: () => answered, leastPollMs: 1, ...options })
 const answered = { action: 'accept' as const, content: { name: 'Ann' } }
 const never = () => new Promise(() => {})

@@ -12,6 +12,7 @@ import { type Id, isRecord } from '../../../jsonrpc/message.ts'
 import { elicit } from '../elicitation/messages.ts'
 import { questionsPort } from '../input-required/messages.ts'
 import { createMessage } from '../sampling/messages.ts'
+import { loadedOnce } from './current.ts'
 import { progressFromText, runAtOnce } from './layer.ts'
 import {
   type ClientTaskProgress,
@@ -20,7 +21,6 @@ import {
   clientTaskIds,
   clientTasksPort,
   coreIds,
-  type DetailedTask,
   getCoreTask,
   type ListTasksResult,
   listTasks,
@@ -34,7 +34,7 @@ import {
 } from './messages.ts'
 import { cancelCore, detailedTask, look, result, wishedTtl } from './receiver.ts'
 import { tableLimits } from './record.ts'
-import { createdTask, finishTask, isTask, stopTask, type TaskPort, takesTask } from './requestor.ts'
+import { createdTask, finishTask, stopTask, type TaskPort, takesTask } from './requestor.ts'
 import type { Runner } from './runner.ts'
 
 interface Answering {
@@ -49,18 +49,8 @@ export const tasksClient = defineClientFeature<object, ClientTasks, Answering>({
   uses: [questionsPort],
   options: {},
   setup(kit, { onSample, onElicit }) {
-    const questions = questionTasks({
-      clock: kit.clock,
-      sampling: onSample !== undefined,
-      elicitation: onElicit !== undefined,
-    })
-    const { side } = questions
-    const { handlers = [] } = tasksSide()
-    return {
-      port: clientTasks(kit),
-      side: { ...side, handlers: [...(side.handlers ?? []), ...handlers] },
-      ended: () => questions.close(),
-    }
+    const { side, close } = questionTasks(kit.clock, onSample !== undefined, onElicit !== undefined)
+    return { port: clientTasks(kit), side, ended: close }
   },
 })
 
@@ -96,20 +86,6 @@ function allowingTask(send: SendOptions): SendOptions {
   if (declares === undefined) return { ...send, declares: takingTasks }
   const said = declares['extensions'] as object | undefined
   return { ...send, declares: { ...declares, extensions: { ...said, ...takingTasks.extensions } } }
-}
-
-/** Hears of tasks where the server tells. The extension is declared with the calls that may become tasks, not with all. */
-export function tasksSide(onTask?: (task: DetailedTask, exchange: Exchange) => void): Side {
-  const told = (exchange: Exchange): void => {
-    const { _meta, ...task } = exchange.params
-    if (isTask(task)) onTask?.(task, exchange)
-  }
-  return {
-    handlers: [
-      [taskStatus, told],
-      [taskChanged, told],
-    ],
-  }
 }
 
 /** Whether a refusal says that the call can only run as a task. */
@@ -195,77 +171,50 @@ class TaskProgress implements ClientTaskProgress {
 
 // A client that runs what its server asks as tasks (2025-11-25): the model and the user may take their time.
 
-interface QuestionTasksOptions {
-  readonly clock: Clock
-  /** Whether there is a model to ask. */
-  readonly sampling: boolean
-  /** Whether there is a user to ask. */
-  readonly elicitation: boolean
-  readonly newId?: () => string
-}
-
-interface QuestionTasks {
-  readonly side: Side
-  /** Stops what runs: nobody can fetch it any more. */
-  close(): void
-}
-
 /** All tasks here are those of the one server at the other end. */
 const owner = 'server'
 const facts = { support: 'optional', pollInterval: 500 } as const
 
-function questionTasks({ clock, sampling, elicitation, newId = () => crypto.randomUUID() }: QuestionTasksOptions): QuestionTasks {
-  const load = lazily(clock, newId)
+/** `sampling`, `elicitation`: whether there is a model, and a user, to ask. */
+function questionTasks(clock: Clock, sampling: boolean, elicitation: boolean) {
+  // Most clients are never asked for a task: what runs them is loaded with the first.
+  const runner = loadedOnce(async () => {
+    const [{ Runner, taskLimits }, { memoryTasks }] = await Promise.all([import('./runner.ts'), import('./table.ts')])
+    const newId = () => crypto.randomUUID()
+    return new Runner({ table: memoryTasks(clock), newId, limits: taskLimits, owner: () => owner, changed: () => {} })
+  })
   const offered = (): boolean => sampling || elicitation
   const answer = (method: Method, does: (runner: Runner, exchange: Exchange) => unknown): [Method, GatedHandler] => {
     return [
       { ...method, in: clientTaskIds },
-      { offered, execute: async exchange => does(await load.runner(), exchange) },
+      { offered, execute: async exchange => does(await runner.load(), exchange) },
     ]
   }
-  return {
-    close: load.close,
-    side: {
-      handlers: [
-        answer(getCoreTask, look),
-        answer(cancelCoreTask, cancelCore),
-        answer(taskResult, result),
-        answer(listTasks, list),
-      ],
-      layers: [
-        {
-          stage: 'execute',
-          methods: [createMessage.name, elicit.name],
-          in: clientTaskIds,
-          when: ({ params }) => params['task'] !== undefined,
-          run: async (exchange, next) => runAtOnce(exchange, facts, next, await load.runner(), wishedTtl(exchange)),
-        },
-      ],
-      capabilities: ({ id }) => (clientTaskIds.includes(id) && offered() ? { tasks: capabilityOf(sampling, elicitation) } : {}),
-      errors: taskErrors,
-    },
+  // Calls that have become tasks are looked at: what the server tells of them besides is not needed.
+  const unheard = (): void => {}
+  const side: Side = {
+    handlers: [
+      answer(getCoreTask, look),
+      answer(cancelCoreTask, cancelCore),
+      answer(taskResult, result),
+      answer(listTasks, list),
+      [taskStatus, unheard],
+      [taskChanged, unheard],
+    ],
+    layers: [
+      {
+        stage: 'execute',
+        methods: [createMessage.name, elicit.name],
+        in: clientTaskIds,
+        when: ({ params }) => params['task'] !== undefined,
+        run: async (exchange, next) => runAtOnce(exchange, facts, next, await runner.load(), wishedTtl(exchange)),
+      },
+    ],
+    capabilities: ({ id }) => (clientTaskIds.includes(id) && offered() ? { tasks: capabilityOf(sampling, elicitation) } : {}),
+    errors: taskErrors,
   }
-}
-
-/** Most clients are never asked for a task: what runs them is loaded with the first. */
-function lazily(clock: Clock, newId: () => string): { runner(): Promise<Runner>; close(): void } {
-  let loading: Promise<Runner> | undefined
-  let loaded: Runner | undefined
-  const load = async (): Promise<Runner> => {
-    const [{ Runner, taskLimits }, { memoryTasks }] = await Promise.all([import('./runner.ts'), import('./table.ts')])
-    loaded = new Runner({ table: memoryTasks(clock), newId, limits: taskLimits, owner: () => owner, changed: () => {} })
-    return loaded
-  }
-  return {
-    runner: () => {
-      loading ??= load()
-      return loading
-    },
-    close: () => {
-      if (loaded === undefined) loading?.then(runner => runner.close())
-      else loaded.close()
-    },
-  }
+  // What runs is stopped at the end: nobody can fetch it any more.
+  return { side, close: runner.close }
 }
 
 function capabilityOf(sampling: boolean, elicitation: boolean): Readonly<Record<string, unknown>> {

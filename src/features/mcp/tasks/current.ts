@@ -63,3 +63,26 @@ export function requireExtension(exchange: Exchange): void {
 export function declaresTasks({ peer }: Exchange): boolean {
   return declared(peer, tasksExtension) !== undefined
 }
+
+/** What is loaded when it is first asked for, and closed if it was. */
+export function loadedOnce<T extends { close(): void }>(load: () => Promise<T>) {
+  let loading: Promise<T> | undefined
+  let loaded: T | undefined
+  return {
+    /** Undefined until it was loaded. */
+    get loaded(): T | undefined {
+      return loaded
+    },
+    load: (): Promise<T> => {
+      loading ??= load().then(made => {
+        loaded = made
+        return made
+      })
+      return loading
+    },
+    close: (): void => {
+      if (loaded === undefined) loading?.then(late => late.close())
+      else loaded.close()
+    },
+  }
+}

@@ -12,8 +12,7 @@ import type { Wire } from '../../../revisions/index.ts'
 import { progress } from '../progress/messages.ts'
 import { declaresTasks, onceBackground, requireExtension } from './current.ts'
 import { coreIds, type TaskFacts, workAfterAnswer } from './messages.ts'
-import { coreCreated, related, taskOf, wishedTtl } from './receiver.ts'
-import type { TaskRecord } from './record.ts'
+import { created, related, wishedTtl } from './receiver.ts'
 import type { Runner } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
 
@@ -98,10 +97,6 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
 /** One macrotask: the answer that names the task is out before anything is said of it. */
 function answered({ engine }: Exchange): Promise<void> {
   return new Promise(resolve => engine.clock.setTimeout(resolve, 0))
-}
-
-function created(record: TaskRecord): Wire {
-  return coreIds.includes(record.revision) ? coreCreated(record) : { resultType: 'task', ...taskOf(record) }
 }
 
 /**

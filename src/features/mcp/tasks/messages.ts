@@ -45,7 +45,7 @@ export function relatedTask(meta: Params | undefined): string | undefined {
 
 const statuses = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const
 /** The states of a task. */
-export type TaskStatus = (typeof statuses)[number]
+type TaskStatus = (typeof statuses)[number]
 
 /** A task as the canonical model has it. */
 export interface Task {

@@ -10,7 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { revisionById, stepsDown, type Wire } from '../../../revisions/index.ts'
 import type { InputRequiredResult } from '../input-required/messages.ts'
 import { type CallToolResult, callTool } from '../tools/messages.ts'
-import { type DetailedTask, isTerminal, relatedTaskKey, type Task, toCore } from './messages.ts'
+import { coreIds, type DetailedTask, isTerminal, relatedTaskKey, type Task, toCore } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
 import type { RunningTask, TaskQuestion } from './running.ts'
@@ -170,7 +170,7 @@ function send(
 // A record as its wire shows it.
 
 /** The task that a record describes, without its questions, result or failure. */
-export function taskOf(record: TaskRecord): Task {
+function taskOf(record: TaskRecord): Task {
   return {
     taskId: record.id,
     status: record.status,
@@ -203,9 +203,10 @@ export function detailedTask(record: TaskRecord, engine: Engine): DetailedTask {
   return { ...taskOf(record), error: body }
 }
 
-/** The core form's answer to a call that became a task, as its wire writes it. */
-export function coreCreated(record: TaskRecord): Wire {
-  return { task: toCore(taskOf(record) as unknown as Wire) }
+/** The answer to a call that became a task, as its wire writes it. */
+export function created(record: TaskRecord): Wire {
+  const task = taskOf(record)
+  return coreIds.includes(record.revision) ? { task: toCore(task as unknown as Wire) } : { resultType: 'task', ...task }
 }
 
 /** What the call itself would have answered, named as the task's; a failure is thrown. */

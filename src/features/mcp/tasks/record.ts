@@ -7,10 +7,10 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
 import { type CallToolResult, wraps } from '../tools/messages.ts'
-import { isTerminal, type TaskStatus } from './messages.ts'
+import { isTerminal, type Task } from './messages.ts'
 
 /** A failure as data: its kind is numbered when it is told. */
-export interface TaskFailure {
+interface TaskFailure {
   readonly kind: string
   readonly message: string
   readonly data?: unknown
@@ -27,7 +27,7 @@ export interface TaskRecord {
   readonly account?: string
   /** The wire that made it; it is known on no other. */
   readonly revision: RevisionId
-  readonly status: TaskStatus
+  readonly status: Task['status']
   /** For people. */
   readonly message?: string
   /** Milliseconds since the epoch. */
@@ -126,41 +126,26 @@ function misplaced(): never {
   throw new TypeError('Something else than a task lies under the key of a task')
 }
 
-/** Under this prefix are the places of all tasks. */
-export const allPlaces = 'tasks/of/'
-
-/** Whether it can be the id of a task. Ids come from anywhere; what cannot be a key is none of ours. */
-export function isTaskId(id: string): boolean {
-  return /^[\w-]{1,128}$/.test(id)
-}
-
-/** Where a task lies. */
-export function taskKey(id: string): string {
-  return `tasks/at/${id}`
-}
-
-/** Where the answers wait that other processes took for a task. */
-export function answersOf(id: string): string {
-  return `tasks/answers/${id}/`
-}
-
-/** Under this prefix are the places of all tasks of one principal, oldest first. */
-export async function taskPlacesPrefix(owner: string | undefined): Promise<string> {
-  return `${allPlaces}${owner === undefined ? '~' : (await digestText(JSON.stringify(owner))).slice(0, 22)}/`
-}
-
-/** Where the place of a task lies. */
-export async function placeKey(record: TaskRecord): Promise<string> {
-  return `${await taskPlacesPrefix(record.owner)}${orderOf(record)}/${record.id}`
-}
-
-/** A time in a key, so that keys sort by it. */
-export function timeKey(ms: number): string {
-  return String(ms).padStart(15, '0')
+/** Where tasks lie on a store, by their ids and by whose they are. */
+export const taskKeys = {
+  /** Under this prefix are the places of all tasks. */
+  places: 'tasks/of/',
+  /** Whether it can be the id of a task. Ids come from anywhere; what cannot be a key is none of ours. */
+  isId: (id: string): boolean => /^[\w-]{1,128}$/.test(id),
+  task: (id: string): string => `tasks/at/${id}`,
+  /** Where the answers wait that other processes took for a task. */
+  answers: (id: string): string => `tasks/answers/${id}/`,
+  /** Under this prefix are the places of all tasks of one principal, oldest first. */
+  placesOf: async (owner: string | undefined): Promise<string> =>
+    `${taskKeys.places}${owner === undefined ? '~' : (await digestText(JSON.stringify(owner))).slice(0, 22)}/`,
+  /** Where the place of a task lies. */
+  place: async (record: TaskRecord): Promise<string> => `${await taskKeys.placesOf(record.owner)}${orderOf(record)}/${record.id}`,
+  /** A time in a key, so that keys sort by it. */
+  time: (ms: number): string => String(ms).padStart(15, '0'),
 }
 
 function orderOf({ createdAt, sequence }: TaskRecord): string {
-  return sequence === undefined ? timeKey(createdAt) : `${timeKey(createdAt)}.${String(sequence).padStart(12, '0')}`
+  return sequence === undefined ? taskKeys.time(createdAt) : `${taskKeys.time(createdAt)}.${String(sequence).padStart(12, '0')}`
 }
 
 // Which tasks give way when there is no room for one more. Only what has ended does: first that of callers who did not sign in, and of
@@ -179,7 +164,7 @@ export interface TableLimits {
 export const tableLimits: TableLimits = { tasks: 1_000, tasksPerPrincipal: 100, bytes: 64 * 1024 * 1024 }
 
 /** As much of a task as decides. */
-export interface EvictionCandidate {
+interface EvictionCandidate {
   readonly id: string
   /** Whose share it is counted in. */
   readonly account: string

@@ -127,7 +127,7 @@ function checkedTask(task: unknown): DetailedTask {
 // Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up.
 
 /** How to wait for a task. */
-export interface FinishOptions {
+interface FinishOptions {
   /** Aborted: the task is cancelled, and the wait ends with the signal's reason. */
   readonly signal?: AbortSignal | undefined
   /** Answers a question with the bare result of its method. Where questions are requests of their own it is not used. */

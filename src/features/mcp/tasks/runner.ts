@@ -9,12 +9,12 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { becomes } from './current.ts'
 import { isTerminal, type TaskFacts } from './messages.ts'
-import type { TaskFailure, TaskRecord } from './record.ts'
+import type { TaskRecord } from './record.ts'
 import { RunningTask } from './running.ts'
 import type { TaskTable } from './table.ts'
 
 /** How long tasks may be kept, and how many may run. */
-export interface TaskLimits extends RunningLimitOptions {
+interface TaskLimits extends RunningLimitOptions {
   /** How long a task is kept, work included, when neither tool nor caller says. */
   readonly ttlMs: number
   /** The longest that a caller may ask for. */
@@ -262,7 +262,12 @@ const cancelled: Change = record => ({ ...record, status: 'cancelled', questions
 function failed(engine: Engine, thrown: unknown): Change {
   const { kind, message, data, code, cause } = McpError.from(thrown)
   if (kind === 'internal') engine.trace('internal', cause ?? thrown)
-  const error: TaskFailure = { kind, message, ...(data === undefined ? {} : { data }), ...(code === undefined ? {} : { code }) }
+  const error: TaskRecord['error'] = {
+    kind,
+    message,
+    ...(data === undefined ? {} : { data }),
+    ...(code === undefined ? {} : { code }),
+  }
   return record => ({ ...record, status: 'failed', error, message: clip(message, 200) })
 }
 

@@ -2,10 +2,10 @@
 import { realClock } from '../../../core/clock.ts'
 import { HandleError, type Seal } from '../../../core/handle.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Method } from '../../../engine/method.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { ListenKind } from '../subscriptions/messages.ts'
 import { requireExtension } from './current.ts'
 import { runTask } from './layer.ts'
 import {
@@ -24,23 +24,8 @@ import { hears, type RunningTask } from './running.ts'
 import type { TasksOptions } from './server.ts'
 import { memoryTasks, storeTasks, type TaskTable } from './table.ts'
 
-/** The part of tasks that is loaded with the first call that concerns one. */
-export interface TasksRuntime {
-  /** Runs a call whose tool has something to say of tasks, or whose caller asked for one. */
-  run(exchange: Exchange, next: Next, facts: TaskFacts | undefined): Awaitable<unknown>
-  get(exchange: Exchange): Promise<unknown>
-  update(exchange: Exchange): Promise<unknown>
-  cancel(exchange: Exchange): Promise<unknown>
-  cancelCore(exchange: Exchange): Promise<unknown>
-  result(exchange: Exchange): Promise<unknown>
-  list(exchange: Exchange): Promise<unknown>
-  respond(exchange: Exchange): Promise<unknown>
-  readonly listening: TaskListenKind
-  close(): void
-}
-
 /** Makes the runtime of tasks. */
-export function createTasksRuntime(options: TasksOptions): TasksRuntime {
+export function createTasksRuntime(options: TasksOptions) {
   const table = tableOf(options)
   const listeners = new TaskListeners()
   const runner = new Runner({
@@ -54,16 +39,18 @@ export function createTasksRuntime(options: TasksOptions): TasksRuntime {
   })
   table.onAbandoned(record => listeners.tell(record))
   return {
-    run: (exchange, next, facts) => runTask(exchange, next, facts, runner),
-    get: exchange => look(runner, exchange),
-    update: exchange => update(runner, exchange, exchange.params['taskId']),
-    cancel: exchange => cancel(runner, exchange),
-    cancelCore: exchange => cancelCore(runner, exchange),
-    result: exchange => result(runner, exchange),
-    list: exchange => list(table, options, exchange),
-    respond: exchange => respond(runner, exchange),
+    /** Runs a call whose tool has something to say of tasks, or whose caller asked for one. */
+    run: (exchange: Exchange, next: Next, facts: TaskFacts | undefined): Awaitable<unknown> =>
+      runTask(exchange, next, facts, runner),
+    get: (exchange: Exchange): Promise<unknown> => look(runner, exchange),
+    update: (exchange: Exchange): Promise<unknown> => update(runner, exchange, exchange.params['taskId']),
+    cancel: (exchange: Exchange): Promise<unknown> => cancel(runner, exchange),
+    cancelCore: (exchange: Exchange): Promise<unknown> => cancelCore(runner, exchange),
+    result: (exchange: Exchange): Promise<unknown> => result(runner, exchange),
+    list: (exchange: Exchange): Promise<unknown> => list(table, options, exchange),
+    respond: (exchange: Exchange): Promise<unknown> => respond(runner, exchange),
     listening: taskListening(listeners, (exchange, id) => visible(runner, exchange, id)),
-    close: () => runner.close(),
+    close: (): void => runner.close(),
   }
 }
 
@@ -144,26 +131,6 @@ function tellStatus(record: TaskRecord, task: RunningTask): void {
 
 // Hearing of tasks instead of polling: what a `subscriptions/listen` may ask for under `taskIds` (2026-07-28, tasks extension).
 
-/** What one listen request was granted of a kind. */
-interface Granted {
-  /** For the acknowledgement: the part that is honoured. */
-  readonly accepted: unknown
-  /** The acknowledgement is out: from here on things may be sent. */
-  start(): void
-  close(): void
-}
-
-/** A kind of thing to listen for, beside lists and resources: one member of the request's filter. */
-export interface TaskListenKind {
-  readonly member: string
-  /** Throws where the caller may not ask for it; undefined when nothing of it is honoured. `send` adds what every such message carries. */
-  open(
-    exchange: Exchange,
-    wanted: unknown,
-    send: <P>(method: Method<P, undefined>, params: P) => void,
-  ): Promise<Granted | undefined>
-}
-
 /** Ids in one listen request; more are not honoured. */
 const maxIds = 100
 
@@ -192,7 +159,7 @@ class TaskListeners {
 function taskListening(
   listeners: TaskListeners,
   find: (exchange: Exchange, id: string) => Promise<TaskRecord | undefined>,
-): TaskListenKind {
+): ListenKind {
   return {
     member: 'taskIds',
     open: async (exchange, wanted, send) => {

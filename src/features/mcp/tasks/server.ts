@@ -10,9 +10,9 @@ import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Store } from '../../../stores/store.ts'
-import { subscriptionsPort } from '../subscriptions/messages.ts'
+import { type ListenKind, subscriptionsPort } from '../subscriptions/messages.ts'
 import { callTool, type TaskSupport, toolsPort } from '../tools/messages.ts'
-import { background, currentTask, declaresTasks, requireExtension } from './current.ts'
+import { background, currentTask, declaresTasks, loadedOnce, requireExtension } from './current.ts'
 import {
   cancelCoreTask,
   cancelTask,
@@ -31,11 +31,9 @@ import {
   tasksPort,
   updateTask,
 } from './messages.ts'
-import type { TaskLimits } from './runner.ts'
-import type { TaskListenKind, TasksRuntime } from './runtime.ts'
+import type { taskLimits } from './runner.ts'
+import type { createTasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
-
-export type { TaskListenKind } from './runtime.ts'
 
 /** What tasks add to the context of a call. */
 export interface TasksContext {
@@ -61,23 +59,13 @@ export interface TasksOptions {
   /** The tools that are offered, with what they say of tasks. */
   readonly tools: Pick<Catalog<TaskTool>, 'get' | 'snapshot'>
   readonly newId?: () => string
-  readonly limits?: Partial<TaskLimits>
+  readonly limits?: Partial<typeof taskLimits>
   readonly pageSize?: number
 }
 
 /** Of a tool only what matters here. */
 interface TaskTool {
   readonly facts: { readonly task?: TaskSupport | TaskFacts }
-}
-
-interface TasksServer {
-  readonly side: Side
-  /** For `subscriptions/listen`: `taskIds`. */
-  readonly listening: TaskListenKind
-  /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
-  detaches(exchange: Exchange): boolean
-  /** Stops what runs. */
-  close(): void
 }
 
 /** Tools whose calls go on as tasks; `ctx.task` and `ctx.background`. */
@@ -120,9 +108,9 @@ function courier(wish: TaskWish | undefined): Courier | undefined {
 }
 
 /** Makes the server's side of tasks. */
-export function tasksServer(options: TasksOptions): TasksServer {
+export function tasksServer(options: TasksOptions) {
   const { tools } = options
-  const lazy = lazily(options)
+  const lazy = loadedOnce(async () => (await import('./runtime.ts')).createTasksRuntime(options))
   let ever = false
   const offered = (): boolean => {
     ever ||= tools.snapshot.memo('task tools', () =>
@@ -138,10 +126,39 @@ export function tasksServer(options: TasksOptions): TasksServer {
   }
   const gated = (does: Work): GatedHandler => ({ offered, execute: async exchange => (await lazy.load())[does](exchange) })
   const extended = (does: Work): GatedHandler => ({ ...gated(does), resolve: requireExtension })
+  /** For `subscriptions/listen`: `taskIds`. */
+  const listening: ListenKind = {
+    member: 'taskIds',
+    open: async (...wish) => (await lazy.load()).listening.open(...wish),
+  }
+  const side: Side = {
+    handlers: [
+      [getTask, extended('get')],
+      [updateTask, extended('update')],
+      [cancelTask, extended('cancel')],
+      [getCoreTask, gated('get')],
+      [cancelCoreTask, gated('cancelCore')],
+      [taskResult, gated('result')],
+      [listTasks, gated('list')],
+      [inputResponse, gated('respond')],
+    ],
+    layers: [taskLayer(lazy, factsOf, offered)],
+    capabilities: (revision, caller) => {
+      if (!offered()) return {}
+      if (extensionIds.includes(revision.id)) return { extensions: { [tasksExtension]: {} } }
+      if (!coreIds.includes(revision.id)) return {}
+      const list = caller?.principal === undefined ? {} : { list: {} }
+      return { tasks: { ...list, cancel: {}, requests: { tools: { call: {} } } } }
+    },
+    errors: taskErrors,
+  }
   return {
-    listening: { member: 'taskIds', open: async (...wish) => (await lazy.load()).listening.open(...wish) },
+    side,
+    listening,
+    /** Stops what runs. */
     close: lazy.close,
-    detaches: exchange => {
+    /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
+    detaches: (exchange: Exchange): boolean => {
       const { params, peer, caller } = exchange
       const facts = taskFacts(tools.get(params['name'] as string)?.facts.task)
       if (facts === undefined) return false
@@ -149,59 +166,11 @@ export function tasksServer(options: TasksOptions): TasksServer {
       const kept = caller.ephemeral !== true || options.store !== undefined || options.table?.durable === true
       return extensionIds.includes(peer.revision.id) && declaresTasks(exchange) && facts.deferred !== true && kept
     },
-    side: {
-      handlers: [
-        [getTask, extended('get')],
-        [updateTask, extended('update')],
-        [cancelTask, extended('cancel')],
-        [getCoreTask, gated('get')],
-        [cancelCoreTask, gated('cancelCore')],
-        [taskResult, gated('result')],
-        [listTasks, gated('list')],
-        [inputResponse, gated('respond')],
-      ],
-      layers: [taskLayer(lazy, factsOf, offered)],
-      capabilities: (revision, caller) => {
-        if (!offered()) return {}
-        if (extensionIds.includes(revision.id)) return { extensions: { [tasksExtension]: {} } }
-        if (!coreIds.includes(revision.id)) return {}
-        const list = caller?.principal === undefined ? {} : { list: {} }
-        return { tasks: { ...list, cancel: {}, requests: { tools: { call: {} } } } }
-      },
-      errors: taskErrors,
-    },
   }
 }
 
+type LazyRuntime = ReturnType<typeof loadedOnce<ReturnType<typeof createTasksRuntime>>>
 type Work = 'get' | 'update' | 'cancel' | 'cancelCore' | 'result' | 'list' | 'respond'
-
-interface LazyRuntime {
-  /** Undefined until it was loaded. */
-  readonly loaded: TasksRuntime | undefined
-  load(): Promise<TasksRuntime>
-  close(): void
-}
-
-function lazily(options: TasksOptions): LazyRuntime {
-  let loading: Promise<TasksRuntime> | undefined
-  let loaded: TasksRuntime | undefined
-  return {
-    get loaded() {
-      return loaded
-    },
-    load: () => {
-      loading ??= import('./runtime.ts').then(({ createTasksRuntime }) => {
-        loaded = createTasksRuntime(options)
-        return loaded
-      })
-      return loading
-    },
-    close: () => {
-      if (loaded === undefined) loading?.then(runtime => runtime.close())
-      else loaded.close()
-    },
-  }
-}
 
 /** The layer on `tools/call`. Where tasks are not declared at all, a caller's wish for one is ignored. */
 function taskLayer(lazy: LazyRuntime, facts: (tool: string) => TaskFacts | undefined, offered: () => boolean): Layer {

@@ -13,13 +13,8 @@ import { put, remove, type Store, storeLimits } from '../../../stores/store.ts'
 import { isTerminal } from './messages.ts'
 import {
   accountIn,
-  allPlaces,
-  answersOf,
-  type EvictionCandidate,
   hasRoom,
-  isTaskId,
   objectFormat,
-  placeKey,
   roomForBytes,
   roomForOne,
   type TableLimits,
@@ -28,10 +23,8 @@ import {
   type TaskPlace,
   type TaskRecord,
   tableLimits,
-  taskKey,
-  taskPlacesPrefix,
+  taskKeys,
   textFormat,
-  timeKey,
 } from './record.ts'
 
 /** Tasks of one principal, oldest first. */
@@ -175,7 +168,7 @@ class StoreTasks<V> implements TaskTable {
     page: { readonly after?: string | undefined; readonly limit: number },
   ): Promise<TaskPage> {
     const store = await this.#open()
-    const owned = await taskPlacesPrefix(owner)
+    const owned = await taskKeys.placesOf(owner)
     const records: TaskRecord[] = []
     for (let after = page.after; ; ) {
       const places = await store.scan(owned, { limit: pageSize, ...(after === undefined ? {} : { after: owned + after }) })
@@ -196,14 +189,14 @@ class StoreTasks<V> implements TaskTable {
   }
 
   async post(id: string, answers: Params): Promise<void> {
-    const key = `${answersOf(id)}${timeKey(this.#clock.now())}-${crypto.randomUUID()}`
+    const key = `${taskKeys.answers(id)}${taskKeys.time(this.#clock.now())}-${crypto.randomUUID()}`
     const store = await this.#open()
     await store.commit([put(key, this.#format.answers(answers), { ttl: answersMs })])
   }
 
   async take(id: string): Promise<readonly Params[]> {
     const store = await this.#open()
-    const letters = await store.scan(answersOf(id))
+    const letters = await store.scan(taskKeys.answers(id))
     if (letters.length > 0) await store.commit(letters.map(({ key }) => remove(key)))
     return letters.map(({ value }) => this.#format.answersIn(value))
   }
@@ -240,23 +233,23 @@ class StoreTasks<V> implements TaskTable {
   async #write(store: Store<V>, record: TaskRecord, ifVersion?: number): Promise<number | undefined> {
     const ttl = this.#remaining(record)
     const outcome = await store.commit([
-      put(taskKey(record.id), this.#format.task(record), { ttl, ...(ifVersion === undefined ? {} : { ifVersion }) }),
-      put(await placeKey(record), this.#format.place(record), { ttl }),
+      put(taskKeys.task(record.id), this.#format.task(record), { ttl, ...(ifVersion === undefined ? {} : { ifVersion }) }),
+      put(await taskKeys.place(record), this.#format.place(record), { ttl }),
     ])
     return outcome.ok ? outcome.results[0]?.version : undefined
   }
 
   async #delete(store: Store<V>, id: string): Promise<void> {
     const found = await this.#find(store, id)
-    if (found !== undefined) await store.commit([remove(taskKey(id)), remove(await placeKey(found.record))])
+    if (found !== undefined) await store.commit([remove(taskKeys.task(id)), remove(await taskKeys.place(found.record))])
     // Its time is over: it is absent, but its result would still be in memory.
-    else if (!this.durable) await store.commit([remove(taskKey(id))])
+    else if (!this.durable) await store.commit([remove(taskKeys.task(id))])
   }
 
   async #find(store: Store<V>, id: string): Promise<FoundTask | undefined> {
-    if (!isTaskId(id)) return undefined
+    if (!taskKeys.isId(id)) return undefined
     for (let attempt = 0; attempt < tries; attempt++) {
-      const entry = await store.get(taskKey(id))
+      const entry = await store.get(taskKeys.task(id))
       if (entry === undefined) return undefined
       const record = this.#format.taskIn(entry.value)
       if (this.#remaining(record) <= 0) return undefined
@@ -293,7 +286,7 @@ class StoreTasks<V> implements TaskTable {
   }
 
   /** Where something must give way, tasks of processes that are gone have ended: nobody may ever ask about them. */
-  async #roomForOne(store: Store<V>, account: string): Promise<readonly EvictionCandidate[]> {
+  async #roomForOne(store: Store<V>, account: string): Promise<ReturnType<typeof roomForOne>> {
     const limits = this.#limits
     // With fewer than anybody may have nobody has too many.
     if (this.#most.tasks < Math.min(limits.tasksPerPrincipal, limits.tasks / 4)) return []
@@ -331,7 +324,7 @@ class StoreTasks<V> implements TaskTable {
     const found: TaskPlace[] = []
     let bytes = 0
     for (let after: string | undefined; ; ) {
-      const page = await store.scan(allPlaces, after === undefined ? {} : { after })
+      const page = await store.scan(taskKeys.places, after === undefined ? {} : { after })
       for (const { key, value } of page) {
         const place = this.#format.placeIn(key, value)
         found.push(place)

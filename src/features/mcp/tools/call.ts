@@ -5,7 +5,6 @@
 import { fewElements } from '../../../core/schema/schema.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import type { ClientSession, RequestOptions } from '../../../engine/client-feature.ts'
-import { declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Capabilities, Peer } from '../../../revisions/index.ts'
@@ -23,7 +22,7 @@ import {
   type ToolCallExtension,
   type ToolCallOptions,
 } from './messages.ts'
-import { type AnswerMaker, contentText, type FoundFacts, incompatibleResult, readOutput } from './outcome.ts'
+import { type answerMaker, contentText, incompatibleResult, readOutput } from './outcome.ts'
 
 /** What calls of tools are made with, on one connection. */
 export interface ToolCaller {
@@ -39,37 +38,16 @@ export interface ToolCaller {
 }
 
 /** The extensions of other features by what they do, so that a call looks only at those that take part in it. */
-export interface CallHooks {
+interface CallHooks {
   readonly sends: readonly NonNullable<ToolCallExtension['sends']>[]
   readonly params: readonly NonNullable<ToolCallExtension['params']>[]
   readonly before: readonly NonNullable<ToolCallExtension['before']>[]
   readonly harmless: readonly NonNullable<ToolCallExtension['harmless']>[]
   readonly attempts: ToolCallExtension['attempts']
   readonly after: readonly (readonly [name: string, look: NonNullable<ToolCallExtension['after']>])[]
-  readonly answer: AnswerMaker
+  readonly answer: ReturnType<typeof answerMaker>
   /** What a call declares to this server; the same object each time, because the engine prepares it once. */
   declares(peer: Peer, withProgress: boolean): Capabilities | undefined
-}
-
-/** What calls declare, remembered by server. */
-export function declaredByCalls(extensions: readonly ToolCallExtension[]): CallHooks['declares'] {
-  const wanted = extensions.flatMap(({ declares }) => (declares === undefined ? [] : [declares]))
-  const known = new WeakMap<Peer, readonly (Capabilities | undefined)[]>()
-  const found = (peer: Peer, hears: boolean): Capabilities | undefined => {
-    const ids = wanted.filter(
-      ({ extension, withProgress = false }) => (hears || !withProgress) && declared(peer, extension) !== undefined,
-    )
-    return ids.length === 0 ? undefined : { extensions: Object.fromEntries(ids.map(({ extension }) => [extension, {}])) }
-  }
-  return (peer, hears) => {
-    if (peer.revision.era === 'session') return undefined
-    let both = known.get(peer)
-    if (both === undefined) {
-      both = [found(peer, false), found(peer, true)]
-      known.set(peer, both)
-    }
-    return both[hears ? 1 : 0]
-  }
 }
 
 const taskKinds = ['task']
@@ -127,7 +105,7 @@ async function callOnce(
   }
   if (caller.known.get(name)?.tool.outputSchema !== undefined && isLarge(result.structuredContent)) await nextTurn()
   caller.known.checkOutput(name, result)
-  let found: FoundFacts | undefined
+  let found: Record<string, unknown> | undefined
   for (const [extension, look] of caller.hooks.after) {
     const told = look(name, options, result)
     if (told === undefined) continue

@@ -2,15 +2,17 @@
 import { compilePeerSchema, type PeerSchema } from '../../../core/schema/peer.ts'
 import { issueText } from '../../../core/schema/schema.ts'
 import { type ClientKit, defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
+import { declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { pruned } from '../../../jsonrpc/parse.ts'
+import type { Capabilities, Peer } from '../../../revisions/index.ts'
 import { cachePort, type ListSource } from '../caching/messages.ts'
 import { questionsPort } from '../input-required/messages.ts'
 import { clientSubscriptionsPort } from '../subscriptions/messages.ts'
 import { clientTasksPort } from '../tasks/messages.ts'
-import { type CallHooks, callToolOn, declaredByCalls, type ToolCaller } from './call.ts'
+import { callToolOn, type ToolCaller } from './call.ts'
 import { type MirroredParam, mirroredParams } from './headers.ts'
 import {
   type CallTool,
@@ -148,7 +150,7 @@ export function toolCallerOf(tools: ClientTools): ToolCaller {
   throw new TypeError('These tools are not those of a client')
 }
 
-function hooksOf(extensions: readonly ToolCallExtension[]): CallHooks {
+function hooksOf(extensions: readonly ToolCallExtension[]): ToolCaller['hooks'] {
   return {
     sends: having(extensions, 'sends'),
     params: having(extensions, 'params'),
@@ -158,6 +160,27 @@ function hooksOf(extensions: readonly ToolCallExtension[]): CallHooks {
     after: extensions.flatMap(({ name, after }) => (after === undefined ? [] : [[name, after] as const])),
     answer: answerMaker(extensions),
     declares: declaredByCalls(extensions),
+  }
+}
+
+/** What calls declare, remembered by server. */
+function declaredByCalls(extensions: readonly ToolCallExtension[]): ToolCaller['hooks']['declares'] {
+  const wanted = extensions.flatMap(({ declares }) => (declares === undefined ? [] : [declares]))
+  const known = new WeakMap<Peer, readonly (Capabilities | undefined)[]>()
+  const found = (peer: Peer, hears: boolean): Capabilities | undefined => {
+    const ids = wanted.filter(
+      ({ extension, withProgress = false }) => (hears || !withProgress) && declared(peer, extension) !== undefined,
+    )
+    return ids.length === 0 ? undefined : { extensions: Object.fromEntries(ids.map(({ extension }) => [extension, {}])) }
+  }
+  return (peer, hears) => {
+    if (peer.revision.era === 'session') return undefined
+    let both = known.get(peer)
+    if (both === undefined) {
+      both = [found(peer, false), found(peer, true)]
+      known.set(peer, both)
+    }
+    return both[hears ? 1 : 0]
   }
 }
 

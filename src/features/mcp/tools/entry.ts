@@ -14,7 +14,7 @@ import type { Icon } from '../../../revisions/index.ts'
 import type { TaskFacts } from '../tasks/messages.ts'
 import type { MirroredParam } from './headers.ts'
 import type { CallToolResult, TaskSupport, Tool, ToolAnnotations } from './messages.ts'
-import type { Explain, Reply, ReplyParts } from './result.ts'
+import type { Reply, ReplyParts } from './result.ts'
 
 /** What an author says of a tool. */
 export interface ToolFacts {
@@ -77,7 +77,7 @@ export interface ToolEntry<C = unknown> {
 }
 
 /** The schemas of a tool, as clients are shown them. */
-export type ToolSchemas = Pick<Tool, 'inputSchema' | 'outputSchema'>
+type ToolSchemas = Pick<Tool, 'inputSchema' | 'outputSchema'>
 
 /** What another feature adds to tools; `F` are the options that it lets an author give to a tool. */
 export interface ToolExtension<F extends object = ToolFacts> {
@@ -95,8 +95,8 @@ export interface ToolExtension<F extends object = ToolFacts> {
   admit?(exchange: Exchange, own: Buckets | undefined): void
   /** Runs a handler that yields parts of its result, and gives what it comes to. */
   stream?(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
-  /** What a failed call's result says of the problem beside its words. */
-  readonly explain?: Explain
+  /** What a failed call's result says of the problem beside its words: members of its `_meta`, for peers that know what to do with them. */
+  readonly explain?: (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
 }
 
 /** What other features may use of the tools of a server. */

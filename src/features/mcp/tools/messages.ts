@@ -10,7 +10,7 @@ import { type Port, port } from '../../../engine/ports.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
-import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
+import { type ContentBlock, changeAt, eachEntry, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 import type { ToolsPort } from './entry.ts'
 import { isObjectSchema, withoutHeaderMarks, wrapKey, wrapSchema } from './headers.ts'
 
@@ -20,7 +20,7 @@ export const callDeadlineMs = field<number>()
 /** What other features may use of the tools of a server. */
 export const toolsPort = port<ToolsPort>('tools')
 
-export type { ToolEntry, ToolExtension, ToolFacts, ToolSchemas, ToolsPort } from './entry.ts'
+export type { ToolEntry, ToolExtension, ToolFacts, ToolsPort } from './entry.ts'
 export type { Reply } from './result.ts'
 
 /** Hints about what a tool does. They are claims of the server. */
@@ -79,20 +79,12 @@ export interface CallToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** All official wires carry content blocks; the dialect has one output. */
-export function showsContent(revision: Revision): boolean {
-  return !revision.dialect
-}
-
 /** Before 2025-06-18 a result was content alone. */
 export function hasStructuredContent({ id }: Revision): boolean {
   return id !== '2024-11-05' && id !== '2025-03-26'
 }
 
-const eachTool =
-  (change: (tool: Wire) => Wire) =>
-  (result: Wire): Wire =>
-    Array.isArray(result['tools']) ? { ...result, tools: result['tools'].map(change) } : result
+const eachTool = (change: (tool: Wire) => Wire) => eachEntry('tools', change)
 
 /** `tools/list`: the tools of a server, page by page. */
 export const listTools = request<ListToolsResult>()({
@@ -155,12 +147,6 @@ export const toolsChangedDialect = notification({
   in: ['s3'],
   params: object({ added: optional(array(record)), removed: optional(array(string)) }),
 })
-
-/** Error kinds of tools, with their numbers. */
-export const toolErrors = {
-  'unknown-tool': { default: -32602 },
-  'invalid-arguments': { default: -32602, s3: 4001 },
-}
 
 function withObjectOutput(tool: Wire): Wire {
   const schema = tool['outputSchema']

@@ -15,13 +15,10 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ContentBlock } from '../content/messages.ts'
 import type { AnswerFacts, CallToolResult, ToolAnswer, ToolCallExtension } from './messages.ts'
 
-/** What the extensions found about a result, by their names. */
-export type FoundFacts = Record<string, unknown>
-
-/** Makes an answer of a result. */
-export type AnswerMaker = (
+/** Makes an answer of a result; `found`: what the extensions found about it, by their names. */
+type AnswerMaker = (
   from: { readonly server: string; readonly tool: string },
-  found: FoundFacts | undefined,
+  found: Record<string, unknown> | undefined,
   result: CallToolResult,
   structured: unknown,
 ) => ToolAnswer
@@ -47,7 +44,7 @@ function compile(extensions: readonly ToolCallExtension[]): AnswerMaker {
     readonly problem: undefined
     readonly meta: ToolAnswer['meta']
     readonly #from: { readonly server: string; readonly tool: string }
-    readonly #found: FoundFacts | undefined
+    readonly #found: Record<string, unknown> | undefined
 
     constructor(...[from, found, { content, _meta, isError }, structured]: Parameters<AnswerMaker>) {
       this.content = Array.isArray(content) ? content : []

@@ -11,7 +11,8 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
-import { because, type CallToolResult, type FailedResult, showsContent } from './messages.ts'
+import type { ToolExtension } from './entry.ts'
+import { because, type CallToolResult, type FailedResult } from './messages.ts'
 
 /** The parts of a result that a handler may spell out. */
 export interface ReplyParts {
@@ -53,7 +54,8 @@ class PlainText extends Written implements CallToolResult {
   }
 
   override write(revision: Revision): string | undefined {
-    return showsContent(revision) ? `"content":[{"type":"text","text":${JSON.stringify(this.content[0].text)}}]}` : undefined
+    // All official wires carry content blocks; the dialect has one output.
+    return !revision.dialect ? `"content":[{"type":"text","text":${JSON.stringify(this.content[0].text)}}]}` : undefined
   }
 }
 
@@ -140,11 +142,8 @@ function checkObject(value: unknown): void {
 
 // How a call that failed is told: a problem of the tool, in words for the model, and why it failed for whoever knows more.
 
-/** Members of the result's `_meta`, for peers that know what to do with them. */
-export type Explain = (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
-
 /** A problem as the result of a tool call, for the model to read. */
-export function failedResult(exchange: Exchange, problem: Problem, explain: Explain | undefined): CallToolResult {
+export function failedResult(exchange: Exchange, problem: Problem, explain: ToolExtension['explain']): CallToolResult {
   const meta = explain?.(exchange, problem)
   const result: FailedResult = {
     content: [{ type: 'text', text: problemText(problem) }],
@@ -153,17 +152,6 @@ export function failedResult(exchange: Exchange, problem: Problem, explain: Expl
     [because]: problem,
   }
   return result
-}
-
-/** The problem in arguments that do not fit; undefined for any other failure. */
-export function badArguments(error: unknown): Problem | undefined {
-  if (!(error instanceof McpError) || error.kind !== 'invalid-arguments') return undefined
-  return problem('INVALID_INPUT', error.message, { cause: error })
-}
-
-/** The problem with a tool that did not end in time. */
-export function tookTooLong(tool: string, timeoutMs: number): Problem {
-  return problem('OPERATION_TIMEOUT', `Tool ${tool} took longer than the ${timeoutMs} ms it has`)
 }
 
 /** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */

@@ -1,9 +1,9 @@
 /** Offering tools: register, list, call. `tools/call` is resolve → validate → execute; other features hang layers between. */
 import { createBuckets } from '../../../core/bucket.ts'
-import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import { createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock, toMilliseconds } from '../../../core/clock.ts'
 import { checkHandler, checkOptions, type KindsOf, type OptionKind } from '../../../core/options.ts'
-import { type Problem, refusalIn } from '../../../core/problem.ts'
+import { type Problem, problem, refusalIn } from '../../../core/problem.ts'
 import { type Compiled, compileSchema } from '../../../core/schema/index.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import { failedByStop } from '../../../engine/disconnect.ts'
@@ -15,6 +15,7 @@ import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
+import { defined } from '../content/messages.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { taskFacts, workAfterAnswer } from '../tasks/messages.ts'
 import type { ToolEntry, ToolExtension, ToolFacts, ToolHandler, ToolsPort } from './entry.ts'
@@ -27,12 +28,10 @@ import {
   listTools,
   type Tool,
   type ToolAnnotations,
-  toolErrors,
   toolsPort,
   wraps,
 } from './messages.ts'
 import {
-  badArguments,
   failedResult,
   looksSpelledOut,
   Misreturned,
@@ -40,20 +39,8 @@ import {
   problemOfThrown,
   RuntimeReply,
   reply,
-  tookTooLong,
   toResult,
 } from './result.ts'
-
-interface ToolsServer<C> {
-  readonly side: Side
-  readonly catalog: Catalog<ToolEntry<C>>
-  compile(name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C>
-  /** Takes what another feature adds to tools. */
-  extend(extension: ToolExtension): void
-  /** Tells all who extend tools that one is offered. */
-  declare(name: string, facts: ToolFacts): void
-  failed(exchange: Exchange, problem: Problem): CallToolResult
-}
 
 interface ToolsOptions<C> {
   /** There will be some: clients are told so before the first one is there. Default false. */
@@ -138,7 +125,7 @@ function isGenerator(value: unknown): value is AsyncGenerator {
 const emptyInput = { type: 'object', additionalProperties: false } as const
 
 /** Makes the server's side of tools. */
-export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
+export function toolsServer<C>(options: ToolsOptions<C>) {
   const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: entry => entry.name, facts: entry => entry.tool })
   let everOffered = options.expected === true
   catalog.onChange(() => {
@@ -170,14 +157,26 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
       const refusal = refusalIn(error)
       // Whoever runs it has to know, whatever its caller is told.
       if (refusal !== undefined && refusal !== error) exchange.engine.trace('store-refused', error, exchange.caller)
-      const problem = refusal ?? (exchange.peer.revision.wrongArguments === 'result' ? badArguments(error) : undefined)
-      return problem === undefined ? undefined : failedResult(exchange, problem, extended.explain)
+      const told = refusal ?? (exchange.peer.revision.wrongArguments === 'result' ? badArguments(error) : undefined)
+      return told && failedResult(exchange, told, extended.explain)
     },
   }
+  const side: Side = {
+    handlers: [
+      [listTools, { offered, execute: exchange => options.paging.list(exchange, catalog, 'tools', entry => entry.tool) }],
+      [callTool, call],
+      [callToolDialect, call],
+    ],
+    capabilities: ({ detailedCapabilities }) => (everOffered ? { tools: detailedCapabilities ? { listChanged: true } : {} } : {}),
+    errors: { 'unknown-tool': { default: -32602 }, 'invalid-arguments': { default: -32602, s3: 4001 } },
+  }
   return {
+    side,
     catalog,
-    compile: (name, facts, handler) => compile(name, facts, handler, options.clock, extended),
-    extend: extension => {
+    compile: (name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C> =>
+      compile(name, facts, handler, options.clock, extended),
+    /** Takes what another feature adds to tools. */
+    extend: (extension: ToolExtension): void => {
       everOffered ||= extension.expected === true
       extended.all.push(extension)
       extended.kinds = { ...extended.kinds, ...extension.kinds }
@@ -185,23 +184,11 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
       extended.stream ??= extension.stream
       extended.explain ??= extension.explain
     },
-    declare: (name, facts) => {
+    /** Tells all who extend tools that one is offered. */
+    declare: (name: string, facts: ToolFacts): void => {
       for (const extension of extended.all) extension.declare?.(name, facts)
     },
-    failed: (exchange, problem) => failedResult(exchange, problem, extended.explain),
-    side: {
-      handlers: [
-        [
-          listTools,
-          { offered, execute: (exchange: Exchange) => options.paging.list(exchange, catalog, 'tools', entry => entry.tool) },
-        ],
-        [callTool, call],
-        [callToolDialect, call],
-      ],
-      capabilities: ({ detailedCapabilities }) =>
-        everOffered ? { tools: detailedCapabilities ? { listChanged: true } : {} } : {},
-      errors: toolErrors,
-    },
+    failed: (exchange: Exchange, problem: Problem): CallToolResult => failedResult(exchange, problem, extended.explain),
   }
 }
 
@@ -239,20 +226,15 @@ function compile<C>(
     joined(all, extension => extension.annotations?.(facts)),
   )
   const streams = handler instanceof AsyncGeneratorFunction
-  const schemas = { inputSchema, ...(output === undefined ? {} : { outputSchema: output.json }) }
+  const schemas = { inputSchema, ...defined({ outputSchema: output?.json }) }
   const extra = joined(all, extension => extension.meta?.(name, facts, schemas, streams))
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
   const tool: Tool = {
     name,
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-    inputSchema,
-    ...(output === undefined ? {} : { outputSchema: output.json }),
-    ...(annotations === undefined ? {} : { annotations }),
-    ...(icons === undefined ? {} : { icons }),
-    ...(support === undefined ? {} : { execution: { taskSupport: support } }),
-    ...(meta === undefined ? {} : { _meta: meta }),
+    ...defined({ title, description }),
+    ...schemas,
+    ...defined({ annotations, icons, execution: support && { taskSupport: support }, _meta: meta }),
   }
   if (facts.dedupe !== undefined && typeof facts.dedupe !== 'function') toMilliseconds(facts.dedupe, 'dedupe')
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
@@ -322,7 +304,7 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
     const deadline = deadlines.add(clock.now() + timeoutMs, () => {
       exchange.stop(`Tool ${name} took longer than ${timeoutMs} ms`)
       exchange.set(workAfterAnswer, out)
-      reject(tookTooLong(name, timeoutMs))
+      reject(problem('OPERATION_TIMEOUT', `Tool ${name} took longer than the ${timeoutMs} ms it has`))
     })
     out.then(resolve, reject)
     const done = (): void => deadlines.cancel(deadline)
@@ -366,4 +348,10 @@ function failed<C>(
   if (problem !== error && !failedByStop(exchange, error))
     options.failed(entry.name, error, exchange.caller, problem.correlationId)
   return failedResult(exchange, problem, explain)
+}
+
+/** The problem in arguments that do not fit; undefined for any other failure. */
+function badArguments(error: unknown): Problem | undefined {
+  if (!(error instanceof McpError) || error.kind !== 'invalid-arguments') return undefined
+  return problem('INVALID_INPUT', error.message, { cause: error })
 }
