@@ -30,9 +30,6 @@ interface Comparison {
   readonly learned: ReadonlyMap<string, string>
 }
 
-/** Compares a message of then with one of now. */
-export type Compare = (before: unknown, after: unknown) => Comparison
-
 /** As deep as anybody writes by hand. */
 const mostDepth = 128
 
@@ -40,7 +37,7 @@ const mostDepth = 128
  * Compares messages of two runs: ids, times, cursors and tokens of the protocol may differ.
  * `ignore`: further paths whose values do not count, such as `result.serverInfo.version` or `**.elapsed`.
  */
-export function comparing(ignore: readonly string[] = []): Compare {
+export function comparing(ignore: readonly string[] = []): (before: unknown, after: unknown) => Comparison {
   const ignored = ignore.map(pathPattern)
   return (before, after) => {
     const differences: LeafDifference[] = []

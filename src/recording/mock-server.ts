@@ -11,7 +11,7 @@ import { jsonValue, type RecordedMessage, type RecordingHeader } from './format.
 import { UnansweredRequests } from './frame-sender.ts'
 import { type ClientListener, type ClientListenerOptions, listenForClients } from './listener.ts'
 import { connectionsOf, openRecording, type RecordedConnection, type RecordingText, readRecording } from './read.ts'
-import { type ClientMessage, Script } from './script.ts'
+import { Script } from './script.ts'
 
 /** How a recording is played. */
 export interface PlayingOptions {
@@ -80,19 +80,15 @@ function serve(
   })
 }
 
-/** A server out of a recording that holds its client to what was asked then: each answer is given once. */
-export interface RecordedServer {
-  open(): Connection
-  /** What was asked that the recording does not know, and what it knows that was not asked. */
-  differences(): { readonly added: readonly string[]; readonly missing: readonly string[] }
-}
-
-/** `recorded`: the connections of one server, in order; one that is opened beyond them begins with the last again. */
-export function recordedServer(recorded: readonly RecordedConnection[]): RecordedServer {
+/**
+ * A server out of a recording that holds its client to what was asked then: each answer is given once. `recorded`: the connections of one
+ * server, in order; one that is opened beyond them begins with the last again.
+ */
+export function recordedServer(recorded: readonly RecordedConnection[]) {
   const added: string[] = []
   const scripts: Script[] = []
   return {
-    open: () => {
+    open: (): Connection => {
       const { carrier = 'memory', frames = [] } = recorded[Math.min(scripts.length, recorded.length - 1)] ?? {}
       let sink: Sink | undefined
       const deliver = (text: string): void => queueMicrotask(() => sink?.frame(text))
@@ -119,12 +115,13 @@ export function recordedServer(recorded: readonly RecordedConnection[]): Recorde
         },
       }
     },
+    /** What was asked that the recording does not know, and what it knows that was not asked. */
     differences: () => ({ added, missing: scripts.flatMap(script => script.unasked()) }),
   }
 }
 
 /** Undefined for an answer. */
-function clientMessage({ method, params, id }: RecordedMessage): ClientMessage | undefined {
+function clientMessage({ method, params, id }: RecordedMessage) {
   return typeof method === 'string' ? { method, params, ...(isId(id) && { id }) } : undefined
 }
 

@@ -7,11 +7,11 @@ import { canonicalJson } from '../core/digest.ts'
 import { redacted } from '../core/redact.ts'
 import { subscriptionKey } from '../engine/reserved.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
-import { messagesOf, type RecordedMessage } from './format.ts'
+import { messagesOf, type RecordedMessage, tokenOf } from './format.ts'
 import type { RecordedFrame } from './read.ts'
 
 /** A request or notification of a client. */
-export interface ClientMessage {
+interface ClientMessage {
   readonly method: string
   readonly params: unknown
   /** Absent on what is only told. */
@@ -274,8 +274,4 @@ function covers(taped: unknown, given: unknown): boolean {
 
 function memberOf(params: unknown, name: string): unknown {
   return isRecord(params) ? params[name] : undefined
-}
-
-function tokenOf(params: unknown): unknown {
-  return isRecord(params) && isRecord(params['_meta']) ? params['_meta']['progressToken'] : undefined
 }

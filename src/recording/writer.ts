@@ -9,15 +9,13 @@ import type { Carrier } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { version } from '../revisions/revision.ts'
 import {
-  type ConnectionLine,
   type FrameLine,
-  type FrameSource,
   type HostLine,
   type HttpFacts,
+  jsonValue,
   keptFrame,
   lineText,
   type Path,
-  type PathPattern,
   pathPattern,
   type RecordingLine,
   recordingVersion,
@@ -38,8 +36,8 @@ export interface RecordOptions {
 
 /** Writes what passes on one connection. */
 export interface ConnectionWriter {
-  frame(from: FrameSource, text: string, more?: { readonly exchange?: number; readonly http?: HttpFacts }): void
-  http(from: FrameSource, exchange: number, http: HttpFacts): void
+  frame(from: FrameLine['from'], text: string, more?: { readonly exchange?: number; readonly http?: HttpFacts }): void
+  http(from: FrameLine['from'], exchange: number, http: HttpFacts): void
   closed(why?: string): void
 }
 
@@ -88,13 +86,13 @@ export class RecordingWriter {
   /** Begins a connection; `server` is its name where a host has several. */
   connection(carrier: Carrier, server?: string): ConnectionWriter {
     const connection = ++this.#connections
-    const put = (line: Without<ConnectionLine, 'at' | 'connection'>): void =>
-      this.#put({ at: this.#now(), connection, ...line } as ConnectionLine)
+    const put = (line: Without<RecordingLine, 'at' | 'connection'>): void =>
+      this.#put({ at: this.#now(), connection, ...line } as RecordingLine)
     put({ kind: 'open', carrier, ...(server !== undefined && { server }) })
     return {
       frame: (from, text, more = {}) => {
         const kept = keptFrame(this.#redaction.frame(text), this.#maxFrame)
-        put({ kind: 'frame', from, ...kept, ...this.#passed(more) })
+        put({ kind: 'frame', from, ...kept, ...more, ...(more.http && { http: this.#open(more.http) }) })
       },
       http: (from, exchange, http) => put({ kind: 'http', from, exchange, http: this.#open(http) }),
       closed: why => put({ kind: 'closed', ...(why !== undefined && { why }) }),
@@ -116,10 +114,6 @@ export class RecordingWriter {
 
   #now(): number {
     return this.#clock.now() - this.#began
-  }
-
-  #passed({ exchange, http }: { exchange?: number; http?: HttpFacts }): Pick<FrameLine, 'exchange' | 'http'> {
-    return { ...(exchange !== undefined && { exchange }), ...(http !== undefined && { http: this.#open(http) }) }
   }
 
   #open({ headers, ...http }: HttpFacts): HttpFacts {
@@ -156,6 +150,8 @@ export class RecordingWriter {
 
 // What a recording does not keep: headers that hold secrets, and the members that its maker names.
 
+type PathPattern = ReturnType<typeof pathPattern>
+
 /** Takes out what is not to be written down. */
 interface Redaction {
   headers(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>>
@@ -183,12 +179,8 @@ function inner(matches: PathPattern): PathPattern {
 
 /** What is no JSON has no members, and may hold anything: of that only its length is kept. */
 function redactedFrame(text: string, patterns: readonly PathPattern[]): string {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return `${redacted} (${text.length} characters that are no JSON)`
-  }
+  const value = jsonValue(text)
+  if (value === undefined) return `${redacted} (${text.length} characters that are no JSON)`
   const found = { any: false }
   const put = without(value, [], patterns, found)
   return found.any ? JSON.stringify(put) : text
