@@ -31,10 +31,7 @@ const emptyAnswers = new Set(['ping', 'logging/setLevel'])
 function mockServer(recorded: readonly RecordedConnection[], options: PlayingOptions = {}): (connection: Connection) => void {
   const picker = faultPicker(options.faults, options.seed)
   let opened = 0
-  return connection => {
-    const at = Math.min(opened++, recorded.length - 1)
-    serve(connection, recorded, at, options, picker)
-  }
+  return connection => serve(connection, recorded, Math.min(opened++, recorded.length - 1), options, picker)
 }
 
 /** Plays one recorded connection to a client. */
@@ -236,9 +233,8 @@ function faultyConnection(
     }
     if (has('drop') !== undefined) return
     const error = has('error')
-    const put =
-      has('garbage') !== undefined ? garbage : error !== undefined && id !== undefined ? errorText(id, error.code) : text
-    const frame: Frame = { text: put, id }
+    const answer = error === undefined || id === undefined ? text : errorText(id, error.code)
+    const frame: Frame = { text: has('garbage') === undefined ? answer : garbage, id }
     const deliver = (): void => {
       if (has('reorder') !== undefined && overtaken === undefined) {
         overtaken = frame
