@@ -95,7 +95,7 @@ export class GatewayCatalog {
     const before = new Map(this.#known)
     this.#known.clear()
     for (const name of names) this.#known.set(name, before.get(name) ?? { offer: emptyOffer, up: false, left: [] })
-    for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news.gone(name)
+    for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news?.gone(name)
     this.#naming.aliases.keep(new Set(this.#known.keys()))
     if (before.size > 0) this.#soon()
   }
@@ -176,7 +176,7 @@ export class GatewayCatalog {
     known.up = true
     const { prompts, resources, templates } = known.offer
     for (const items of [prompts, resources, templates]) this.#trust.inspect(upstream, items)
-    this.#trust.news.offer(upstream)
+    this.#trust.news?.offer(upstream)
     this.#soon()
   }
 
@@ -185,7 +185,7 @@ export class GatewayCatalog {
     const known = this.#known.get(upstream)
     if (known?.up !== true) return
     known.up = false
-    this.#trust.news.gone(upstream)
+    this.#trust.news?.gone(upstream)
     this.#soon()
   }
 
@@ -342,7 +342,6 @@ class ListNews {
     this.#changed.delete(list)
     if (this.#renewed.delete(list) || changed === undefined || changed.size > most || !this.#visibility.limits) return undefined
     const all = [...changed.values()]
-    return caller =>
-      all.some(({ kind, ...place }) => this.#visibility.lists(caller, kind === 'template' ? 'resource' : kind, place))
+    return caller => all.some(({ kind, ...place }) => this.#visibility.lists(caller, kind, place))
   }
 }

@@ -13,10 +13,10 @@ import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
 import type { Gateway, GatewayOptions, Reloaded, UpstreamStatus } from './gateway.ts'
 import { type HealthParts, healthPages, makeOperatorKey } from './ops/health.ts'
-import { type AuthSettings, changeable, type TrustSettings } from './trust/settings.ts'
+import { type AuthSettings, changeable, type TrustSettings, trustOf } from './trust/settings.ts'
 import { same } from './upstreams/entry.ts'
 import type { Upstreams } from './upstreams/upstreams.ts'
-import { type Parts, trustOf, wire } from './wiring.ts'
+import { type Parts, wire } from './wiring.ts'
 
 /**
  * Opens a gateway. Upstreams connect in the background; `gateway.ready()` waits until each was tried once.

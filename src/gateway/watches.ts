@@ -15,13 +15,13 @@ import type { Server } from '../server/api.ts'
 import { put, type Store } from '../stores/store.ts'
 import type { UpstreamPlace } from './addresses.ts'
 import type { GatewayCatalog } from './catalog.ts'
-import type { UpstreamNews } from './trust/events.ts'
+import type { UpstreamEvents } from './trust/events.ts'
 
 /** What watching needs from the gateway. */
 interface WatchesPort {
   readonly server: Server
   readonly catalog: GatewayCatalog
-  readonly news: UpstreamNews
+  readonly news: UpstreamEvents | undefined
   readonly clock: Clock
   client(upstream: string): Client | undefined
 }
@@ -59,7 +59,7 @@ export class Watches {
     this.#port = port
     port.server.engine.onWatch.add((uri, watched) => this.#changed(uri, watched))
     port.server.engine.extend({ layers: [this.#layer()] })
-    for (const [upstream, own] of port.news.standing)
+    for (const [upstream, own] of port.news?.standing ?? [])
       this.#watches.set(keyOf({ upstream, own }), watchOf({ upstream, own }, true))
   }
 
@@ -163,12 +163,12 @@ export class Watches {
     watch.stop = stop
     watch.held = promise
     const { news } = this.#port
-    news.watched(watch.upstream, watch.own, true)
+    news?.watched(watch.upstream, watch.own, true)
     void this.#follow(client, watch, { signal: stop.signal, onWatched: resolve }).finally(() => {
       resolve()
       const current = this.#watches.get(keyOf(watch))
       // It may have been watched again meanwhile.
-      if (current === watch || current === undefined) news.watched(watch.upstream, watch.own, false)
+      if (current === watch || current === undefined) news?.watched(watch.upstream, watch.own, false)
       if (watch.stop === stop) watch.stop = undefined
     })
   }
@@ -181,7 +181,7 @@ export class Watches {
       for await (const part of client.resourceUpdates(own, options)) {
         // A part with its own subscription is reported there.
         if (part === own || this.#watches.get(keyOf({ upstream, own: part }))?.stop === undefined)
-          news.updated(upstream, own, part)
+          news?.updated(upstream, own, part)
         for (const uri of uris) server.resourceUpdated(uri)
       }
     } catch (error) {

@@ -24,10 +24,8 @@ import type { GatewayOptions } from './gateway.ts'
 import { Aliases } from './names.ts'
 import { FirstLook } from './ops/first-look.ts'
 import { sharesOf, WatchShares } from './shares.ts'
-import { approveWith, noticesTo } from './trust/approvals.ts'
-import { type TrustSettings, trustMembers } from './trust/settings.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
-import { approveBy, credentialsParts } from './upstreams/entry.ts'
+import { credentialsParts } from './upstreams/entry.ts'
 import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
 import { SessionNews, Watches } from './watches.ts'
 
@@ -48,18 +46,13 @@ export interface Parts {
 export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
   const { clock = realClock, name = 'vivarium-gateway', store } = options
   const trace: Trace = (event, detail) => server.engine.trace(event, detail)
-  const trust = createTrust(trustOf(options), {
+  const trust = createTrust(options, {
     name,
     store: kept.store,
-    shared: store !== undefined,
     clock,
     trace,
     relist: upstream => upstreams.relist(upstream),
     relaunch: upstream => upstreams.retry(upstream),
-    notice: noticesTo(options),
-    approveWith: id => approveWith(options, id),
-    approveBy: upstream => approveBy(options, upstream),
-    askLaunch: options.onLaunchChanged,
     originOf: (kind, exposed) => catalog.originOf(kind, exposed) ?? (kind === 'resource' ? watches.placeOf(exposed) : undefined),
   })
   const server = createServer(faceOptions(options, name, clock, kept, trust))
@@ -72,7 +65,7 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
   const relay = new Relay({
     name,
     parking,
-    wrap: trust.wrap,
+    calls: trust.calls,
     states: new States(createSeal({ secrets: options.secret, clock }), clock),
     upstreams: () => upstreams,
     address: (upstream, uri, exchange) => links.address(upstream, uri, exchange),
@@ -170,7 +163,7 @@ function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: Upstream
     pages: new Pages(),
     rooted: (upstream, { owner }) => rooted(upstream, owner),
     seesAll: (upstream, caller) => !trust.visibility.limits || trust.visibility.all(caller, upstream),
-    announced: (upstream, list) => trust.news.changed(upstream, list),
+    announced: (upstream, list) => trust.news?.changed(upstream, list),
     show: (upstream, offer) => catalog.show(upstream, offer),
     hide: upstream => catalog.hide(upstream),
   })
@@ -184,11 +177,6 @@ function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): Ups
     to.info('upstream-up', said)
     onTrace?.('upstream-up', said)
   }
-}
-
-/** The trust settings among the options. */
-export function trustOf(options: GatewayOptions): TrustSettings {
-  return picked(options, ...trustMembers)
 }
 
 // Roots: an upstream that asked for a client's roots is notified when they change.

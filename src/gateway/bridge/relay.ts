@@ -88,7 +88,7 @@ interface RelayPort {
   /** The name that the gateway gives itself. */
   readonly name: string
   readonly parking: ParkedCalls
-  readonly wrap: CallWrapper
+  readonly calls: CallWrapper
   readonly states: States
   upstreams(): Upstreams
   /** The address that a client uses for an upstream's resource. */
@@ -128,7 +128,7 @@ export class Relay {
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
     const again = exchange.get(carried)?.[upstreamCallKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
-    const told = await this.#port.wrap(call, () => this.#call(call, tool))
+    const told = await this.#port.calls.wrap(call, () => this.#call(call, tool))
     if (told.isError === true) adviseWait(exchange, told)
     const result = plainFor(exchange.peer, told)
     return (tool.outputSchema === undefined ? plainText(result) : undefined) ?? asReply(result)

@@ -43,9 +43,6 @@ export interface CallVerdict {
   readonly waitMs?: number
 }
 
-/** What was decided of a call whose rules count: asked again it would count itself. */
-export type DecidedCalls = WeakMap<object, CallVerdict>
-
 const verdicts = 1_000
 
 /** All rules that can be about one tool, resource or prompt. */
