@@ -5,6 +5,7 @@
  */
 import type { Client } from '../client/client.ts'
 import type { Clock } from '../core/clock.ts'
+import { settlesWithin } from '../core/deadlines.ts'
 import { Tally } from '../core/occupancy.ts'
 import { pause } from '../engine/backoff.ts'
 import type { Exchange } from '../engine/exchange.ts'
@@ -93,7 +94,10 @@ export class Watches {
           this.#want(uri)
         }
         try {
-          if (uris.length > 0) await this.#within(Promise.all(uris.map(uri => this.#wanted.get(uri)?.held)))
+          if (uris.length > 0) {
+            const held = Promise.all(uris.map(uri => this.#wanted.get(uri)?.held))
+            await settlesWithin(held, holdMs, this.#port.clock)
+          }
           return await next()
         } finally {
           for (const uri of uris) {
@@ -188,14 +192,6 @@ export class Watches {
       // The upstream announces no updates, or the connection ended; after a reconnect it is watched again.
       if (!options.signal.aborted) server.engine.trace('upstream-watch', { upstream, uri: own, error })
     }
-  }
-
-  /** Settles with the promise, or when the wait is over. */
-  #within(held: Promise<unknown>): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = this.#port.clock.setTimeout(resolve, holdMs, true)
-    void held.then(() => resolve())
-    return promise.finally(cancel)
   }
 }
 

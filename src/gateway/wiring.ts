@@ -19,49 +19,38 @@ import { Pages } from './bridge/questions.ts'
 import { Relay } from './bridge/relay.ts'
 import { States } from './bridge/states.ts'
 import { GatewayCatalog } from './catalog.ts'
-import type { GatewayStore } from './create.ts'
 import type { GatewayOptions } from './gateway.ts'
 import { Aliases } from './names.ts'
 import { FirstLook } from './ops/first-look.ts'
 import { sharesOf, WatchShares } from './shares.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
 import { credentialsParts } from './upstreams/entry.ts'
-import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
+import { Upstreams } from './upstreams/upstreams.ts'
 import { SessionNews, Watches } from './watches.ts'
 
 /** The parts that `create.ts` uses. */
-export interface Parts {
-  readonly server: Server
-  readonly trust: Trust
-  readonly catalog: GatewayCatalog
-  readonly upstreams: Upstreams
-  readonly firstLook: FirstLook
-  readonly parking: ParkedCalls
-  readonly store: Store
-  /** What closes the parts, in order: a part closes before those that it uses. */
-  readonly ends: readonly (() => Awaitable<void>)[]
-}
+export type Parts = ReturnType<typeof wire>
 
 /** Creates all parts of a gateway and connects them to each other. */
-export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
-  const { clock = realClock, name = 'vivarium-gateway', store } = options
+export function wire(options: GatewayOptions, store: Store) {
+  const { clock = realClock, name = 'vivarium-gateway' } = options
   const trace: Trace = (event, detail) => server.engine.trace(event, detail)
   const trust = createTrust(options, {
     name,
-    store: kept.store,
+    store,
     clock,
     trace,
     relist: upstream => upstreams.relist(upstream),
     relaunch: upstream => upstreams.retry(upstream),
     originOf: (kind, exposed) => catalog.originOf(kind, exposed) ?? (kind === 'resource' ? watches.placeOf(exposed) : undefined),
   })
-  const server = createServer(faceOptions(options, name, clock, kept, trust))
+  const server = createServer(faceOptions(options, name, clock, store, trust))
   const aliases = new Aliases()
   // Before all other layers, so that rules see the real name.
   server.engine.extend({ layers: [aliases.layer] })
   trust.attach(server)
-  const news = store === undefined ? undefined : new SessionNews(server, kept.store)
-  const parking = parkingOf(options, clock, kept)
+  const news = options.store === undefined ? undefined : new SessionNews(server, store)
+  const parking = parkingOf(options, clock, store)
   const relay = new Relay({
     name,
     parking,
@@ -81,76 +70,11 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
     return upstream === undefined ? undefined : relay.refusal(upstream)
   }
   const client: Upstreams['client'] = upstream => upstreams.client(upstream)
-  const upstreams = upstreamsOf({ options, clock, trace, trust, catalog, rooted: followRoots(server, client) })
-  const watchShares = new WatchShares(sharesOf(options.shares).subscriptions, uri => catalog.resource(uri))
-  server.engine.extend({ layers: [watchShares.layer] })
-  const watches = new Watches({ server, catalog, clock, news: trust.news, client })
-  const waitMs = toMilliseconds(options.startWait ?? '5s', 'startWait')
-  const firstLook = new FirstLook({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
-  const ends: Parts['ends'] = [
-    () => firstLook.finish(),
-    () => parking.close(),
-    () => watches.close(),
-    () => catalog.close(),
-    () => news?.close(),
-    () => server.close(),
-    () => upstreams.close(),
-    () => trust.close(),
-    () => kept.close(),
-  ]
-  return { server, trust, catalog, upstreams, firstLook, parking, store: kept.store, ends }
-}
-
-/** Adds to the server face: `_meta` of upstreams, session state, and reads of unlisted addresses. */
-function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
-  engine.extend({
-    layers: [relay.layer],
-    capabilities: revision => (catalog.stateful ? declaration(revision, stateExtension) : {}),
-  })
-  engine.unlisted = (uri, exchange) => {
-    const place = links.find(uri, exchange)
-    if (place === undefined || !trust.visibility.reads(exchange.caller, 'resource', place)) return undefined
-    return (_: unknown, ctx: Context) => relay.read({ ...place, exposed: uri }, ctx)
-  }
-}
-
-/** The options of the server that clients connect to. */
-function faceOptions(options: GatewayOptions, name: string, clock: Clock, { store }: GatewayStore, trust: Trust): ServerOptions {
-  return {
-    ...trust.serverOptions,
-    name,
-    // Declared even if no upstream offers them yet: clients read capabilities only once.
-    offers: ['tools', 'prompts', 'resources', 'completions'],
-    version: options.version ?? version,
-    revisions: options.revisions ?? revisions.map(({ id }) => id),
+  const shares = sharesOf(options.shares)
+  const rooted = followRoots(server, client)
+  const upstreams: Upstreams = new Upstreams({
     clock,
-    ...picked(options, 'instructions', 'secret', 'askTimeout', 'limits', 'onTrace'),
-    ...(options.store !== undefined && { store }),
-    // Details that clients are not told go to the log.
-    log: logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'),
-  }
-}
-
-/** With a store, clients can continue parked calls at any process that shares it. */
-function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: GatewayStore): ParkedCalls {
-  const shared = store === undefined ? undefined : new SharedParkedCalls(kept.store, clock)
-  return new ParkedCalls({ clock, askMs: toMilliseconds(askTimeout), shared })
-}
-
-interface UpstreamsParts {
-  readonly options: GatewayOptions
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly trust: Trust
-  readonly catalog: GatewayCatalog
-  readonly rooted: ReturnType<typeof followRoots>
-}
-
-/** Creates the upstreams. */
-function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: UpstreamsParts): Upstreams {
-  return new Upstreams({
-    clock,
-    shares: sharesOf(options.shares),
+    shares,
     random: Math.random,
     pins: trust.pins,
     admit: (upstream, target, pinned) => trust.launches.admit(upstream, target, pinned),
@@ -167,12 +91,66 @@ function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: Upstream
     show: (upstream, offer) => catalog.show(upstream, offer),
     hide: upstream => catalog.hide(upstream),
   })
+  const watchShares = new WatchShares(shares.subscriptions, uri => catalog.resource(uri))
+  server.engine.extend({ layers: [watchShares.layer] })
+  const watches = new Watches({ server, catalog, clock, news: trust.news, client })
+  const waitMs = toMilliseconds(options.startWait ?? '5s', 'startWait')
+  const firstLook = new FirstLook({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
+  // A part closes before those that it uses.
+  const ends: readonly (() => Awaitable<void>)[] = [
+    () => firstLook.finish(),
+    () => parking.close(),
+    () => watches.close(),
+    () => catalog.close(),
+    () => news?.close(),
+    () => server.close(),
+    () => upstreams.close(),
+    () => trust.close(),
+    () => (typeof options.store === 'object' ? undefined : store.close()),
+  ]
+  return { server, trust, catalog, upstreams, firstLook, parking, store, ends }
+}
+
+/** Adds to the server face: `_meta` of upstreams, session state, and reads of unlisted addresses. */
+function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
+  engine.extend({
+    layers: [relay.layer],
+    capabilities: revision => (catalog.stateful ? declaration(revision, stateExtension) : {}),
+  })
+  engine.unlisted = (uri, exchange) => {
+    const place = links.find(uri, exchange)
+    if (place === undefined || !trust.visibility.reads(exchange.caller, 'resource', place)) return undefined
+    return (_: unknown, ctx: Context) => relay.read({ ...place, exposed: uri }, ctx)
+  }
+}
+
+/** The options of the server that clients connect to. */
+function faceOptions(options: GatewayOptions, name: string, clock: Clock, store: Store, trust: Trust): ServerOptions {
+  return {
+    ...trust.serverOptions,
+    name,
+    // Declared even if no upstream offers them yet: clients read capabilities only once.
+    offers: ['tools', 'prompts', 'resources', 'completions'],
+    version: options.version ?? version,
+    revisions: options.revisions ?? revisions.map(({ id }) => id),
+    clock,
+    ...picked(options, 'instructions', 'secret', 'askTimeout', 'limits', 'onTrace'),
+    ...(options.store !== undefined && { store }),
+    // Details that clients are not told go to the log.
+    log: logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'),
+  }
+}
+
+/** With a store, clients can continue parked calls at any process that shares it. */
+function parkingOf({ store: given, askTimeout = '10m' }: GatewayOptions, clock: Clock, store: Store): ParkedCalls {
+  const shared = given === undefined ? undefined : new SharedParkedCalls(store, clock)
+  return new ParkedCalls({ clock, askMs: toMilliseconds(askTimeout), shared })
 }
 
 /** Logs that an upstream is connected, at `info` by default, so that recovery is as visible as failure. */
-function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): UpstreamsPort['up'] {
+function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions) {
   const to = logFrom(log, onTrace === undefined ? 'info' : 'silent').child({ server: name })
-  return (upstream, revision) => {
+  return (upstream: string, revision: string | undefined): void => {
     const said = { server: upstream, ...(revision !== undefined && { revision }) }
     to.info('upstream-up', said)
     onTrace?.('upstream-up', said)

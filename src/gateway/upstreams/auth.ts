@@ -8,7 +8,6 @@ import {
   AuthorizationError,
   type AuthorizationRule,
   type Browser,
-  bindingOf,
   boundCredentials,
   type ClientAuthorization,
   oauth,
@@ -152,18 +151,6 @@ export interface CredentialsParts {
   signInBy(upstream: string, server: URL): string
   /** The authorization server that an entry's secret is bound to; remembered across reconnects and other changes of the entry. */
   binding(auth: UpstreamAuth, server: URL): Binding
-}
-
-/** Creates `binding`: one binding per upstream URL, client id, issuer and token endpoint. */
-export function bindings(): CredentialsParts['binding'] {
-  const known = new Map<string, Binding>()
-  return (auth, { href }) => {
-    const { clientId, issuer, tokenEndpoint } = auth
-    const key = JSON.stringify([href, clientId, issuer, tokenEndpoint])
-    const binding = known.get(key) ?? bindingOf(auth, clientId, true)
-    known.set(key, binding)
-    return binding
-  }
 }
 
 /** The upstream does not accept the gateway's current credentials. */
