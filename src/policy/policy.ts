@@ -20,12 +20,13 @@ import {
   type Kept,
   widerAnswers,
 } from './approvals/approvals.ts'
-import { ApprovalAsker, type OnApproval, outcomeOf, type PolicyDecision, questionText, unanswered } from './approvals/question.ts'
+import { ApprovalAsker, type OnApproval, type PolicyDecision, questionText } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
 import { type DeclaredSets, type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
-import { type AskVerdict, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { type AskVerdict, allowFix, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { isAbout } from './rules/conditions.ts'
 import { Counts } from './rules/counts.ts'
-import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
+import { type Asked, begunByText, type PolicyRules, type Verdict } from './rules/rule.ts'
 import type { Shadow } from './rules/weigh.ts'
 import { type Extractors, extracted } from './scopes/elevate.ts'
 
@@ -137,12 +138,18 @@ export class Policy {
   async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { asking: AskVerdict; bound: ApprovalBinding }> {
     const judged = judge(this.#world(), asked)
     if (judged.do !== 'ask') {
-      if (judged.do !== 'deny') this.#counts.took(this.#compiled.rules, asked)
+      if (judged.do !== 'deny') this.#took(asked)
       return judged
     }
     const bound = this.#bound(asked, judged)
     const kept = await this.#approvals.find(asked, judged, bound)
     return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
+  }
+
+  /** It was let in: rates count it. */
+  #took(asked: Asked): void {
+    const about = this.#compiled.rules.filter(({ above, conditions }) => above !== undefined && isAbout(conditions, asked))
+    this.#counts.took(about, asked)
   }
 
   #bound(asked: Asked, asking: AskVerdict): ApprovalBinding {
@@ -156,7 +163,7 @@ export class Policy {
       const fix = `Revoke ${rule}, or wait until ${until}`
       return { do: 'deny', why: why('APPROVAL_REFUSED', rule, `The user declined ${wordsFor(asked)}`, fix) }
     }
-    this.#counts.took(this.#compiled.rules, asked)
+    this.#took(asked)
     return { do: 'allow', rule }
   }
 
@@ -191,7 +198,7 @@ export class Policy {
     const now = judge(this.#world(), asked)
     if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why }
     if (yes) {
-      this.#counts.took(this.#compiled.rules, asked)
+      this.#took(asked)
       return { yes, rule: kept?.[0] === undefined ? `approval, this once (${rule})` : `approval ${kept[0].id}` }
     }
     const said = reason ?? `The user declined ${wordsFor(asked)}`
@@ -270,8 +277,7 @@ export class Policy {
     const world = this.#world()
     const verdict = judge(world, asked)
     const by = 'why' in verdict ? verdict.why.rule : verdict.rule
-    const rules = holding(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by }))
-    return { verdict, rules }
+    return { verdict, rules: holding(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by })) }
   }
 
   /** Rules that never count. */
@@ -283,8 +289,7 @@ export class Policy {
   async grant(what: GrantFor, duration: Duration): Promise<Kept> {
     const kept = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
     const detail = `granted for a time: ${kept.kind} ${kept.tool ?? kept.featureSet ?? ''}`
-    this.#options.onDecided?.({ kind: 'grant', asked: what, outcome: 'success', rule: `approval ${kept.id}`, detail })
-    this.#changed(what.server)
+    this.#granted(what, `approval ${kept.id}`, detail)
     return kept
   }
 
@@ -295,10 +300,13 @@ export class Policy {
   async revoke(server: string, id: string): Promise<boolean> {
     const revoked = await this.#approvals.revoke(server, id)
     if (!revoked) return false
-    const detail = `revoked approval ${id}`
-    this.#options.onDecided?.({ kind: 'grant', asked: { server }, outcome: 'success', rule: 'policy.revoke', detail })
-    this.#changed(server)
+    this.#granted({ server }, 'policy.revoke', `revoked approval ${id}`)
     return true
+  }
+
+  #granted(asked: PolicyDecision['asked'], rule: string, detail: string): void {
+    this.#options.onDecided?.({ kind: 'grant', asked, outcome: 'success', rule, detail })
+    this.#changed(asked.server)
   }
 
   /** Says that it begins, for rules about what is under way; what is returned says that it ended. */
@@ -334,8 +342,7 @@ export class Policy {
 
   /** Feature sets that were enabled for a time go off when it ends, also where nothing else happens then. */
   #plan(): void {
-    this.#timer?.()
-    this.#timer = undefined
+    this.close()
     const now = this.#clock.now()
     const ends = [this.#approvals.nextEnd(), ...this.#compiled.rules.map(({ until }) => until)].filter(end => end > now)
     const next = Math.min(...ends, Number.POSITIVE_INFINITY)
@@ -346,4 +353,23 @@ export class Policy {
 
 function unlessFull(error: unknown): undefined {
   if (!(error instanceof Problem && error.code === 'QUOTA_EXHAUSTED')) throw error
+}
+
+/** How a question ended that got no yes. */
+function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
+  if (said?.code === 'APPROVAL_TIMEOUT') return 'timeout'
+  return said?.code === 'APPROVAL_FAILED' ? 'failure' : 'refused'
+}
+
+/** Why there is no yes where nobody gave an answer. */
+function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
+  const what = `${wordsFor(asked)}${begunByText(asked.begunBy)}`
+  if (how === 'nobody') return why('NO_APPROVER', rule, `${what} has to be approved, and there is nobody to ask`, allowFix(asked))
+  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${what}`, allowFix(asked))
+  return why(
+    'APPROVAL_FAILED',
+    rule,
+    `Whether to allow ${what} could not be asked`,
+    'Look at what onApproval threw, and try again',
+  )
 }

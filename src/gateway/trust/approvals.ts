@@ -72,9 +72,9 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
       notes.note({ ...noted, upstream: launch.upstream, tool: '', code: launch.why.code })
       return true
     }
-    const held = await pins.find(id)
+    const held = await pins.kept.find(id)
     if (held === undefined) return (await (yes ? confirmations()?.approve(id, by) : confirmations()?.refuse(id, by))) ?? false
-    await (yes ? pins.approve(held) : pins.refuse(id))
+    await (yes ? pins.approve(held) : pins.kept.refuse(id))
     notes.note({ ...noted, upstream: held.server, tool: held.tool.name })
     return true
   }

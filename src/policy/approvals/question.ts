@@ -3,13 +3,13 @@
 import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { Tally } from '../../core/occupancy.ts'
-import { type Why, why } from '../../core/suggestion.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { type SetUse, setUses } from '../../features/live/dialects/messages.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../audit/book.ts'
-import { type AskVerdict, allowFix, wordsFor } from '../judge.ts'
+import { type AskVerdict, wordsFor } from '../judge.ts'
 import { type Asked, begunByText, type Kind } from '../rules/rule.ts'
 import type { Covers, WiderAnswer } from './approvals.ts'
 
@@ -166,25 +166,6 @@ export interface PolicyDecision {
   readonly why?: Why | undefined
   /** A few words: never arguments. */
   readonly detail: string
-}
-
-/** How a question ended that got no yes. */
-export function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
-  if (said?.code === 'APPROVAL_TIMEOUT') return 'timeout'
-  return said?.code === 'APPROVAL_FAILED' ? 'failure' : 'refused'
-}
-
-/** Why there is no yes where nobody gave an answer. */
-export function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
-  const what = `${wordsFor(asked)}${begunByText(asked.begunBy)}`
-  if (how === 'nobody') return why('NO_APPROVER', rule, `${what} has to be approved, and there is nobody to ask`, allowFix(asked))
-  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${what}`, allowFix(asked))
-  return why(
-    'APPROVAL_FAILED',
-    rule,
-    `Whether to allow ${what} could not be asked`,
-    'Look at what onApproval threw, and try again',
-  )
 }
 
 // What a feature set will be able to do, in the words of whoever is asked about it. The names of the wire say nothing to a user.

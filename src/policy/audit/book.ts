@@ -10,7 +10,7 @@ import type { Why } from '../../core/suggestion.ts'
 import { type LogEntry, type LogPosition, type Op, put, type Store } from '../../stores/store.ts'
 
 /** Where notes are written, and how long they are kept. */
-export interface AuditBookOptions {
+interface AuditBookOptions {
   readonly store: Store
   readonly clock: Clock
   /** How long notes are kept, in milliseconds. Default 90 days. */

@@ -10,7 +10,7 @@ import type { HostSelection } from '../../features/live/dialects/selection.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Store, storeWithin } from '../../stores/store.ts'
+import { entriesUnder, type Store, storeWithin } from '../../stores/store.ts'
 import { type ApprovalBinding, type Approvals, bindingDigest } from '../approvals/approvals.ts'
 import { type PolicyDecision, wordsForUses } from '../approvals/question.ts'
 import type { CompiledPolicy } from '../compile.ts'
@@ -72,14 +72,12 @@ export class SetConsent {
 
   /** Reads what sets were able to do in earlier lives. */
   async load(): Promise<void> {
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan('', after === undefined ? {} : { after })
-      for (const { value } of page) {
-        const agreed = agreedUses(JSON.parse(value))
-        if (agreed !== undefined) this.#remember(agreed.server, agreed.featureSet, agreed.uses)
-      }
-      after = page.at(-1)?.key
-      if (after === undefined) return
+    for await (const { value } of entriesUnder(this.#store, '')) {
+      const agreed: unknown = JSON.parse(value)
+      const { server, featureSet, uses } = isRecord(agreed) ? agreed : {}
+      // A record that nobody here wrote counts for nothing: the set is asked about again.
+      if (typeof server === 'string' && typeof featureSet === 'string' && Array.isArray(uses))
+        this.#remember(server, featureSet, uses)
     }
   }
 
@@ -210,7 +208,7 @@ export class SetConsent {
     const now = new Set<string>([...(before ?? []), ...declaredUses(facts), ...this.#widened(server, featureSet)])
     if (before !== undefined && before.size === now.size) return
     if (before === undefined && (this.#agreed.get(server)?.size ?? 0) >= mostSets) return
-    const agreed: AgreedUses = { server, featureSet, uses: [...now] }
+    const agreed = { server, featureSet, uses: [...now] }
     this.#remember(server, featureSet, agreed.uses)
     const key = hash('sha256', JSON.stringify([server, featureSet]), 'base64url')
     this.#store.commit([{ op: 'put', key, value: JSON.stringify(agreed) }]).catch(this.#parts.failed)
@@ -241,20 +239,6 @@ export class SetConsent {
   #ownFacts(server: string, featureSet: string): FeatureSetFacts | undefined {
     return this.#declaredBy.get(server) === this.#identity(server) ? this.facts(server, featureSet) : undefined
   }
-}
-
-/** A record on the store. */
-interface AgreedUses {
-  readonly server: string
-  readonly featureSet: string
-  readonly uses: readonly string[]
-}
-
-/** Undefined for a record that nobody here wrote: the set is asked about again. */
-function agreedUses(record: unknown): AgreedUses | undefined {
-  if (!isRecord(record) || typeof record['server'] !== 'string' || typeof record['featureSet'] !== 'string') return undefined
-  const { server, featureSet, uses } = record
-  return Array.isArray(uses) ? { server, featureSet, uses } : undefined
 }
 
 /** MCP Live 0.2 §6.2: without these it is no declaration. */

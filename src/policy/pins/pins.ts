@@ -36,7 +36,7 @@ export interface Looked {
 }
 
 /** What pins need of their host. */
-export interface PinsOptions {
+interface PinsOptions {
   readonly store: Store
   readonly clock: Clock
   /** What the tools of a server are that was never seen before. Default `pin`. */

@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Params, picked } from '../../jsonrpc/message.ts'
-import { type Conditions, fits, fitsTarget, isCalledBy, noConditions } from './conditions.ts'
+import { type Conditions, fits, fitsTarget, isCalledBy } from './conditions.ts'
 import type { RateCounts } from './counts.ts'
 import { type Defaults, type Hours, ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
 import {
@@ -122,9 +122,7 @@ export class ToolPolicy {
   }
 
   #counted(call: PolicyCallFacts): readonly ReadRule[] {
-    const about = this.#deciding.filter(rule => isCounting(rule) && isAboutCall(rule, call))
-    // Who calls with what was looked at just now.
-    return about.map(rule => ({ ...rule, conditions: noConditions }))
+    return this.#deciding.filter(rule => isCounting(rule) && isAboutCall(rule, call))
   }
 
   /** What a rule about calls says, of those that are about one. The narrowest counts, of equals the first. */
@@ -150,7 +148,8 @@ export class ToolPolicy {
     if (by === undefined) return this.#otherwise
     const { rule, effect } = by
     const waitMs = isCounting(by) ? this.#counts.wait(by, this.#asked(call)) : undefined
-    if (effect === 'hold') return { do: 'deny', by: rule, waitMs: Math.max(1, waitMs ?? 0, by.forMs ?? 0, heldMs(by, now)) }
+    if (effect === 'hold')
+      return { do: 'deny', by: rule, waitMs: Math.max(1, waitMs ?? 0, by.forMs ?? 0, (by.hours?.endsAfter(now) ?? now) - now) }
     return { do: effect === 'coalesce' ? 'allow' : effect, by: rule, ...(waitMs !== undefined && { waitMs }) }
   }
 
@@ -165,12 +164,8 @@ export class ToolPolicy {
   }
 }
 
-function isCounting({ rule }: ReadRule): boolean {
-  return rule.when?.above !== undefined
-}
-
-function heldMs({ hours }: ReadRule, now: number): number {
-  return hours === undefined ? 0 : hours.endsAfter(now) - now
+function isCounting({ above }: ReadRule): boolean {
+  return above !== undefined
 }
 
 function isAboutCall({ conditions }: ReadRule, { client, principal, args }: PolicyCallFacts): boolean {
@@ -251,8 +246,7 @@ interface TargetRule extends ReadRule {
 /** Reads a rule in either spelling. Throws where it is none. */
 export function readTargetRule(written: WrittenRule): TargetRule {
   const read = readRule(modernRule(written))
-  const { conditions, rule } = read
-  const { hours, above } = rule.when ?? {}
+  const { conditions, rule, hours, above } = read
   const kinds = kindsOf(read)
   const concerns = (kind: TargetKind, upstream: string): boolean => kinds.includes(kind) && fits(conditions.server, upstream)
   return {
@@ -268,14 +262,14 @@ export function readTargetRule(written: WrittenRule): TargetRule {
 }
 
 /** Those that it names; where it names none, all of which what it says can be said. */
-function kindsOf({ conditions, rule, decides, effect }: ReadRule): readonly TargetKind[] {
-  if (!isKnownHere(conditions) || rule.when?.running !== undefined) return []
+function kindsOf({ conditions, rule, decides, effect, above, running }: ReadRule): readonly TargetKind[] {
+  if (!isKnownHere(conditions) || running !== undefined) return []
   const named = targets.filter(kind => conditions[kind] !== undefined)
   const calls =
     !decides ||
     effect === 'ask' ||
     effect === 'coalesce' ||
-    rule.when?.above !== undefined ||
+    above !== undefined ||
     conditions.arguments.length > 0 ||
     ofCalls.some(name => rule[name] !== undefined)
   const about = named.length > 0 ? named : calls ? (['tool'] as const) : targets

@@ -14,6 +14,7 @@ import {
   kinds,
   type Otherwise,
   type Rule,
+  type RuleRate,
   type When,
 } from './rule.ts'
 
@@ -25,6 +26,10 @@ export interface ReadRule {
   readonly decides: boolean
   readonly effect: Effect
   readonly conditions: Conditions
+  /** The rate beyond which it holds. */
+  readonly above: RuleRate | undefined
+  /** While so many are under way. */
+  readonly running: number | undefined
   readonly hours: OpenHours | undefined
   readonly until: number
   readonly forMs: number | undefined
@@ -75,6 +80,8 @@ export function readRule(rule: Rule): ReadRule {
     decides: effect !== undefined,
     effect: effect ?? 'allow',
     conditions: conditionsOf(when, effect === 'allow' || effect === 'coalesce'),
+    above: when.above,
+    running: when.running,
     hours: when.hours && openHours(when.hours),
     until,
     forMs: rule.for === undefined ? undefined : toMilliseconds(rule.for, 'for'),
@@ -147,11 +154,7 @@ const ofTools: ReadonlySet<string> = new Set(['kind', 'server', 'tool'])
 function checkTogether(rule: Rule, when: When): void {
   const read = (['resource', 'prompt'] as const).find(kind => when[kind] !== undefined || [when.kind].flat().includes(kind))
   const called =
-    when.arguments !== undefined
-      ? 'arguments'
-      : when.above !== undefined
-        ? 'above'
-        : ofCalls.find(name => rule[name] !== undefined)
+    (['arguments', 'above'] as const).find(name => when[name] !== undefined) ?? ofCalls.find(name => rule[name] !== undefined)
   if (read !== undefined && (called !== undefined || (rule.do !== 'allow' && rule.do !== 'deny')))
     throw new TypeError(
       `a ${read} is only allowed or denied: ${called ?? `do: ${rule.do}`} is for calls of tools, say it in a rule of its own`,
@@ -220,7 +223,13 @@ function minuteOf(text: string): number {
 }
 
 function localTime(zone: string): (now: number) => { readonly day: Day; readonly minute: number } {
-  const format = formatOf(zone)
+  let format: Intl.DateTimeFormat
+  try {
+    const minutes = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
+    format = new Intl.DateTimeFormat('en-US', { timeZone: zone, weekday: 'short', ...minutes })
+  } catch (cause) {
+    throw new TypeError(`${clip(String(zone))} is no time zone: write Europe/Berlin or UTC`, { cause })
+  }
   return now => {
     const parts = new Map(format.formatToParts(now).map(({ type, value }) => [type, value]))
     const day = (parts.get('weekday') ?? '').toLowerCase()
@@ -228,20 +237,6 @@ function localTime(zone: string): (now: number) => { readonly day: Day; readonly
       day: days.find(each => day.startsWith(each)) ?? 'sun',
       minute: Number(parts.get('hour')) * 60 + Number(parts.get('minute')),
     }
-  }
-}
-
-function formatOf(zone: string): Intl.DateTimeFormat {
-  try {
-    return new Intl.DateTimeFormat('en-US', {
-      timeZone: zone,
-      weekday: 'short',
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-    })
-  } catch (cause) {
-    throw new TypeError(`${clip(String(zone))} is no time zone: write Europe/Berlin or UTC`, { cause })
   }
 }
 

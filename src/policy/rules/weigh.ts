@@ -11,7 +11,7 @@ import { effects, targets } from './rule.ts'
 export function strongest(rules: readonly ReadRule[]): ReadRule | undefined {
   const denials = rules.filter(({ effect }) => effect === 'deny')
   const among = denials.length > 0 ? denials : rules
-  const narrowest = among.filter(one => !among.some(other => isNarrower(other, one)))
+  const narrowest = among.filter(one => !among.some(other => covers(one, other) && !covers(other, one)))
   return narrowest.reduce<ReadRule | undefined>(
     (best, one) => (best === undefined || precedes(one, best) ? one : best),
     undefined,
@@ -22,10 +22,6 @@ export function strongest(rules: readonly ReadRule[]): ReadRule | undefined {
 function precedes(one: ReadRule, other: ReadRule): boolean {
   const [a, b] = [effects.indexOf(one.effect), effects.indexOf(other.effect)]
   return a === b ? one.name < other.name : a < b
-}
-
-function isNarrower(one: ReadRule, other: ReadRule): boolean {
-  return covers(other, one) && !covers(one, other)
 }
 
 /** Whether the wide one is about everything that the other is about, at any time. */
@@ -66,11 +62,11 @@ function coversTexts(wide: readonly string[] | undefined, narrow: readonly strin
 
 /** Compares hours, rates and expiry. */
 function coversTimes(wide: ReadRule, narrow: ReadRule): boolean {
-  const [a, b] = [wide.rule.when ?? {}, narrow.rule.when ?? {}]
+  const [a, b] = [wide.rule.when?.hours, narrow.rule.when?.hours]
   return (
-    (a.hours === undefined || same(a.hours, b.hours)) &&
-    (a.above === undefined || same(a.above, b.above)) &&
-    (a.running === undefined || (b.running !== undefined && a.running <= b.running)) &&
+    (a === undefined || same(a, b)) &&
+    (wide.above === undefined || same(wide.above, narrow.above)) &&
+    (wide.running === undefined || (narrow.running !== undefined && wide.running <= narrow.running)) &&
     wide.until >= narrow.until
   )
 }
