@@ -7,7 +7,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { judge, type World } from './judge.ts'
 import { readOtherwise, readRules } from './rules/read.ts'
 import type { Asked, Effect, Otherwise, PolicyRules, Rule } from './rules/rule.ts'
-import { type Shadow, shadowed } from './rules/weigh.ts'
+import { shadowed } from './rules/weigh.ts'
 import { scopeJudge } from './scopes/lists.ts'
 
 /** A policy that is ready to decide. */
@@ -97,7 +97,7 @@ export interface PolicyDiff {
   /** Of what was asked lately, or of the examples given: what would be decided otherwise. */
   readonly verdicts: readonly { readonly asked: Asked; readonly before: Effect; readonly after: Effect }[]
   /** Rules that never count, in the new policy. */
-  readonly shadowed: readonly Shadow[]
+  readonly shadowed: CompiledPolicy['shadowed']
 }
 
 type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>

@@ -8,6 +8,7 @@ import { Problem } from '../core/problem.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import type { SetUse } from '../features/live/dialects/messages.ts'
 import type { HostSelection } from '../features/live/dialects/selection.ts'
+import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
@@ -22,12 +23,11 @@ import {
 } from './approvals/approvals.ts'
 import { ApprovalAsker, type OnApproval, type PolicyDecision, questionText } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
-import { type DeclaredSets, type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
+import { type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
 import { type AskVerdict, allowFix, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
 import { isAbout } from './rules/conditions.ts'
 import { Counts } from './rules/counts.ts'
 import { type Asked, begunByText, type PolicyRules, type Verdict } from './rules/rule.ts'
-import type { Shadow } from './rules/weigh.ts'
 import { type Extractors, extracted } from './scopes/elevate.ts'
 
 /** The options of `createPolicy`. */
@@ -104,18 +104,8 @@ export class Policy {
     this.#counts = new Counts(clock)
     const store = options.store ?? memoryStore({ now: clock.now })
     this.#approvals = new Approvals(store, clock, id)
-    this.#consent = new SetConsent({
-      store,
-      approvals: this.#approvals,
-      world: () => this.#world(),
-      compiled: () => this.#compiled,
-      bound: (asked, asking) => this.#bound(asked, asking),
-      identityOf: server => options.identityOf?.(server),
-      subscriptionsOf: server => options.subscriptionsOf?.(server) ?? [],
-      decided: decision => options.onDecided?.(decision),
-      failed: error => options.onTrouble?.(error),
-    })
-    this.#asker = new ApprovalAsker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
+    this.#consent = new SetConsent({ store, approvals: this.#approvals, options, world: () => this.#world() })
+    this.#asker = new ApprovalAsker(onApproval, clock, toMilliseconds(options.patience ?? '5m', 'patience'))
     this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
   }
 
@@ -141,7 +131,7 @@ export class Policy {
       if (judged.do !== 'deny') this.#took(asked)
       return judged
     }
-    const bound = this.#bound(asked, judged)
+    const bound = boundOf(asked, judged, this.#options.identityOf?.(asked.server))
     const kept = await this.#approvals.find(asked, judged, bound)
     return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
   }
@@ -150,10 +140,6 @@ export class Policy {
   #took(asked: Asked): void {
     const about = this.#compiled.rules.filter(({ above, conditions }) => above !== undefined && isAbout(conditions, asked))
     this.#counts.took(about, asked)
-  }
-
-  #bound(asked: Asked, asking: AskVerdict): ApprovalBinding {
-    return boundOf(asked, asking, this.#options.identityOf?.(asked.server))
   }
 
   #answered(asked: Asked, kept: Kept): Exclude<Verdict, { do: 'ask' }> {
@@ -211,12 +197,12 @@ export class Policy {
   }
 
   /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
-  select(server: string, declared: DeclaredSets): HostSelection {
+  select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): HostSelection {
     return this.#consent.select(server, declared)
   }
 
   /** Asks about those that no rule speaks of; gives the names of those that are now on. */
-  async review(server: string, declared: DeclaredSets): Promise<readonly string[]> {
+  async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
     await this.#approvals.load()
     const consent = this.#consent
     const all = [...declared].map(([name, facts]) => consent.asked(server, name, facts))
@@ -281,7 +267,7 @@ export class Policy {
   }
 
   /** Rules that never count. */
-  shadowed(): readonly Shadow[] {
+  shadowed(): CompiledPolicy['shadowed'] {
     return this.#compiled.shadowed
   }
 

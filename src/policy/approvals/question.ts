@@ -88,13 +88,6 @@ function changesIn(payload: unknown): string {
 
 // Asking a person: one question for one thing, however many wait for it, and none for ever.
 
-interface AskerOptions {
-  readonly onApproval: OnApproval | undefined
-  readonly clock: Clock
-  /** How long an answer is waited for. */
-  readonly waitMs: number
-}
-
 /** `nobody`: there is nobody to ask; `late`: no answer in time; `failed`: whoever was asked threw. */
 type ApprovalOutcome =
   | { readonly is: 'answered'; readonly answer: Exclude<ApprovalAnswer, boolean> }
@@ -105,17 +98,22 @@ const most = 100
 
 /** Asks each question once, however many wait for its answer, and bounds how many are open. */
 export class ApprovalAsker {
-  readonly #options: AskerOptions
+  readonly #onApproval: OnApproval | undefined
+  readonly #clock: Clock
+  readonly #waitMs: number
   readonly #open = new Map<string, Promise<ApprovalOutcome>>()
   /** How many of those are about each server. */
   readonly #ofServer = new Tally<string>()
 
-  constructor(options: AskerOptions) {
-    this.#options = options
+  /** `waitMs`: how long an answer is waited for. */
+  constructor(onApproval: OnApproval | undefined, clock: Clock, waitMs: number) {
+    this.#onApproval = onApproval
+    this.#clock = clock
+    this.#waitMs = waitMs
   }
 
   ask(question: ApprovalQuestion): Promise<ApprovalOutcome> {
-    const { onApproval } = this.#options
+    const onApproval = this.#onApproval
     const open = this.#open.get(question.digest)
     // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
     if (open !== undefined) return open.then(outcome => (isOnce(outcome) ? this.ask(question) : outcome))
@@ -131,14 +129,12 @@ export class ApprovalAsker {
   }
 
   async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<ApprovalOutcome> {
-    const { clock, waitMs } = this.#options
     const ending = new AbortController()
-    const cancel = clock.setTimeout(() => ending.abort(new Error('Nobody answered in time')), waitMs, true)
+    const late = (): void => ending.abort(new Error('Nobody answered in time'))
+    const cancel = this.#clock.setTimeout(late, this.#waitMs, true)
     try {
-      const given = await unlessAborted(
-        Promise.resolve().then(() => onApproval(question, { signal: ending.signal })),
-        ending.signal,
-      )
+      const asked = Promise.resolve().then(() => onApproval(question, { signal: ending.signal }))
+      const given = await unlessAborted(asked, ending.signal)
       return { is: 'answered', answer: typeof given === 'boolean' ? { yes: given } : given }
     } catch (cause) {
       return { is: ending.signal.aborted ? 'late' : 'failed', cause }

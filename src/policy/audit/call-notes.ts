@@ -77,11 +77,6 @@ export interface AuditControl {
   verify(): Promise<AuditVerdict>
 }
 
-interface Noted {
-  readonly note: GatewayNote
-  readonly at: number
-}
-
 const gatherMs = 50
 const gathered = 500
 /** That many are kept while they cannot be written. */
@@ -113,7 +108,7 @@ export class Notes {
   readonly #arguments: boolean
   /** A call begins only when that is written. */
   readonly must: boolean
-  #waiting: Noted[] = []
+  #waiting: { readonly note: GatewayNote; readonly at: number }[] = []
   /** Put together, in their order, and not yet written. */
   #lines: Op[] = []
   #timer: Cancel | undefined = undefined
@@ -157,20 +152,12 @@ export class Notes {
   }
 
   get control(): AuditControl {
-    const opened = (): Audit => {
+    const flushed = async (): Promise<Audit> => {
+      await this.flush()
       if (this.#audit === undefined) throw new TypeError('Nothing is written down: audit is false')
       return this.#audit
     }
-    return {
-      read: async options => {
-        await this.flush()
-        return opened().read(options)
-      },
-      verify: async () => {
-        await this.flush()
-        return opened().verify()
-      },
-    }
+    return { read: async options => (await flushed()).read(options), verify: async () => (await flushed()).verify() }
   }
 
   /** Resolves when all that was noted lasts, or cannot be written now. */

@@ -8,7 +8,7 @@ import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { entriesUnder, type Op, put, remove, type Store, storeWithin } from '../../stores/store.ts'
-import { type HeldTool, type Looked, type PinMode, Pins } from './pins.ts'
+import { type HeldTool, type PinMode, Pins } from './pins.ts'
 
 interface PinsParts {
   readonly store: Store
@@ -50,7 +50,7 @@ export class ToolPins {
     if (mode !== 'off' && !this.#follows) void this.#follow()
   }
 
-  async look(upstream: string, tools: readonly Tool[]): Promise<Looked> {
+  async look(upstream: string, tools: readonly Tool[]): ReturnType<Pins['look']> {
     for (const tool of tools) this.#flag(upstream, tool)
     if (this.#mode === 'off') return { offered: tools, held: [] }
     const { offered, held } = await this.#pins.look(upstream, tools)

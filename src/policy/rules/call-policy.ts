@@ -7,7 +7,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Params, picked } from '../../jsonrpc/message.ts'
 import { type Conditions, fits, fitsTarget, isCalledBy } from './conditions.ts'
 import type { RateCounts } from './counts.ts'
-import { type Defaults, type Hours, ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
+import { ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
 import {
   type Asked,
   type CallSettings,
@@ -179,7 +179,7 @@ function isStatic({ conditions }: ReadRule): boolean {
 /** All rules of a gateway. */
 export class GatewayPolicy {
   readonly #rules: readonly TargetRule[]
-  readonly #otherwise: Defaults
+  readonly #otherwise: ReturnType<typeof readOtherwise>
   readonly #clock: Clock
   readonly #counts: RateCounts
   /** Something may be refused whatever it is called with, so that it need not be listed. */
@@ -288,22 +288,16 @@ function isKnownHere({ featureSet, tags, begunBy, origin }: Conditions): boolean
  * A rule in the form that gateways had of their own.
  * @deprecated Write the conditions in `when`: `upstream` is `server` there, `args` is `arguments`; `by` is `approver`.
  */
-export interface GatewayRule extends Omit<CallSettings, 'approver'> {
-  readonly name: string
+export interface GatewayRule
+  extends Omit<CallSettings, 'approver'>,
+    Pick<When, 'tool' | 'resource' | 'prompt' | 'client' | 'principal' | 'hours'>,
+    Pick<Rule, 'name' | 'message' | 'fix'> {
   readonly upstream?: Patterns
-  readonly tool?: Patterns
-  readonly resource?: Patterns
-  readonly prompt?: Patterns
-  readonly client?: Patterns
-  readonly principal?: Patterns
   readonly args?: Readonly<Record<string, Patterns>>
-  readonly hours?: Hours
   readonly above?: Omit<RuleRate, 'by'> & { readonly by?: 'client' | 'all' }
   readonly until?: string
   readonly do?: 'allow' | 'deny' | 'ask'
   readonly by?: CallSettings['approver']
-  readonly message?: string
-  readonly fix?: string
 }
 
 /** A rule in either spelling. */

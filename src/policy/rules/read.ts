@@ -243,7 +243,7 @@ function localTime(zone: string): (now: number) => { readonly day: Day; readonly
 // What happens where no rule says anything.
 
 /** By kind, for every kind. */
-export type Defaults = Readonly<Record<Kind, DefaultEffect>>
+type Defaults = Readonly<Record<Kind, DefaultEffect>>
 
 /** New feature sets and what leads out of them are asked about; the rest lies within what was enabled. */
 const usual: Defaults = {

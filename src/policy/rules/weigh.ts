@@ -76,7 +76,7 @@ function same(one: unknown, other: unknown): boolean {
 }
 
 /** A rule that never counts, and the one that keeps it from it. */
-export interface Shadow {
+interface Shadow {
   readonly rule: string
   readonly by: string
   readonly why: string
