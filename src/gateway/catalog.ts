@@ -19,7 +19,7 @@ import type { Trust } from './trust/trust.ts'
 import type { Visibility } from './trust/visibility.ts'
 import { emptyOffer, laidOver, type Offer, omittedFrom } from './upstreams/offer.ts'
 
-type Kind = 'tool' | 'resource' | 'template' | 'prompt'
+type Kind = OfferedName['kind']
 type Item = Tool | Resource | ResourceTemplate | Prompt
 
 /** An entry that should be registered. */
@@ -145,7 +145,7 @@ export class GatewayCatalog {
    * The upstream and own name of a prompt, a resource or a template; of a tool only while its upstream is down. Undefined where no
    * upstream offers it.
    */
-  originOf(kind: 'tool' | 'prompt' | 'resource' | 'template', exposed: string): UpstreamPlace | undefined {
+  originOf(kind: Kind, exposed: string): UpstreamPlace | undefined {
     // A resource address can be spelled like a template of another upstream; reading and completing must not be confused.
     if (kind === 'resource') return this.resource(exposed)
     const shown = kind === 'tool' ? undefined : this.#shown.get(`${kind} ${exposed}`)?.wanted
@@ -300,11 +300,7 @@ function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
 type List = 'tools' | 'prompts' | 'resources'
 
 /** An entry that was added or removed, by its name at the upstream. */
-interface Changed {
-  readonly kind: 'tool' | 'resource' | 'template' | 'prompt'
-  readonly upstream: string
-  readonly own: string
-}
+type Changed = Pick<Wanted, 'kind' | 'upstream' | 'own'>
 
 /** The list of each kind of entry. */
 const listOf = { tool: 'tools', prompt: 'prompts', resource: 'resources', template: 'resources' } as const

@@ -89,13 +89,6 @@ export type HostLine = Lines['model' | 'id' | 'said' | 'turn']
 /** One line of a recording after the first. */
 export type RecordingLine = Lines[keyof Lines]
 
-const headerShape = object({ recording: integer, began: string, by: string, target: optional(string) })
-
-/** Whether a value is a first line, of whatever version. */
-export function isHeader(value: unknown): value is Omit<RecordingHeader, 'recording'> & { readonly recording: number } {
-  return headerShape.check(value) === undefined
-}
-
 /** Whether a value is a line of a recording. */
 export function isLine(value: unknown): value is RecordingLine {
   if (!isRecord(value)) return false
@@ -151,7 +144,7 @@ export function tokenOf(params: unknown): unknown {
 // Members of a frame, named as people write them: `result.content[0].text`, `params.arguments.*`, `**.duration_ms`, `_meta["a.b/c"]`.
 
 /** The members that lead to a value, from the outside in. */
-export type Path = readonly string[]
+type Path = readonly string[]
 
 /** The most members that one pattern names: what is longer is a mistake. */
 const mostParts = 64

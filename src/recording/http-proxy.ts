@@ -11,7 +11,9 @@ import { createGuard } from '../transports/http/endpoint.ts'
 import { SseParser } from '../transports/sse/parse.ts'
 import { type HttpFacts, jsonValue, messagesOf } from './format.ts'
 import type { ClientListener } from './listener.ts'
-import type { ConnectionWriter, RecordingWriter } from './writer.ts'
+import type { RecordingWriter } from './writer.ts'
+
+type ConnectionWriter = ReturnType<RecordingWriter['connection']>
 
 interface HttpProxyOptions {
   readonly port?: number

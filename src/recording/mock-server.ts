@@ -40,7 +40,7 @@ function serve(
   recorded: readonly RecordedConnection[],
   at: number,
   options: PlayingOptions,
-  picker: FaultPicker,
+  picker: ReturnType<typeof faultPicker>,
 ): void {
   const methods = new Map<Id, string>()
   const far = faultyConnection(connection, picker, id => methods.get(id), options.clock)
@@ -175,11 +175,8 @@ function codeOf(value = '-32603'): number {
   throw new TypeError(`The number of an error must be an integer, as in error=-32603, and "${clip(value)}" is none`)
 }
 
-/** Says which faults strike what is about to be sent. */
-type FaultPicker = (method: string) => readonly InjectedFault[]
-
-/** Picks faults by rules and a seed. */
-function faultPicker(faults: FaultsOption = [], seed = 1): FaultPicker {
+/** Says by rules and a seed which faults strike what is about to be sent. */
+function faultPicker(faults: FaultsOption = [], seed = 1): (method: string) => readonly InjectedFault[] {
   const rules = faults.map(fault => (typeof fault === 'string' ? parseFault(fault) : fault))
   const random = seeded(seed)
   // Each rule draws each time, so that one rule more changes nothing about the others' luck.
@@ -207,7 +204,7 @@ interface Frame {
  */
 function faultyConnection(
   connection: Connection,
-  picker: FaultPicker,
+  picker: ReturnType<typeof faultPicker>,
   methodOf: (id: Id) => string | undefined,
   clock: Clock = realClock,
 ): Connection {

@@ -7,11 +7,11 @@ import { readFile, stat } from 'node:fs/promises'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { integer, object, optional, string } from '../jsonrpc/shape.ts'
 import {
   type FrameLine,
   frameText,
   frameValue,
-  isHeader,
   isLine,
   jsonValue,
   type RecordingHeader,
@@ -85,6 +85,13 @@ export function readRecording(text: string, noun = 'recording'): RecordingText {
 }
 
 type Raw = Readonly<Record<string, unknown>>
+
+const headerShape = object({ recording: integer, began: string, by: string, target: optional(string) })
+
+/** Whether a value is a first line, of whatever version. */
+function isHeader(value: unknown): value is Omit<RecordingHeader, 'recording'> & { readonly recording: number } {
+  return headerShape.check(value) === undefined
+}
 
 /**
  * The JSON objects of a text, one a line, without empty lines. `cut`: the last line broke off, because its writer was killed; what

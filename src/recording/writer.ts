@@ -15,7 +15,6 @@ import {
   jsonValue,
   keptFrame,
   lineText,
-  type Path,
   pathPattern,
   type RecordingLine,
   recordingVersion,
@@ -32,13 +31,6 @@ export interface RecordOptions {
   /** The most characters kept of one frame. Default 16 Mi. */
   readonly maxFrame?: number
   readonly clock?: Clock
-}
-
-/** Writes what passes on one connection. */
-export interface ConnectionWriter {
-  frame(from: FrameLine['from'], text: string, more?: { readonly exchange?: number; readonly http?: HttpFacts }): void
-  http(from: FrameLine['from'], exchange: number, http: HttpFacts): void
-  closed(why?: string): void
 }
 
 /** A line without what the writer adds. */
@@ -84,18 +76,19 @@ export class RecordingWriter {
   }
 
   /** Begins a connection; `server` is its name where a host has several. */
-  connection(carrier: Carrier, server?: string): ConnectionWriter {
+  connection(carrier: Carrier, server?: string) {
     const connection = ++this.#connections
     const put = (line: Without<RecordingLine, 'at' | 'connection'>): void =>
       this.#put({ at: this.#now(), connection, ...line } as RecordingLine)
     put({ kind: 'open', carrier, ...(server !== undefined && { server }) })
     return {
-      frame: (from, text, more = {}) => {
+      frame: (from: FrameLine['from'], text: string, more: Pick<FrameLine, 'exchange' | 'http'> = {}): void => {
         const kept = keptFrame(this.#redaction.frame(text), this.#maxFrame)
         put({ kind: 'frame', from, ...kept, ...more, ...(more.http && { http: this.#open(more.http) }) })
       },
-      http: (from, exchange, http) => put({ kind: 'http', from, exchange, http: this.#open(http) }),
-      closed: why => put({ kind: 'closed', ...(why !== undefined && { why }) }),
+      http: (from: FrameLine['from'], exchange: number, http: HttpFacts): void =>
+        put({ kind: 'http', from, exchange, http: this.#open(http) }),
+      closed: (why?: string): void => put({ kind: 'closed', ...(why !== undefined && { why }) }),
     }
   }
 
@@ -152,23 +145,17 @@ export class RecordingWriter {
 
 type PathPattern = ReturnType<typeof pathPattern>
 
-/** Takes out what is not to be written down. */
-interface Redaction {
-  headers(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>>
-  /** The same text where nothing is to be taken out. */
-  frame(text: string): string
-  /** The members of a line that holds no frame; paths begin at the line itself. */
-  members<T extends object>(line: T): T
-}
-
-/** `members`: paths such as `params.arguments.password` or `**.apiKey`. */
-export function redaction(members: readonly string[] = []): Redaction {
+/** Takes out what is not to be written down. `members`: paths such as `params.arguments.password` or `**.apiKey`. */
+export function redaction(members: readonly string[] = []) {
   const patterns = members.map(pathPattern)
   return {
-    headers: headers =>
+    headers: (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
       Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSecretName(name) ? redacted : value])),
-    frame: text => (patterns.length === 0 ? text : redactedFrame(text, patterns)),
-    members: line => (patterns.length === 0 ? line : (without(line, [], patterns.map(inner), { any: false }) as typeof line)),
+    /** The same text where nothing is to be taken out. */
+    frame: (text: string): string => (patterns.length === 0 ? text : redactedFrame(text, patterns)),
+    /** The members of a line that holds no frame; paths begin at the line itself. */
+    members: <T extends object>(line: T): T =>
+      patterns.length === 0 ? line : (without(line, [], patterns.map(inner), { any: false }) as T),
   }
 }
 
@@ -187,14 +174,14 @@ function redactedFrame(text: string, patterns: readonly PathPattern[]): string {
 }
 
 /** Replaces matching members; `found` tells whether there were any. */
-function without(value: unknown, path: Path, patterns: readonly PathPattern[], found: { any: boolean }): unknown {
+function without(value: unknown, path: readonly string[], patterns: readonly PathPattern[], found: { any: boolean }): unknown {
   if (path.length > 0 && patterns.some(matches => matches(path))) {
     found.any = true
     return redacted
   }
   if (Array.isArray(value)) {
     // A batch is several frames, and each begins at itself.
-    const inner = (at: number): Path => (path.length === 0 ? [] : [...path, String(at)])
+    const inner = (at: number): readonly string[] => (path.length === 0 ? [] : [...path, String(at)])
     return value.map((item, at) => without(item, inner(at), patterns, found))
   }
   if (!isRecord(value)) return value

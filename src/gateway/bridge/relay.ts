@@ -31,7 +31,7 @@ import { envelopeKeys } from '../../revisions/index.ts'
 import type { Context } from '../../server/api.ts'
 import type { Proxied } from '../proxies.ts'
 import type { CallWrapper, GatewayCall } from '../trust/call-wrapper.ts'
-import type { Upstreams, Use } from '../upstreams/upstreams.ts'
+import type { Upstreams } from '../upstreams/upstreams.ts'
 import { failureAt, upstreamAbsent } from './failures.ts'
 import type { ParkedCalls } from './parked-calls.ts'
 import { declaredFor, visits } from './questions.ts'
@@ -65,6 +65,8 @@ function levelMeta(level: LogLevel): Params {
   levelMetas.set(level, known)
   return known
 }
+
+type Use = Extract<ReturnType<Upstreams['use']>, { readonly client: Client }>
 
 /** Everything that one upstream call is made with. */
 interface Leg {

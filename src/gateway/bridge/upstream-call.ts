@@ -8,7 +8,9 @@ import { exchangeOf } from '../../engine/context.ts'
 import { carried, carry, type Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
+import { elicit } from '../../features/mcp/elicitation/messages.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
+import { createMessage } from '../../features/mcp/sampling/messages.ts'
 import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
 import type { Between } from '../../features/mcp/tools/call.ts'
 import { McpError } from '../../jsonrpc/error.ts'
@@ -17,7 +19,7 @@ import { type Id, isRecord, isThenable, type Params } from '../../jsonrpc/messag
 import type { Context } from '../../server/api.ts'
 import { isServerAnswer, passedOn } from './failures.ts'
 import type { ParkedCalls } from './parked-calls.ts'
-import { kindOf, passOn, questionIn } from './questions.ts'
+import { passOn, questionIn } from './questions.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
 
 /** The key under which the client's request state carries the call's name. */
@@ -143,7 +145,8 @@ export class UpstreamCall implements Between {
     if (this.open.size >= mostQuestions)
       return Promise.reject(new McpError('busy', `${mostQuestions} questions of this call are open, which is the limit`))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const key = `${kindOf(method)}-${++this.#asked}`
+    const kind = method.name === elicit.name ? 'elicit' : method.name === createMessage.name ? 'sample' : 'roots'
+    const key = `${kind}-${++this.#asked}`
     const settle =
       <T>(act: (value: T) => void) =>
       (value: T): void => {

@@ -2,15 +2,17 @@
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { fits, fitsAll, fitsAny } from '../../policy/rules/conditions.ts'
 import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
-import { type ClientBudget, type GatewayClientSettings, unnamed } from './settings.ts'
+import { type TrustSettings, unnamed } from './settings.ts'
+
+type ClientSettings = NonNullable<TrustSettings['clients']>[string]
 
 /** A client of the settings, prepared for lookups. */
 interface KnownClient {
   readonly name: string
-  readonly settings: GatewayClientSettings
+  readonly settings: ClientSettings
   /** It sees everything. */
   readonly free: boolean
-  readonly budgets: readonly ClientBudget[]
+  readonly budgets: readonly Exclude<NonNullable<ClientSettings['budget']>, readonly unknown[]>[]
   /** Whether it sees one entry, by the name at the upstream. */
   sees(kind: TargetKind, upstream: string, name: string): boolean
   /** Whether it may see anything of that kind at the upstream. */
@@ -34,12 +36,12 @@ export class Clients {
   /** Some client has a budget of calls. */
   countsCalls = false
 
-  constructor(settings?: Readonly<Record<string, GatewayClientSettings>>) {
+  constructor(settings: TrustSettings['clients']) {
     this.change(settings)
   }
 
   /** Replaces the clients. */
-  change(settings: Readonly<Record<string, GatewayClientSettings>> | undefined): void {
+  change(settings: TrustSettings['clients']): void {
     this.#known = new Map(Object.entries(settings ?? {}).map(([name, client]) => [name, read(name, client)]))
     this.restricted = settings !== undefined
     this.#names.clear()
@@ -100,7 +102,7 @@ const nobody: KnownClient = {
 }
 
 /** Prepares the settings of a client. */
-function read(name: string, settings: GatewayClientSettings): KnownClient {
+function read(name: string, settings: ClientSettings): KnownClient {
   const upstreams = patternsOf(settings.upstreams)
   const { tools: tool, resources: resource, prompts: prompt, budget = [] } = settings
   const said = { tool: patternsOf(tool), resource: patternsOf(resource), prompt: patternsOf(prompt) }

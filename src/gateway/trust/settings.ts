@@ -18,7 +18,7 @@ interface FixedTokenSettings {
 export type AuthSettings = Omit<OAuthResourceOptions, 'verify'> | FixedTokenSettings
 
 /** A quota per period, for all callers of a client together. */
-export interface ClientBudget {
+interface ClientBudget {
   /** Either units or calls. */
   readonly units?: number
   readonly calls?: number
@@ -31,7 +31,7 @@ export interface ClientBudget {
  * `unlisted`. As soon as clients are configured, a caller that is none of them sees nothing and its requests are refused. In patterns
  * `*` stands for any characters.
  */
-export interface GatewayClientSettings {
+interface GatewayClientSettings {
   /** Subjects of its tokens. */
   readonly principals?: Patterns
   /** OAuth clients that its tokens were issued to. */

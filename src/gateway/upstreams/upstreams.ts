@@ -48,7 +48,7 @@ interface UpstreamsPort extends UpstreamConnectionPort {
 }
 
 /** A connected upstream. */
-export interface Use {
+interface Use {
   readonly client: Client
   readonly line: UpstreamConnection
   /** Pauses the timeout of a call while its client is asked. */
