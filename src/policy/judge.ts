@@ -27,7 +27,7 @@ export interface World {
 }
 
 /** A verdict of the rules alone; kept answers are not looked at yet. */
-export type Judged = Exclude<Verdict, { do: 'ask' }> | AskVerdict
+type Judged = Exclude<Verdict, { do: 'ask' }> | AskVerdict
 
 /** That somebody has to be asked, and about what. */
 export interface AskVerdict {

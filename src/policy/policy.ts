@@ -12,19 +12,11 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
-import {
-  type ApprovalBinding,
-  Approvals,
-  boundOf,
-  type Covers,
-  type GrantFor,
-  type Kept,
-  widerAnswers,
-} from './approvals/approvals.ts'
+import { Approvals, boundOf, type Covers, type GrantFor, type Kept, widerAnswers } from './approvals/approvals.ts'
 import { ApprovalAsker, type OnApproval, type PolicyDecision, questionText } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
 import { type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
-import { type AskVerdict, allowFix, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { type AskVerdict, allowFix, holding, judge, type World, wordsFor } from './judge.ts'
 import { isAbout } from './rules/conditions.ts'
 import { Counts } from './rules/counts.ts'
 import { type Asked, begunByText, type PolicyRules, type Verdict } from './rules/rule.ts'
@@ -58,7 +50,7 @@ export interface PolicyOptions {
 
 /** How a verdict came about. */
 export interface Explained {
-  readonly verdict: Judged
+  readonly verdict: ReturnType<typeof judge>
   /** Every rule that was about it, and whether it was the one. */
   readonly rules: readonly { readonly name: string; readonly do: string; readonly counted: boolean }[]
 }
@@ -125,7 +117,9 @@ export class Policy {
   }
 
   /** The verdict, or what has to be asked. */
-  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { asking: AskVerdict; bound: ApprovalBinding }> {
+  async #look(
+    asked: Asked,
+  ): Promise<Exclude<Verdict, { do: 'ask' }> | { asking: AskVerdict; bound: ReturnType<typeof boundOf> }> {
     const judged = judge(this.#world(), asked)
     if (judged.do !== 'ask') {
       if (judged.do !== 'deny') this.#took(asked)
@@ -167,7 +161,7 @@ export class Policy {
     return answer
   }
 
-  async #ask(asked: Asked, judged: AskVerdict, bound: ApprovalBinding): Promise<Approved> {
+  async #ask(asked: Asked, judged: AskVerdict, bound: ReturnType<typeof boundOf>): Promise<Approved> {
     const { rule, about, scopes, flaw } = judged
     const [text, wider] = [questionText(asked, judged), widerAnswers(asked, judged)]
     const lastsMs = this.#defaultMs(asked, true)

@@ -85,6 +85,10 @@ export class ParkedCalls {
 
   /** The client is back: stops the timer. */
   joined({ name = '' }: UpstreamCall): void {
+    this.#stopTimer(name)
+  }
+
+  #stopTimer(name: string): void {
     this.#ends.get(name)?.()
     this.#ends.delete(name)
   }
@@ -108,10 +112,7 @@ export class ParkedCalls {
   withdraw(isOver: (first: Exchange) => boolean): void {
     for (const [name, upstreamCall] of this.#upstreamCalls) {
       if (!isOver(upstreamCall.first)) continue
-      this.#ends.get(name)?.()
-      this.#ends.delete(name)
-      this.#upstreamCalls.delete(name)
-      this.#places.leave(sharerOf(upstreamCall.first.caller))
+      this.#forget(name, upstreamCall)
       upstreamCall.stop('The caller may not make this call any more')
       this.#options.shared?.drop(name).catch(() => {})
     }
@@ -125,14 +126,18 @@ export class ParkedCalls {
     await this.#options.shared?.close()
   }
 
+  #forget(name: string, { first }: UpstreamCall): void {
+    this.#stopTimer(name)
+    this.#upstreamCalls.delete(name)
+    this.#places.leave(sharerOf(first.caller))
+  }
+
   /** Starts or restarts the timer after which a call is forgotten and `then` runs, if given. */
   #within(name: string, ms: number, then?: () => void): void {
-    this.#ends.get(name)?.()
+    this.#stopTimer(name)
     const over = (): void => {
-      this.#ends.delete(name)
       const upstreamCall = this.#upstreamCalls.get(name)
-      if (upstreamCall !== undefined) this.#places.leave(sharerOf(upstreamCall.first.caller))
-      this.#upstreamCalls.delete(name)
+      if (upstreamCall !== undefined) this.#forget(name, upstreamCall)
       then?.()
     }
     this.#ends.set(name, this.#options.clock.setTimeout(over, ms, true))

@@ -276,14 +276,12 @@ export class NotificationOwner {
     for (const [name, claim] of this.#claims) {
       const entry = entries.get(await claim.key)
       if (claim.held === undefined) await this.#take(name, claim, entry, alive)
-      else if (entry !== undefined && entry.value !== this.#runners?.id) this.#lose(claim)
+      else if (entry !== undefined && entry.value !== this.#runners?.id) {
+        // Another process took the claim because this one seemed dead.
+        claim.held = undefined
+        this.#runners?.release()
+      }
     }
-  }
-
-  /** Another process took the claim because this one seemed dead. */
-  #lose(claim: Claim): void {
-    claim.held = undefined
-    this.#runners?.release()
   }
 
   /** Takes a claim without an owner, or whose owner is dead. */

@@ -17,10 +17,10 @@ import { provenanceExtension } from '../../features/reliability/provenance/messa
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import { type AuditControl, Notes } from '../../policy/audit/call-notes.ts'
+import { Notes } from '../../policy/audit/call-notes.ts'
 import { Denials } from '../../policy/audit/denials.ts'
 import { changedText, Launches } from '../../policy/pins/launches.ts'
-import { heldText, idOf, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
+import { heldText, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
 import { type CallVerdict, GatewayPolicy, oldRulesText } from '../../policy/rules/call-policy.ts'
 import { Counts, type RateCounts, SharedCounts } from '../../policy/rules/counts.ts'
 import type { Server } from '../../server/api.ts'
@@ -63,7 +63,7 @@ export interface TrustControl {
   /** What would happen to a call, and by which rule. Counts nothing and asks nobody. */
   explain(call: Explaining): ExplainedCall
   /** Reads and verifies the audit log. */
-  readonly audit: AuditControl
+  readonly audit: Notes['control']
 }
 
 /** The trust features as the rest of the gateway uses them. */
@@ -102,10 +102,9 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
     store,
     clock,
     mode: settings.pins ?? 'block',
-    held: held => {
+    held: (held, id) => {
       const { server, tool, why } = held
       trace('tool-held', why)
-      const id = idOf(held)
       const message = `${heldText(held)}${settings.pins === 'warn' ? '' : ', which is hidden until somebody approves it'}`
       tell({ kind: 'tool-held', id, message, fix: approveWith(options, id) })
       notes.note({ client: '', upstream: server, tool: tool.name, outcome: 'held', rule: 'pins', code: why.code })

@@ -201,7 +201,7 @@ export interface WiderAnswer {
 }
 
 /** The digests of the answers that count for this, by how far they reach. Of `scope` one for each scope: all are needed. */
-export interface ApprovalBinding {
+interface ApprovalBinding {
   readonly call: string
   readonly tool?: string
   readonly scope?: readonly string[]

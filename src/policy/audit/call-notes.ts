@@ -71,12 +71,6 @@ export interface GatewayNote {
   readonly exchange?: Exchange | undefined
 }
 
-/** Reads and verifies the audit log of a gateway. */
-export interface AuditControl {
-  read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
-  verify(): Promise<AuditVerdict>
-}
-
 const gatherMs = 50
 const gathered = 500
 /** That many are kept while they cannot be written. */
@@ -151,13 +145,17 @@ export class Notes {
     }
   }
 
-  get control(): AuditControl {
+  /** Reads and verifies the audit log. */
+  get control() {
     const flushed = async (): Promise<Audit> => {
       await this.flush()
       if (this.#audit === undefined) throw new TypeError('Nothing is written down: audit is false')
       return this.#audit
     }
-    return { read: async options => (await flushed()).read(options), verify: async () => (await flushed()).verify() }
+    return {
+      read: async (options?: AuditReadOptions): Promise<readonly AuditLine[]> => (await flushed()).read(options),
+      verify: async (): Promise<AuditVerdict> => (await flushed()).verify(),
+    }
   }
 
   /** Resolves when all that was noted lasts, or cannot be written now. */

@@ -15,7 +15,7 @@ interface PinsParts {
   readonly clock: Clock
   readonly mode: PinMode
   /** A definition is held, or told of, for the first time. */
-  held(tool: HeldTool): void
+  held(tool: HeldTool, id: string): void
   /** A text of a tool holds what nobody can see. */
   flagged(upstream: string, tool: string, found: string): void
   /** The tools of an upstream should be looked at again. */
@@ -59,7 +59,7 @@ export class ToolPins {
     if (held.length > 0 || before?.length !== 0) await this.kept.keep(upstream, held)
     for (const each of held) {
       const id = idOf(each)
-      if (!this.#told.has(id)) this.#parts.held(each)
+      if (!this.#told.has(id)) this.#parts.held(each, id)
       this.#told.add(id)
     }
     return this.#mode === 'warn' ? { offered: tools, held: [] } : { offered, held }
@@ -179,7 +179,7 @@ export class HeldTools {
 }
 
 /** Names a held definition, the same on every process. */
-export function idOf({ server, digest }: Pick<HeldTool, 'server' | 'digest'>): string {
+function idOf({ server, digest }: Pick<HeldTool, 'server' | 'digest'>): string {
   return `${placeOf(server)}${digest.slice(0, 22)}`
 }
 

@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Params, picked } from '../../jsonrpc/message.ts'
-import { type Conditions, fits, fitsTarget, isCalledBy } from './conditions.ts'
+import { fits, fitsTarget, isCalledBy } from './conditions.ts'
 import type { RateCounts } from './counts.ts'
 import { ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
 import {
@@ -277,7 +277,7 @@ function kindsOf({ conditions, rule, decides, effect, above, running }: ReadRule
 }
 
 /** What only hosts know is never so here. */
-function isKnownHere({ featureSet, tags, begunBy, origin }: Conditions): boolean {
+function isKnownHere({ featureSet, tags, begunBy, origin }: ReadRule['conditions']): boolean {
   return featureSet === undefined && tags === undefined && begunBy === undefined && origin.size === 0
 }
 

@@ -21,7 +21,7 @@ export const listConditions = [
 type Lists = { readonly [Name in (typeof listConditions)[number]]?: readonly string[] }
 
 /** What a rule is about. Absent: it does not matter. */
-export interface Conditions extends Lists {
+interface Conditions extends Lists {
   readonly origin: ReadonlyMap<string, readonly string[]>
   readonly arguments: readonly ArgumentRule[]
   /** The rule lets something through: then it has to know of everybody who had a part in it, and of everything that is handed over. */

@@ -8,7 +8,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { put, type Store } from '../../stores/store.ts'
 import { isAbout } from './conditions.ts'
 import type { ReadRule } from './read.ts'
-import type { Asked, Counted, RuleRate } from './rule.ts'
+import type { Asked, RuleRate } from './rule.ts'
 
 /** What rules count: of this process alone, or of all that share a store. */
 export interface RateCounts {
@@ -81,7 +81,7 @@ function keyOf(name: string, rate: RuleRate): string {
 }
 
 /** What counts as one and the same. Where it has no client, it is its server; where it has no origin, its feature set stands for that. */
-export function countedAs(by: Counted = 'client', { server, client, featureSet = '', origin }: Asked): string {
+export function countedAs(by: RuleRate['by'] = 'client', { server, client, featureSet = '', origin }: Asked): string {
   if (by === 'server' || (by === 'client' && client === undefined)) return server
   if (by === 'client') return `${server}\n${client}`
   if (by === 'featureSet' || origin === undefined) return `${server}\n${featureSet}`

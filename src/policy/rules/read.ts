@@ -3,9 +3,8 @@ import { toMilliseconds } from '../../core/clock.ts'
 import { isRisk, risks } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Conditions, conditionsOf, listConditions } from './conditions.ts'
+import { conditionsOf, listConditions } from './conditions.ts'
 import {
-  type Counted,
   counted,
   type DefaultEffect,
   type Effect,
@@ -25,7 +24,7 @@ export interface ReadRule {
   /** False: it says only what a gateway adds to calls, and lets through or refuses nothing. */
   readonly decides: boolean
   readonly effect: Effect
-  readonly conditions: Conditions
+  readonly conditions: ReturnType<typeof conditionsOf>
   /** The rate beyond which it holds. */
   readonly above: RuleRate | undefined
   /** While so many are under way. */
@@ -130,7 +129,7 @@ function checkCounts(rule: Rule, { above, running }: When): void {
   checkCounted('above.by', above?.by)
 }
 
-function checkCounted(name: string, by: Counted | undefined): void {
+function checkCounted(name: string, by: Rule['by']): void {
   if (by !== undefined && !counted.includes(by)) throw new TypeError(`${name} is ${clip(String(by))}: give ${counted.join(', ')}`)
 }
 

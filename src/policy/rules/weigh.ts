@@ -3,9 +3,10 @@
  * narrower in every respect beats the wider one; where neither is, the more careful one counts.
  */
 import { matches } from '../../core/scope.ts'
-import type { Conditions } from './conditions.ts'
 import type { ReadRule } from './read.ts'
 import { effects, targets } from './rule.ts'
+
+type Conditions = ReadRule['conditions']
 
 /** The one that counts, of those that hold. */
 export function strongest(rules: readonly ReadRule[]): ReadRule | undefined {
