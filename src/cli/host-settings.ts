@@ -11,7 +11,7 @@ import { expand } from '../host/config/entry.ts'
 import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
 import type { Host, HostOptions, HostSettings } from '../host/host.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Extractor, Extractors } from '../policy/scopes/elevate.ts'
+import type { Extractors } from '../policy/scopes/elevate.ts'
 import { messageOf } from '../stores/store.ts'
 
 /** The member `host` of a config, read. */
@@ -71,7 +71,7 @@ type Place = (path: string, member: string) => string
  * for exactly this scope finds it on the call, and nobody is asked twice.
  */
 function extractorsOf(file: string, written: Members, place: Place): Extractors {
-  const read = Object.entries(written).map(([tools, value]): [string, Extractor] => {
+  const read = Object.entries(written).map(([tools, value]): [string, Extractors[string]] => {
     if (typeof value === 'string') return [tools, value]
     if (Array.isArray(value)) return [tools, texts(value)]
     const { path, in: folder, with: beside = {} } = isRecord(value) ? value : {}
@@ -86,7 +86,7 @@ function extractorsOf(file: string, written: Members, place: Place): Extractors 
 type Members = Readonly<Record<string, unknown>>
 
 /** What a call acts on, where an argument of it is a path. */
-function pathIn(folder: string, name: string, beside: Members): Extractor {
+function pathIn(folder: string, name: string, beside: Members): Extractors[string] {
   return args => {
     const given = args[name] ?? '.'
     const path = typeof given === 'string' ? canonical(resolve(folder, given)) : undefined

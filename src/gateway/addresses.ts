@@ -8,8 +8,9 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { callerAccount, Tally } from '../core/occupancy.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import { parseTemplate, type Template } from '../features/mcp/resources/template.ts'
+import { distinct, hashOf, holdersOf } from '../host/servers/names.ts'
 import type { GatewayCatalog } from './catalog.ts'
-import { exposedUris, fitsEveryAddress, type Names, prefixedUri } from './names.ts'
+import type { Names } from './names.ts'
 import type { Offer } from './upstreams/offer.ts'
 
 /** The location of a resource whose exposed address clients use. */
@@ -82,7 +83,7 @@ export class Addresses {
     const exact = this.#exact.get(uri)
     if (exact !== undefined) return exact
     for (const { upstream, uris, templates, contested } of this.#held) {
-      const found = matching(templates, uri)
+      const found = templates.find(({ template }) => template.match(uri) !== undefined)
       if (found !== undefined) return { upstream, own: uri.slice(found.exposed.length - found.own.length) }
       // Several upstreams list this address, so none of them serves it without a prefix; a later template must not catch it either.
       if (uris.has(uri) || fits(contested, uri)) return undefined
@@ -139,11 +140,6 @@ function fits(templates: readonly Template[], uri: string): boolean {
   return templates.some(template => template.match(uri) !== undefined)
 }
 
-/** The first template that matches. */
-function matching(templates: readonly KnownTemplate[], uri: string): KnownTemplate | undefined {
-  return templates.find(({ template }) => template.match(uri) !== undefined)
-}
-
 /** Undefined for an invalid template: it is listed, but no address matches it. */
 function parsed(text: string): Template | undefined {
   try {
@@ -151,6 +147,61 @@ function parsed(text: string): Template | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * Exposed addresses by upstream and own address. Where two upstreams share an address, the upstream's name goes before the scheme, with a
+ * hash where two names are alike. An address that looks prefixed for another upstream, fits everything or is `taken` also gets one.
+ */
+export function exposedUris(
+  offered: ReadonlyMap<string, Iterable<string>>,
+  taken: (server: string, uri: string) => boolean = () => false,
+): Names {
+  const own = distinct(offered)
+  const holders = holdersOf(own)
+  const schemes = schemesOf(own.keys())
+  const all = new Map<string, ReadonlyMap<string, string>>()
+  for (const [server, uris] of own) {
+    // An address that starts like another upstream's prefix would be mistaken for it.
+    const free = (uri: string): boolean =>
+      holders.get(uri) === 1 && !isBorrowed(uri, server, schemes) && !fitsEveryAddress(uri) && !taken(server, uri)
+    all.set(server, new Map(uris.map(uri => [uri, free(uri) ? uri : `${schemes.get(server)}+${uri}`])))
+  }
+  return all
+}
+
+/** Whether an address starts with the scheme prefix of another upstream. */
+function isBorrowed(uri: string, server: string, schemes: ReadonlyMap<string, string>): boolean {
+  const at = uri.indexOf('+')
+  if (at <= 0 || at > uri.indexOf(':')) return false
+  const front = uri.slice(0, at).toLowerCase()
+  for (const [other, word] of schemes) if (other !== server && word === front) return true
+  return false
+}
+
+/** Whether a template leaves the scheme open and so would match addresses of any upstream. */
+function fitsEveryAddress(template: string): boolean {
+  const at = template.indexOf('{')
+  return at !== -1 && !template.slice(0, at).includes(':')
+}
+
+/** A unique scheme per upstream. Schemes start with a letter and ignore case. */
+function schemesOf(servers: Iterable<string>): ReadonlyMap<string, string> {
+  const words = [...servers].map(server => [server, scheme(server)] as const)
+  const counted = new Map<string, number>()
+  for (const [, word] of words) counted.set(word, (counted.get(word) ?? 0) + 1)
+  return new Map(words.map(([server, word]) => [server, counted.get(word) === 1 ? word : `${word}-${hashOf(server)}`]))
+}
+
+/** A prefixed address for a resource that is in no list. `mark`: what makes it unique. */
+function prefixedUri(server: string, uri: string, mark = hashOf(`${server}\0${uri}`)): string {
+  return `${scheme(server)}-${mark}+${uri}`
+}
+
+/** An upstream's name as a URI scheme. */
+function scheme(server: string): string {
+  const word = server.toLowerCase().replaceAll(/[^a-z0-9.-]/g, '-')
+  return /^[a-z]/.test(word) ? word : `x-${word}`
 }
 
 // Links: addresses that upstreams return inside results. Clients get the address that works at the gateway. An address that is in no

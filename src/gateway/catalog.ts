@@ -19,7 +19,7 @@ import type { Trust } from './trust/trust.ts'
 import type { Visibility } from './trust/visibility.ts'
 import { emptyOffer, laidOver, type Offer, omittedFrom } from './upstreams/offer.ts'
 
-type Kind = 'tool' | 'resource' | 'template' | 'prompt'
+type Kind = OfferedName['kind']
 type Item = Tool | Resource | ResourceTemplate | Prompt
 
 /** An entry that should be registered. */
@@ -95,7 +95,7 @@ export class GatewayCatalog {
     const before = new Map(this.#known)
     this.#known.clear()
     for (const name of names) this.#known.set(name, before.get(name) ?? { offer: emptyOffer, up: false, left: [] })
-    for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news.gone(name)
+    for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news?.gone(name)
     this.#naming.aliases.keep(new Set(this.#known.keys()))
     if (before.size > 0) this.#soon()
   }
@@ -145,7 +145,7 @@ export class GatewayCatalog {
    * The upstream and own name of a prompt, a resource or a template; of a tool only while its upstream is down. Undefined where no
    * upstream offers it.
    */
-  originOf(kind: 'tool' | 'prompt' | 'resource' | 'template', exposed: string): UpstreamPlace | undefined {
+  originOf(kind: Kind, exposed: string): UpstreamPlace | undefined {
     // A resource address can be spelled like a template of another upstream; reading and completing must not be confused.
     if (kind === 'resource') return this.resource(exposed)
     const shown = kind === 'tool' ? undefined : this.#shown.get(`${kind} ${exposed}`)?.wanted
@@ -176,7 +176,7 @@ export class GatewayCatalog {
     known.up = true
     const { prompts, resources, templates } = known.offer
     for (const items of [prompts, resources, templates]) this.#trust.inspect(upstream, items)
-    this.#trust.news.offer(upstream)
+    this.#trust.news?.offer(upstream)
     this.#soon()
   }
 
@@ -185,7 +185,7 @@ export class GatewayCatalog {
     const known = this.#known.get(upstream)
     if (known?.up !== true) return
     known.up = false
-    this.#trust.news.gone(upstream)
+    this.#trust.news?.gone(upstream)
     this.#soon()
   }
 
@@ -300,11 +300,7 @@ function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {
 type List = 'tools' | 'prompts' | 'resources'
 
 /** An entry that was added or removed, by its name at the upstream. */
-interface Changed {
-  readonly kind: 'tool' | 'resource' | 'template' | 'prompt'
-  readonly upstream: string
-  readonly own: string
-}
+type Changed = Pick<Wanted, 'kind' | 'upstream' | 'own'>
 
 /** The list of each kind of entry. */
 const listOf = { tool: 'tools', prompt: 'prompts', resource: 'resources', template: 'resources' } as const
@@ -342,7 +338,6 @@ class ListNews {
     this.#changed.delete(list)
     if (this.#renewed.delete(list) || changed === undefined || changed.size > most || !this.#visibility.limits) return undefined
     const all = [...changed.values()]
-    return caller =>
-      all.some(({ kind, ...place }) => this.#visibility.lists(caller, kind === 'template' ? 'resource' : kind, place))
+    return caller => all.some(({ kind, ...place }) => this.#visibility.lists(caller, kind, place))
   }
 }

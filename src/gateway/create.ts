@@ -2,21 +2,18 @@
  * `createGateway` and the running gateway's life cycle: serving, reloading options and draining. `wiring.ts` creates the parts that are
  * used here.
  */
-import type { ResourceAuthorization } from '../auth/resource/options.ts'
-import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
+import { type Clock, pauseFor, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Auth } from '../server/auth.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
 import type { Server } from '../server/server.ts'
 import { openStore } from '../stores/open.ts'
-import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
 import type { Gateway, GatewayOptions, Reloaded, UpstreamStatus } from './gateway.ts'
-import { type HealthParts, healthPages, makeOperatorKey } from './ops/health.ts'
-import { type AuthSettings, changeable, type TrustSettings } from './trust/settings.ts'
+import { healthPages, makeOperatorKey } from './ops/health.ts'
+import { type AuthSettings, changeable, type TrustSettings, trustOf } from './trust/settings.ts'
 import { same } from './upstreams/entry.ts'
-import type { Upstreams } from './upstreams/upstreams.ts'
-import { type Parts, trustOf, wire } from './wiring.ts'
+import { type Parts, wire } from './wiring.ts'
 
 /**
  * Opens a gateway. Upstreams connect in the background; `gateway.ready()` waits until each was tried once.
@@ -34,7 +31,8 @@ async function resolved(options: GatewayOptions): Promise<GatewayOptions> {
 /** Opens a gateway from final options. `given`: the options before the file was merged, which `reload` starts from. */
 export async function openGateway(options: GatewayOptions, given = options): Promise<Gateway> {
   const { servers = {}, clock = realClock } = options
-  const parts = wire(options, await openGatewayStore(options.store, clock))
+  const { store = 'memory:' } = options
+  const parts = wire(options, typeof store === 'object' ? store : await openStore(store, { now: clock.now }))
   const reload = reloading(parts, options, async (other = given) => resolved(other))
   const gateway = gatewayOf(parts, options, reload)
   try {
@@ -78,7 +76,7 @@ function gatewayOf(parts: Parts, options: GatewayOptions, reload: Gateway['reloa
 
 /** Serving clients over HTTP and stdio, and draining at the end. */
 function servingOf(parts: Parts, options: GatewayOptions) {
-  const { server, trust, upstreams, firstLook, store } = parts
+  const { server, trust, firstLook, store } = parts
   const { auth } = trust
   const { clock = realClock } = options
   const drainMs = toMilliseconds(options.drain ?? '5s', 'drain')
@@ -86,14 +84,6 @@ function servingOf(parts: Parts, options: GatewayOptions) {
   // Clients on stdio.
   let pipes = 0
   let ending = false
-  const health: HealthParts = {
-    store,
-    clock,
-    looked: () => firstLook.over,
-    ending: () => ending,
-    upstreams: () => statusesOf(parts),
-    sees: (principal, upstream) => trust.visibility.knows({ principal, carrier: 'http' }, upstream),
-  }
   return {
     listen: async (where?: ServeHttpOptions): Promise<Listening> => {
       const place = { ...options.listen, ...where }
@@ -105,7 +95,14 @@ function servingOf(parts: Parts, options: GatewayOptions) {
       const opened = await server.listen({
         closeMs: drainMs + tellMs,
         onDenied: (status, address) => trust.denied(status, address),
-        pages: healthPages(health),
+        pages: healthPages({
+          store,
+          clock,
+          looked: () => firstLook.over,
+          ending: () => ending,
+          upstreams: () => statusesOf(parts),
+          sees: (principal, upstream) => trust.visibility.knows({ principal, carrier: 'http' }, upstream),
+        }),
         ...options.listen,
         ...where,
         // `auth: undefined` in the argument does not switch the gateway's own auth off.
@@ -124,7 +121,7 @@ function servingOf(parts: Parts, options: GatewayOptions) {
     },
     drain: async (): Promise<void> => {
       ending = true
-      if (listening.size + pipes > 0) await drained({ upstreams, clock, drainMs }, listening)
+      if (listening.size + pipes > 0) await drained(parts, clock, drainMs, listening)
     },
   }
 }
@@ -132,12 +129,9 @@ function servingOf(parts: Parts, options: GatewayOptions) {
 /** The auth settings that count for a listener: its own authorization replaces that of the options. */
 function authBeside(where: ServeHttpOptions | undefined, { auth }: GatewayOptions): AuthSettings | undefined {
   const given = where?.auth
-  return given === undefined || given === 'none' ? auth : { issuer: given.settings.issuer, ...resourceOf(given) }
-}
-
-/** The resource of an authorization, where it has one. */
-function resourceOf({ settings: { resource } }: ResourceAuthorization): { readonly resource?: string } {
-  return resource === undefined ? {} : { resource }
+  if (given === undefined || given === 'none') return auth
+  const { issuer, resource } = given.settings
+  return { issuer, ...(resource !== undefined && { resource }) }
 }
 
 /** The state of each upstream, with the sizes of its lists. */
@@ -157,22 +151,6 @@ function faceOf(server: Server, auth: Auth | undefined): FetchHandler {
     face ??= server.fetchWith({ auth })
     return face(request, info)
   }
-}
-
-// The store: opened once, shared by the server face and the gateway, and closed only if the gateway opened it.
-
-/** The gateway's store. */
-export interface GatewayStore {
-  readonly store: Store
-  /** Does nothing where the program passed the store in. */
-  close(): Promise<void>
-}
-
-/** Opens the store of the options; one that a program passes in stays open at the end. */
-async function openGatewayStore(option: string | Store | undefined, clock: Clock): Promise<GatewayStore> {
-  if (typeof option === 'object') return { store: option, close: async () => {} }
-  const store = await openStore(option ?? 'memory:', { now: clock.now })
-  return { store, close: () => store.close() }
 }
 
 // Reload: all new options are read and checked before any takes effect. Rules, clients and budgets then apply at once, also to calls
@@ -262,18 +240,10 @@ const tellMs = 1_000
 /** How often the end of the calls is checked. */
 const lookMs = 25
 
-interface DrainParts {
-  readonly upstreams: Pick<Upstreams, 'busy' | 'close'>
-  readonly clock: Clock
-  readonly drainMs: number
-}
-
-/** Resolves when no call is under way. `listening`: all listeners. */
-async function drained(parts: DrainParts, listening: Iterable<Listening>): Promise<void> {
-  const { upstreams, clock, drainMs } = parts
+/** Resolves when no call is under way, or the time is over and the listeners are closed. */
+async function drained({ upstreams }: Parts, clock: Clock, drainMs: number, listening: Iterable<Listening>): Promise<void> {
   const closing = Promise.all([...listening].map(each => each.close()))
-  for (let waitedMs = 0; waitedMs < drainMs && upstreams.busy; waitedMs += lookMs)
-    await new Promise<void>(resolve => clock.setTimeout(resolve, lookMs))
+  for (let waitedMs = 0; waitedMs < drainMs && upstreams.busy; waitedMs += lookMs) await pauseFor(clock, lookMs)
   // Closing the upstreams answers the remaining calls with OUTCOME_UNKNOWN.
   if (upstreams.busy) await upstreams.close()
   await closing

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { exposedNames, exposedUris } from './names.ts'
+import { exposedUris } from './addresses.ts'
+import { exposedNames } from './names.ts'
 
 const shown = (offered: Record<string, readonly string[]>, strict = true) => {
   const names = exposedNames(new Map(Object.entries(offered)), strict)

@@ -1,10 +1,10 @@
 /**
- * Exposed names: `exposedNames` for tools and prompts, `exposedUris` for resources, `Aliases` for short names that had to become longer.
+ * Exposed names: `exposedNames` for tools and prompts, `Aliases` for short names that had to become longer.
  * Names follow the rules of the host, with a wider set of characters.
  */
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
-import { assignNames, distinct, hashOf, holdersOf, type Names, type Prefixes } from '../host/servers/names.ts'
+import { assignNames, type Names, type Prefixes } from '../host/servers/names.ts'
 
 export type { Names, Prefixes }
 
@@ -22,61 +22,6 @@ export function exposedNames(
   taken: (server: string, name: string) => boolean = () => false,
 ): Names {
   return assignNames(offered, { fits: name => !strict || fit.test(name), prefixes, reserved: taken })
-}
-
-/**
- * Exposed addresses by upstream and own address. Where two upstreams share an address, the upstream's name goes before the scheme, with a
- * hash where two names are alike. An address that looks prefixed for another upstream, fits everything or is `taken` also gets one.
- */
-export function exposedUris(
-  offered: ReadonlyMap<string, Iterable<string>>,
-  taken: (server: string, uri: string) => boolean = () => false,
-): Names {
-  const own = distinct(offered)
-  const holders = holdersOf(own)
-  const schemes = schemesOf(own.keys())
-  const all = new Map<string, ReadonlyMap<string, string>>()
-  for (const [server, uris] of own) {
-    // An address that starts like another upstream's prefix would be mistaken for it.
-    const free = (uri: string): boolean =>
-      holders.get(uri) === 1 && !isBorrowed(uri, server, schemes) && !fitsEveryAddress(uri) && !taken(server, uri)
-    all.set(server, new Map(uris.map(uri => [uri, free(uri) ? uri : `${schemes.get(server)}+${uri}`])))
-  }
-  return all
-}
-
-/** Whether an address starts with the scheme prefix of another upstream. */
-function isBorrowed(uri: string, server: string, schemes: ReadonlyMap<string, string>): boolean {
-  const at = uri.indexOf('+')
-  if (at <= 0 || at > uri.indexOf(':')) return false
-  const front = uri.slice(0, at).toLowerCase()
-  for (const [other, word] of schemes) if (other !== server && word === front) return true
-  return false
-}
-
-/** Whether a template leaves the scheme open and so would match addresses of any upstream. */
-export function fitsEveryAddress(template: string): boolean {
-  const at = template.indexOf('{')
-  return at !== -1 && !template.slice(0, at).includes(':')
-}
-
-/** A unique scheme per upstream. Schemes start with a letter and ignore case. */
-function schemesOf(servers: Iterable<string>): ReadonlyMap<string, string> {
-  const words = [...servers].map(server => [server, scheme(server)] as const)
-  const counted = new Map<string, number>()
-  for (const [, word] of words) counted.set(word, (counted.get(word) ?? 0) + 1)
-  return new Map(words.map(([server, word]) => [server, counted.get(word) === 1 ? word : `${word}-${hashOf(server)}`]))
-}
-
-/** A prefixed address for a resource that is in no list. `mark`: what makes it unique. */
-export function prefixedUri(server: string, uri: string, mark = hashOf(`${server}\0${uri}`)): string {
-  return `${scheme(server)}-${mark}+${uri}`
-}
-
-/** An upstream's name as a URI scheme. */
-function scheme(server: string): string {
-  const word = server.toLowerCase().replaceAll(/[^a-z0-9.-]/g, '-')
-  return /^[a-z]/.test(word) ? word : `x-${word}`
 }
 
 // Aliases: a name that was shown short and had to get a prefix because another upstream brought the same name. It is no longer listed, but

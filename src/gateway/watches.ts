@@ -5,6 +5,7 @@
  */
 import type { Client } from '../client/client.ts'
 import type { Clock } from '../core/clock.ts'
+import { settlesWithin } from '../core/deadlines.ts'
 import { Tally } from '../core/occupancy.ts'
 import { pause } from '../engine/backoff.ts'
 import type { Exchange } from '../engine/exchange.ts'
@@ -15,13 +16,13 @@ import type { Server } from '../server/api.ts'
 import { put, type Store } from '../stores/store.ts'
 import type { UpstreamPlace } from './addresses.ts'
 import type { GatewayCatalog } from './catalog.ts'
-import type { UpstreamNews } from './trust/events.ts'
+import type { UpstreamEvents } from './trust/events.ts'
 
 /** What watching needs from the gateway. */
 interface WatchesPort {
   readonly server: Server
   readonly catalog: GatewayCatalog
-  readonly news: UpstreamNews
+  readonly news: UpstreamEvents | undefined
   readonly clock: Clock
   client(upstream: string): Client | undefined
 }
@@ -59,7 +60,7 @@ export class Watches {
     this.#port = port
     port.server.engine.onWatch.add((uri, watched) => this.#changed(uri, watched))
     port.server.engine.extend({ layers: [this.#layer()] })
-    for (const [upstream, own] of port.news.standing)
+    for (const [upstream, own] of port.news?.standing ?? [])
       this.#watches.set(keyOf({ upstream, own }), watchOf({ upstream, own }, true))
   }
 
@@ -93,7 +94,10 @@ export class Watches {
           this.#want(uri)
         }
         try {
-          if (uris.length > 0) await this.#within(Promise.all(uris.map(uri => this.#wanted.get(uri)?.held)))
+          if (uris.length > 0) {
+            const held = Promise.all(uris.map(uri => this.#wanted.get(uri)?.held))
+            await settlesWithin(held, holdMs, this.#port.clock)
+          }
           return await next()
         } finally {
           for (const uri of uris) {
@@ -163,12 +167,12 @@ export class Watches {
     watch.stop = stop
     watch.held = promise
     const { news } = this.#port
-    news.watched(watch.upstream, watch.own, true)
+    news?.watched(watch.upstream, watch.own, true)
     void this.#follow(client, watch, { signal: stop.signal, onWatched: resolve }).finally(() => {
       resolve()
       const current = this.#watches.get(keyOf(watch))
       // It may have been watched again meanwhile.
-      if (current === watch || current === undefined) news.watched(watch.upstream, watch.own, false)
+      if (current === watch || current === undefined) news?.watched(watch.upstream, watch.own, false)
       if (watch.stop === stop) watch.stop = undefined
     })
   }
@@ -181,21 +185,13 @@ export class Watches {
       for await (const part of client.resourceUpdates(own, options)) {
         // A part with its own subscription is reported there.
         if (part === own || this.#watches.get(keyOf({ upstream, own: part }))?.stop === undefined)
-          news.updated(upstream, own, part)
+          news?.updated(upstream, own, part)
         for (const uri of uris) server.resourceUpdated(uri)
       }
     } catch (error) {
       // The upstream announces no updates, or the connection ended; after a reconnect it is watched again.
       if (!options.signal.aborted) server.engine.trace('upstream-watch', { upstream, uri: own, error })
     }
-  }
-
-  /** Settles with the promise, or when the wait is over. */
-  #within(held: Promise<unknown>): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = this.#port.clock.setTimeout(resolve, holdMs, true)
-    void held.then(() => resolve())
-    return promise.finally(cancel)
   }
 }
 

@@ -19,60 +19,42 @@ import { Pages } from './bridge/questions.ts'
 import { Relay } from './bridge/relay.ts'
 import { States } from './bridge/states.ts'
 import { GatewayCatalog } from './catalog.ts'
-import type { GatewayStore } from './create.ts'
 import type { GatewayOptions } from './gateway.ts'
 import { Aliases } from './names.ts'
 import { FirstLook } from './ops/first-look.ts'
 import { sharesOf, WatchShares } from './shares.ts'
-import { approveWith, noticesTo } from './trust/approvals.ts'
-import { type TrustSettings, trustMembers } from './trust/settings.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
-import { approveBy, credentialsParts } from './upstreams/entry.ts'
-import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
+import { credentialsParts } from './upstreams/entry.ts'
+import { Upstreams } from './upstreams/upstreams.ts'
 import { SessionNews, Watches } from './watches.ts'
 
 /** The parts that `create.ts` uses. */
-export interface Parts {
-  readonly server: Server
-  readonly trust: Trust
-  readonly catalog: GatewayCatalog
-  readonly upstreams: Upstreams
-  readonly firstLook: FirstLook
-  readonly parking: ParkedCalls
-  readonly store: Store
-  /** What closes the parts, in order: a part closes before those that it uses. */
-  readonly ends: readonly (() => Awaitable<void>)[]
-}
+export type Parts = ReturnType<typeof wire>
 
 /** Creates all parts of a gateway and connects them to each other. */
-export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
-  const { clock = realClock, name = 'vivarium-gateway', store } = options
+export function wire(options: GatewayOptions, store: Store) {
+  const { clock = realClock, name = 'vivarium-gateway' } = options
   const trace: Trace = (event, detail) => server.engine.trace(event, detail)
-  const trust = createTrust(trustOf(options), {
+  const trust = createTrust(options, {
     name,
-    store: kept.store,
-    shared: store !== undefined,
+    store,
     clock,
     trace,
     relist: upstream => upstreams.relist(upstream),
     relaunch: upstream => upstreams.retry(upstream),
-    notice: noticesTo(options),
-    approveWith: id => approveWith(options, id),
-    approveBy: upstream => approveBy(options, upstream),
-    askLaunch: options.onLaunchChanged,
     originOf: (kind, exposed) => catalog.originOf(kind, exposed) ?? (kind === 'resource' ? watches.placeOf(exposed) : undefined),
   })
-  const server = createServer(faceOptions(options, name, clock, kept, trust))
+  const server = createServer(faceOptions(options, name, clock, store, trust))
   const aliases = new Aliases()
   // Before all other layers, so that rules see the real name.
   server.engine.extend({ layers: [aliases.layer] })
   trust.attach(server)
-  const news = store === undefined ? undefined : new SessionNews(server, kept.store)
-  const parking = parkingOf(options, clock, kept)
+  const news = options.store === undefined ? undefined : new SessionNews(server, store)
+  const parking = parkingOf(options, clock, store)
   const relay = new Relay({
     name,
     parking,
-    wrap: trust.wrap,
+    calls: trust.calls,
     states: new States(createSeal({ secrets: options.secret, clock }), clock),
     upstreams: () => upstreams,
     address: (upstream, uri, exchange) => links.address(upstream, uri, exchange),
@@ -88,13 +70,34 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
     return upstream === undefined ? undefined : relay.refusal(upstream)
   }
   const client: Upstreams['client'] = upstream => upstreams.client(upstream)
-  const upstreams = upstreamsOf({ options, clock, trace, trust, catalog, rooted: followRoots(server, client) })
-  const watchShares = new WatchShares(sharesOf(options.shares).subscriptions, uri => catalog.resource(uri))
+  const shares = sharesOf(options.shares)
+  const rooted = followRoots(server, client)
+  const upstreams: Upstreams = new Upstreams({
+    clock,
+    shares,
+    random: Math.random,
+    pins: trust.pins,
+    admit: (upstream, target, pinned) => trust.launches.admit(upstream, target, pinned),
+    up: upsTo(options),
+    credentials: credentialsParts(options),
+    stderr: options.onStderr,
+    frameBytes: options.limits?.frameBytes,
+    names: options.names,
+    trace,
+    pages: new Pages(),
+    rooted: (upstream, { owner }) => rooted(upstream, owner),
+    seesAll: (upstream, caller) => !trust.visibility.limits || trust.visibility.all(caller, upstream),
+    announced: (upstream, list) => trust.news?.changed(upstream, list),
+    show: (upstream, offer) => catalog.show(upstream, offer),
+    hide: upstream => catalog.hide(upstream),
+  })
+  const watchShares = new WatchShares(shares.subscriptions, uri => catalog.resource(uri))
   server.engine.extend({ layers: [watchShares.layer] })
   const watches = new Watches({ server, catalog, clock, news: trust.news, client })
   const waitMs = toMilliseconds(options.startWait ?? '5s', 'startWait')
   const firstLook = new FirstLook({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
-  const ends: Parts['ends'] = [
+  // A part closes before those that it uses.
+  const ends: readonly (() => Awaitable<void>)[] = [
     () => firstLook.finish(),
     () => parking.close(),
     () => watches.close(),
@@ -103,9 +106,9 @@ export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
     () => server.close(),
     () => upstreams.close(),
     () => trust.close(),
-    () => kept.close(),
+    () => (typeof options.store === 'object' ? undefined : store.close()),
   ]
-  return { server, trust, catalog, upstreams, firstLook, parking, store: kept.store, ends }
+  return { server, trust, catalog, upstreams, firstLook, parking, store, ends }
 }
 
 /** Adds to the server face: `_meta` of upstreams, session state, and reads of unlisted addresses. */
@@ -122,7 +125,7 @@ function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, l
 }
 
 /** The options of the server that clients connect to. */
-function faceOptions(options: GatewayOptions, name: string, clock: Clock, { store }: GatewayStore, trust: Trust): ServerOptions {
+function faceOptions(options: GatewayOptions, name: string, clock: Clock, store: Store, trust: Trust): ServerOptions {
   return {
     ...trust.serverOptions,
     name,
@@ -139,56 +142,19 @@ function faceOptions(options: GatewayOptions, name: string, clock: Clock, { stor
 }
 
 /** With a store, clients can continue parked calls at any process that shares it. */
-function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: GatewayStore): ParkedCalls {
-  const shared = store === undefined ? undefined : new SharedParkedCalls(kept.store, clock)
+function parkingOf({ store: given, askTimeout = '10m' }: GatewayOptions, clock: Clock, store: Store): ParkedCalls {
+  const shared = given === undefined ? undefined : new SharedParkedCalls(store, clock)
   return new ParkedCalls({ clock, askMs: toMilliseconds(askTimeout), shared })
 }
 
-interface UpstreamsParts {
-  readonly options: GatewayOptions
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly trust: Trust
-  readonly catalog: GatewayCatalog
-  readonly rooted: ReturnType<typeof followRoots>
-}
-
-/** Creates the upstreams. */
-function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: UpstreamsParts): Upstreams {
-  return new Upstreams({
-    clock,
-    shares: sharesOf(options.shares),
-    random: Math.random,
-    pins: trust.pins,
-    admit: (upstream, target, pinned) => trust.launches.admit(upstream, target, pinned),
-    up: upsTo(options),
-    credentials: credentialsParts(options),
-    stderr: options.onStderr,
-    frameBytes: options.limits?.frameBytes,
-    names: options.names,
-    trace,
-    pages: new Pages(),
-    rooted: (upstream, { owner }) => rooted(upstream, owner),
-    seesAll: (upstream, caller) => !trust.visibility.limits || trust.visibility.all(caller, upstream),
-    announced: (upstream, list) => trust.news.changed(upstream, list),
-    show: (upstream, offer) => catalog.show(upstream, offer),
-    hide: upstream => catalog.hide(upstream),
-  })
-}
-
 /** Logs that an upstream is connected, at `info` by default, so that recovery is as visible as failure. */
-function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): UpstreamsPort['up'] {
+function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions) {
   const to = logFrom(log, onTrace === undefined ? 'info' : 'silent').child({ server: name })
-  return (upstream, revision) => {
+  return (upstream: string, revision: string | undefined): void => {
     const said = { server: upstream, ...(revision !== undefined && { revision }) }
     to.info('upstream-up', said)
     onTrace?.('upstream-up', said)
   }
-}
-
-/** The trust settings among the options. */
-export function trustOf(options: GatewayOptions): TrustSettings {
-  return picked(options, ...trustMembers)
 }
 
 // Roots: an upstream that asked for a client's roots is notified when they change.

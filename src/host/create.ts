@@ -5,7 +5,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import type { PolicyDecision } from '../policy/approvals/question.ts'
 import type { Note } from '../policy/audit/book.ts'
 import { SummedNotes } from '../policy/audit/denials.ts'
-import { createBudgets } from '../policy/budgets/budgets.ts'
+import { HostBudgets } from '../policy/budgets/budgets.ts'
 import type { HeldTool } from '../policy/pins/pins.ts'
 import { createPolicy, type Policy } from '../policy/policy.ts'
 import { AmbientMessages, ChannelAnswers } from './channels/answers.ts'
@@ -73,7 +73,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     ...(remember !== undefined && { remember }),
     ...(patience !== undefined && { patience }),
   })
-  const budgets = createBudgets({
+  const budgets = new HostBudgets({
     store,
     clock,
     ...(limits && { limits }),

@@ -5,27 +5,18 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { judge, type World } from './judge.ts'
-import { type Defaults, type ReadRule, readOtherwise, readRules } from './rules/read.ts'
+import { readOtherwise, readRules } from './rules/read.ts'
 import type { Asked, Effect, Otherwise, PolicyRules, Rule } from './rules/rule.ts'
-import { type Shadow, shadowed } from './rules/weigh.ts'
-import { type ScopeJudge, scopeJudge } from './scopes/lists.ts'
+import { shadowed } from './rules/weigh.ts'
+import { scopeJudge } from './scopes/lists.ts'
 
 /** A policy that is ready to decide. */
-export interface CompiledPolicy {
-  readonly written: PolicyRules
-  readonly rules: readonly ReadRule[]
-  readonly otherwise: Defaults
-  readonly shadowed: readonly Shadow[]
-  /** The lists of a feature set, from all that fit its server and its name; undefined where there are none. */
-  scopes(server: string, featureSet: string): ScopeJudge | undefined
-  /** What a set may do beyond what it declares. */
-  uses(server: string, featureSet: string): readonly SetUse[]
-}
+export type CompiledPolicy = ReturnType<typeof compile>
 
 const remembered = 1_000
 
 /** Throws where something in it is a mistake. */
-export function compile(written: PolicyRules): CompiledPolicy {
+export function compile(written: PolicyRules) {
   const stranger = Object.keys(written).find(name => !['rules', 'servers', 'otherwise'].includes(name))
   if (stranger !== undefined) throw new TypeError(`A policy has rules, servers and otherwise, but no ${clip(stranger)}`)
   const rules = readRules([...(written.rules ?? []), ...serverRules(written)])
@@ -34,30 +25,29 @@ export function compile(written: PolicyRules): CompiledPolicy {
     rules,
     otherwise: readOtherwise(written.otherwise),
     shadowed: shadowed(rules),
+    /** The lists of a feature set, from all that fit its server and its name; undefined where there are none. */
     scopes: scopesOf(written),
+    /** What a set may do beyond what it declares. */
     uses: usesOf(written),
   }
 }
 
 function serverRules({ servers = {} }: PolicyRules): readonly Rule[] {
-  return Object.entries(servers).flatMap(([server, { enable = [], disable = [] }]): Rule[] => [
-    ...(enable.length === 0
-      ? []
-      : [{ name: `servers.${server}.enable`, do: 'allow' as const, when: { kind: 'set' as const, server, featureSet: enable } }]),
-    ...(disable.length === 0
-      ? []
-      : [{ name: `servers.${server}.disable`, do: 'deny' as const, when: { server, featureSet: disable } }]),
-  ])
+  return Object.entries(servers).flatMap(([server, { enable = [], disable = [] }]) => {
+    const on: Rule = { name: `servers.${server}.enable`, do: 'allow', when: { kind: 'set', server, featureSet: enable } }
+    const off: Rule = { name: `servers.${server}.disable`, do: 'deny', when: { server, featureSet: disable } }
+    return [...(enable.length > 0 ? [on] : []), ...(disable.length > 0 ? [off] : [])]
+  })
 }
 
-function scopesOf({ servers = {} }: PolicyRules): CompiledPolicy['scopes'] {
+function scopesOf({ servers = {} }: PolicyRules) {
   const entries = Object.entries(servers).flatMap(([server, { scopes = {} }]) =>
     Object.entries(scopes).map(([featureSet, lists]) => ({ server, featureSet, lists })),
   )
   // Read at once, so that a mistake is told when the policy is set and not when the first scope is asked for.
   for (const { lists } of entries) scopeJudge(lists)
-  const judges = new Map<string, ScopeJudge | undefined>()
-  return (server, featureSet) => {
+  const judges = new Map<string, ReturnType<typeof scopeJudge> | undefined>()
+  return (server: string, featureSet: string) => {
     const key = `${server}\n${featureSet}`
     if (judges.has(key)) return judges.get(key)
     const found = entries.filter(entry => matches(entry.server, server) && matches(entry.featureSet, featureSet))
@@ -68,7 +58,7 @@ function scopesOf({ servers = {} }: PolicyRules): CompiledPolicy['scopes'] {
   }
 }
 
-function usesOf({ servers = {} }: PolicyRules): CompiledPolicy['uses'] {
+function usesOf({ servers = {} }: PolicyRules) {
   const entries = Object.entries(servers).flatMap(([server, { uses = {} }]) =>
     Object.entries(uses).map(([featureSet, paths]) => {
       const stranger = paths.find(path => usesUnder(path).length === 0)
@@ -77,7 +67,7 @@ function usesOf({ servers = {} }: PolicyRules): CompiledPolicy['uses'] {
       return { server, featureSet, uses: paths.flatMap(usesUnder) }
     }),
   )
-  return (server, featureSet) => {
+  return (server: string, featureSet: string): readonly SetUse[] => {
     const found = entries.filter(entry => matches(entry.server, server) && matches(entry.featureSet, featureSet))
     return [...new Set(found.flatMap(({ uses }) => uses))]
   }
@@ -107,7 +97,7 @@ export interface PolicyDiff {
   /** Of what was asked lately, or of the examples given: what would be decided otherwise. */
   readonly verdicts: readonly { readonly asked: Asked; readonly before: Effect; readonly after: Effect }[]
   /** Rules that never count, in the new policy. */
-  readonly shadowed: readonly Shadow[]
+  readonly shadowed: CompiledPolicy['shadowed']
 }
 
 type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>

@@ -1,6 +1,6 @@
 /** The decision itself: from the rules, what they count, and the lists of scopes. Asks nobody, changes nothing, waits for nothing. */
 import { durationText } from '../core/clock.ts'
-import { quoted, type Why, why } from '../core/suggestion.ts'
+import { quoted, why } from '../core/suggestion.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -9,7 +9,7 @@ import type { CompiledPolicy } from './compile.ts'
 import { isAbout } from './rules/conditions.ts'
 import { type Counts, countedAs } from './rules/counts.ts'
 import type { ReadRule } from './rules/read.ts'
-import { type Asked, beginners, begunByNames, effects, type Kind } from './rules/rule.ts'
+import { type Asked, beginners, begunByNames, effects, type Kind, type Verdict } from './rules/rule.ts'
 import { strongest } from './rules/weigh.ts'
 import { scopeJudge } from './scopes/lists.ts'
 
@@ -27,12 +27,7 @@ export interface World {
 }
 
 /** A verdict of the rules alone; kept answers are not looked at yet. */
-export type Judged =
-  | { readonly do: 'allow'; readonly rule: string }
-  | { readonly do: 'deny'; readonly why: Why; readonly retryAfterMs?: number }
-  | AskVerdict
-  | { readonly do: 'hold'; readonly until: number; readonly why: Why }
-  | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
+type Judged = Exclude<Verdict, { do: 'ask' }> | AskVerdict
 
 /** That somebody has to be asked, and about what. */
 export interface AskVerdict {
@@ -78,8 +73,8 @@ export function holding({ compiled, counts, now }: World, asked: Asked): readonl
       read.until > now &&
       isAbout(read.conditions, asked) &&
       (read.hours === undefined || read.hours.contains(now)) &&
-      (read.rule.when?.above === undefined || counts.wait(read, asked) > 0) &&
-      (read.rule.when?.running === undefined || counts.running(read) >= read.rule.when.running),
+      (read.above === undefined || counts.wait(read, asked) > 0) &&
+      (read.running === undefined || counts.running(read) >= read.running),
   )
 }
 
@@ -105,7 +100,9 @@ function ruled(world: World, read: ReadRule, asked: Asked): Judged {
         : { do: 'allow', rule: name }
     case 'hold': {
       const until = Math.max(hours?.endsAfter(world.now) ?? 0, world.now + Math.max(forMs ?? 0, waitMs))
-      const message = rule.message ?? `${capital(wordsFor(asked))} waits until ${new Date(until).toISOString()}`
+      const words = wordsFor(asked)
+      const message =
+        rule.message ?? `${words.charAt(0).toUpperCase()}${words.slice(1)} waits until ${new Date(until).toISOString()}`
       return { do: 'hold', until, why: why('POLICY_HELD', name, message, rule.fix ?? `Wait, or change rule ${clip(name)}`) }
     }
     case 'deny':
@@ -113,9 +110,9 @@ function ruled(world: World, read: ReadRule, asked: Asked): Judged {
   }
 }
 
-function denied({ now }: World, { name, rule, hours }: ReadRule, asked: Asked, waitMs: number): Judged {
+function denied({ now }: World, { name, rule, hours, running }: ReadRule, asked: Asked, waitMs: number): Judged {
   const waits = waitMs > 0 ? waitMs : hours === undefined ? undefined : hours.endsAfter(now) - now
-  const code = waitMs > 0 ? 'RATE_LIMITED' : rule.when?.running === undefined ? 'POLICY_DENIED' : 'TOO_MANY_RUNNING'
+  const code = waitMs > 0 ? 'RATE_LIMITED' : running === undefined ? 'POLICY_DENIED' : 'TOO_MANY_RUNNING'
   const message = rule.message ?? `Rule ${clip(name)} refuses ${wordsFor(asked)}`
   const fix = rule.fix ?? (waits === undefined ? `Change rule ${clip(name)} to allow it` : `Try again in ${durationText(waits)}`)
   return { do: 'deny', why: why(code, name, message, fix), ...(waits !== undefined && { retryAfterMs: waits }) }
@@ -213,8 +210,4 @@ export function allowFix({ kind, server, featureSet, tool, begunBy }: Asked): st
   const by = begunBy?.kind === 'event' && `begunBy ${clip(begunByNames(begunBy).join(' and '))}`
   const more = [featureSet && `featureSet ${clip(featureSet)}`, tool && `tool ${clip(tool)}`, by].filter(Boolean).join(', ')
   return `Add a rule that allows ${kind} for server ${clip(server)}${more === '' ? '' : ` (${more})`}`
-}
-
-function capital(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1)
 }

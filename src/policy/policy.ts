@@ -8,25 +8,18 @@ import { Problem } from '../core/problem.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import type { SetUse } from '../features/live/dialects/messages.ts'
 import type { HostSelection } from '../features/live/dialects/selection.ts'
+import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
-import {
-  type ApprovalBinding,
-  Approvals,
-  boundOf,
-  type Covers,
-  type GrantFor,
-  type Kept,
-  widerAnswers,
-} from './approvals/approvals.ts'
-import { ApprovalAsker, type OnApproval, outcomeOf, type PolicyDecision, questionText, unanswered } from './approvals/question.ts'
+import { Approvals, boundOf, type Covers, type GrantFor, type Kept, widerAnswers } from './approvals/approvals.ts'
+import { ApprovalAsker, type OnApproval, type PolicyDecision, questionText } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
-import { type DeclaredSets, type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
-import { type AskVerdict, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
+import { type AskVerdict, allowFix, holding, judge, type World, wordsFor } from './judge.ts'
+import { isAbout } from './rules/conditions.ts'
 import { Counts } from './rules/counts.ts'
-import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
-import type { Shadow } from './rules/weigh.ts'
+import { type Asked, begunByText, type PolicyRules, type Verdict } from './rules/rule.ts'
 import { type Extractors, extracted } from './scopes/elevate.ts'
 
 /** The options of `createPolicy`. */
@@ -57,7 +50,7 @@ export interface PolicyOptions {
 
 /** How a verdict came about. */
 export interface Explained {
-  readonly verdict: Judged
+  readonly verdict: ReturnType<typeof judge>
   /** Every rule that was about it, and whether it was the one. */
   readonly rules: readonly { readonly name: string; readonly do: string; readonly counted: boolean }[]
 }
@@ -103,18 +96,8 @@ export class Policy {
     this.#counts = new Counts(clock)
     const store = options.store ?? memoryStore({ now: clock.now })
     this.#approvals = new Approvals(store, clock, id)
-    this.#consent = new SetConsent({
-      store,
-      approvals: this.#approvals,
-      world: () => this.#world(),
-      compiled: () => this.#compiled,
-      bound: (asked, asking) => this.#bound(asked, asking),
-      identityOf: server => options.identityOf?.(server),
-      subscriptionsOf: server => options.subscriptionsOf?.(server) ?? [],
-      decided: decision => options.onDecided?.(decision),
-      failed: error => options.onTrouble?.(error),
-    })
-    this.#asker = new ApprovalAsker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
+    this.#consent = new SetConsent({ store, approvals: this.#approvals, options, world: () => this.#world() })
+    this.#asker = new ApprovalAsker(onApproval, clock, toMilliseconds(options.patience ?? '5m', 'patience'))
     this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
   }
 
@@ -134,19 +117,23 @@ export class Policy {
   }
 
   /** The verdict, or what has to be asked. */
-  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { asking: AskVerdict; bound: ApprovalBinding }> {
+  async #look(
+    asked: Asked,
+  ): Promise<Exclude<Verdict, { do: 'ask' }> | { asking: AskVerdict; bound: ReturnType<typeof boundOf> }> {
     const judged = judge(this.#world(), asked)
     if (judged.do !== 'ask') {
-      if (judged.do !== 'deny') this.#counts.took(this.#compiled.rules, asked)
+      if (judged.do !== 'deny') this.#took(asked)
       return judged
     }
-    const bound = this.#bound(asked, judged)
+    const bound = boundOf(asked, judged, this.#options.identityOf?.(asked.server))
     const kept = await this.#approvals.find(asked, judged, bound)
     return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
   }
 
-  #bound(asked: Asked, asking: AskVerdict): ApprovalBinding {
-    return boundOf(asked, asking, this.#options.identityOf?.(asked.server))
+  /** It was let in: rates count it. */
+  #took(asked: Asked): void {
+    const about = this.#compiled.rules.filter(({ above, conditions }) => above !== undefined && isAbout(conditions, asked))
+    this.#counts.took(about, asked)
   }
 
   #answered(asked: Asked, kept: Kept): Exclude<Verdict, { do: 'ask' }> {
@@ -156,7 +143,7 @@ export class Policy {
       const fix = `Revoke ${rule}, or wait until ${until}`
       return { do: 'deny', why: why('APPROVAL_REFUSED', rule, `The user declined ${wordsFor(asked)}`, fix) }
     }
-    this.#counts.took(this.#compiled.rules, asked)
+    this.#took(asked)
     return { do: 'allow', rule }
   }
 
@@ -174,7 +161,7 @@ export class Policy {
     return answer
   }
 
-  async #ask(asked: Asked, judged: AskVerdict, bound: ApprovalBinding): Promise<Approved> {
+  async #ask(asked: Asked, judged: AskVerdict, bound: ReturnType<typeof boundOf>): Promise<Approved> {
     const { rule, about, scopes, flaw } = judged
     const [text, wider] = [questionText(asked, judged), widerAnswers(asked, judged)]
     const lastsMs = this.#defaultMs(asked, true)
@@ -191,7 +178,7 @@ export class Policy {
     const now = judge(this.#world(), asked)
     if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why }
     if (yes) {
-      this.#counts.took(this.#compiled.rules, asked)
+      this.#took(asked)
       return { yes, rule: kept?.[0] === undefined ? `approval, this once (${rule})` : `approval ${kept[0].id}` }
     }
     const said = reason ?? `The user declined ${wordsFor(asked)}`
@@ -204,12 +191,12 @@ export class Policy {
   }
 
   /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
-  select(server: string, declared: DeclaredSets): HostSelection {
+  select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): HostSelection {
     return this.#consent.select(server, declared)
   }
 
   /** Asks about those that no rule speaks of; gives the names of those that are now on. */
-  async review(server: string, declared: DeclaredSets): Promise<readonly string[]> {
+  async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
     await this.#approvals.load()
     const consent = this.#consent
     const all = [...declared].map(([name, facts]) => consent.asked(server, name, facts))
@@ -270,12 +257,11 @@ export class Policy {
     const world = this.#world()
     const verdict = judge(world, asked)
     const by = 'why' in verdict ? verdict.why.rule : verdict.rule
-    const rules = holding(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by }))
-    return { verdict, rules }
+    return { verdict, rules: holding(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by })) }
   }
 
   /** Rules that never count. */
-  shadowed(): readonly Shadow[] {
+  shadowed(): CompiledPolicy['shadowed'] {
     return this.#compiled.shadowed
   }
 
@@ -283,8 +269,7 @@ export class Policy {
   async grant(what: GrantFor, duration: Duration): Promise<Kept> {
     const kept = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
     const detail = `granted for a time: ${kept.kind} ${kept.tool ?? kept.featureSet ?? ''}`
-    this.#options.onDecided?.({ kind: 'grant', asked: what, outcome: 'success', rule: `approval ${kept.id}`, detail })
-    this.#changed(what.server)
+    this.#granted(what, `approval ${kept.id}`, detail)
     return kept
   }
 
@@ -295,10 +280,13 @@ export class Policy {
   async revoke(server: string, id: string): Promise<boolean> {
     const revoked = await this.#approvals.revoke(server, id)
     if (!revoked) return false
-    const detail = `revoked approval ${id}`
-    this.#options.onDecided?.({ kind: 'grant', asked: { server }, outcome: 'success', rule: 'policy.revoke', detail })
-    this.#changed(server)
+    this.#granted({ server }, 'policy.revoke', `revoked approval ${id}`)
     return true
+  }
+
+  #granted(asked: PolicyDecision['asked'], rule: string, detail: string): void {
+    this.#options.onDecided?.({ kind: 'grant', asked, outcome: 'success', rule, detail })
+    this.#changed(asked.server)
   }
 
   /** Says that it begins, for rules about what is under way; what is returned says that it ended. */
@@ -334,8 +322,7 @@ export class Policy {
 
   /** Feature sets that were enabled for a time go off when it ends, also where nothing else happens then. */
   #plan(): void {
-    this.#timer?.()
-    this.#timer = undefined
+    this.close()
     const now = this.#clock.now()
     const ends = [this.#approvals.nextEnd(), ...this.#compiled.rules.map(({ until }) => until)].filter(end => end > now)
     const next = Math.min(...ends, Number.POSITIVE_INFINITY)
@@ -346,4 +333,23 @@ export class Policy {
 
 function unlessFull(error: unknown): undefined {
   if (!(error instanceof Problem && error.code === 'QUOTA_EXHAUSTED')) throw error
+}
+
+/** How a question ended that got no yes. */
+function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
+  if (said?.code === 'APPROVAL_TIMEOUT') return 'timeout'
+  return said?.code === 'APPROVAL_FAILED' ? 'failure' : 'refused'
+}
+
+/** Why there is no yes where nobody gave an answer. */
+function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
+  const what = `${wordsFor(asked)}${begunByText(asked.begunBy)}`
+  if (how === 'nobody') return why('NO_APPROVER', rule, `${what} has to be approved, and there is nobody to ask`, allowFix(asked))
+  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${what}`, allowFix(asked))
+  return why(
+    'APPROVAL_FAILED',
+    rule,
+    `Whether to allow ${what} could not be asked`,
+    'Look at what onApproval threw, and try again',
+  )
 }

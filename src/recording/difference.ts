@@ -3,7 +3,7 @@
  * writes it and a real one, between a turn of then and one of now. The three differ only in what may differ.
  */
 import { isRecord } from '../jsonrpc/message.ts'
-import { jsonValue, type Path, pathPattern, pathText } from './format.ts'
+import { jsonValue, pathPattern, pathText } from './format.ts'
 
 /** One leaf that is not the same. */
 export interface LeafDifference {
@@ -30,9 +30,6 @@ interface Comparison {
   readonly learned: ReadonlyMap<string, string>
 }
 
-/** Compares a message of then with one of now. */
-export type Compare = (before: unknown, after: unknown) => Comparison
-
 /** As deep as anybody writes by hand. */
 const mostDepth = 128
 
@@ -40,7 +37,7 @@ const mostDepth = 128
  * Compares messages of two runs: ids, times, cursors and tokens of the protocol may differ.
  * `ignore`: further paths whose values do not count, such as `result.serverInfo.version` or `**.elapsed`.
  */
-export function comparing(ignore: readonly string[] = []): Compare {
+export function comparing(ignore: readonly string[] = []): (before: unknown, after: unknown) => Comparison {
   const ignored = ignore.map(pathPattern)
   return (before, after) => {
     const differences: LeafDifference[] = []
@@ -107,18 +104,18 @@ function takes(placeholder: string, actual: unknown, taken: Map<string, unknown>
   return actual !== undefined
 }
 
-type Leaf = (path: Path, before: unknown, after: unknown) => void
+type Leaf = (path: readonly string[], before: unknown, after: unknown) => void
 
 interface Rules {
   readonly differs: Leaf
   /** Settles a pair without a look at its members: the same, or different. Undefined: it is looked into. */
-  readonly same?: (path: Path, before: unknown, after: unknown) => boolean | undefined
+  readonly same?: (path: readonly string[], before: unknown, after: unknown) => boolean | undefined
   /** The structure that a text holds, where that is to be compared instead of the text. */
   readonly inside?: (text: string) => unknown
 }
 
 /** Walks two values in parallel and reports leaves that differ. */
-function walk(before: unknown, after: unknown, path: Path, rules: Rules): void {
+function walk(before: unknown, after: unknown, path: readonly string[], rules: Rules): void {
   const settled = rules.same?.(path, before, after)
   if (settled === true || (settled === undefined && before === after)) return
   if (settled === undefined) {
@@ -177,7 +174,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const time = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$/
 
 /** Whether a difference is expected: ids, times and other volatile values. */
-function mayDiffer(path: Path, before: unknown, after: unknown): boolean {
+function mayDiffer(path: readonly string[], before: unknown, after: unknown): boolean {
   const last = path.at(-1)
   if (path.length === 1 && last === 'id') return true
   if (before === undefined || after === undefined) return false

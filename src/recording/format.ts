@@ -3,10 +3,10 @@
  * file is. A frame is kept as a value where that gives the same text again, and as text where it does not. What a host records of its
  * users, its model and its turns stands between the frames, in lines of the same file.
  */
-import type { Carrier } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { anything, array, dictionary, integer, number, object, oneOf, optional, string } from '../jsonrpc/shape.ts'
+import { anything, array, dictionary, type Infer, integer, number, object, oneOf, optional, string } from '../jsonrpc/shape.ts'
+import { metaOf } from '../revisions/index.ts'
 
 /** The version of the format that this code writes. */
 export const recordingVersion = 1
@@ -22,70 +22,6 @@ export interface RecordingHeader {
   readonly target?: string
 }
 
-/** The end of a connection that sent a frame. */
-export type FrameSource = 'client' | 'server'
-
-/** What HTTP said beside the frame: of a request its method, of an answer its status. */
-export interface HttpFacts {
-  readonly method?: string
-  readonly path?: string
-  readonly status?: number
-  readonly headers?: Readonly<Record<string, string>>
-}
-
-interface Timed {
-  /** Milliseconds since the recording began. */
-  readonly at: number
-}
-
-interface OnConnection extends Timed {
-  /** The number of the connection; over HTTP a session is one. */
-  readonly connection: number
-}
-
-/** A frame as it stands in the file. */
-export interface FrameLine extends OnConnection {
-  readonly kind: 'frame'
-  readonly from: FrameSource
-  readonly frame?: unknown
-  /** Where the value alone would not give the same text. */
-  readonly text?: string
-  /** How many characters it had, where only its beginning was kept. */
-  readonly cut?: number
-  /** Over HTTP: which exchange it belongs to. */
-  readonly exchange?: number
-  readonly http?: HttpFacts
-}
-
-/** What passed on a connection. */
-export type ConnectionLine =
-  /** `server`: its name in the config of the host that recorded it. */
-  | (OnConnection & { readonly kind: 'open'; readonly carrier: Carrier; readonly server?: string })
-  | FrameLine
-  /** An exchange, or the beginning of its answer, that carries no frame. */
-  | (OnConnection & { readonly kind: 'http'; readonly from: FrameSource; readonly exchange: number; readonly http: HttpFacts })
-  | (OnConnection & { readonly kind: 'closed'; readonly why?: string })
-
-/** What a host writes beside the frames of its servers. The members that are `unknown` here are typed by the host's recorder. */
-export type HostLine =
-  | (Timed & {
-      readonly kind: 'model'
-      readonly info: unknown
-      readonly request: unknown
-      readonly parts: readonly unknown[]
-      readonly error?: { readonly code: string; readonly message: string }
-    })
-  /** An id that the host made up. */
-  | (Timed & { readonly kind: 'id'; readonly id: string })
-  | (Timed & { readonly kind: 'said'; readonly conversation: string; readonly text: string; readonly attach: readonly unknown[] })
-  | (Timed & { readonly kind: 'turn'; readonly turn: unknown })
-
-/** One line of a recording after the first. `full`: the file hit its bound, and what followed is not in it. */
-export type RecordingLine = ConnectionLine | HostLine | (Timed & { readonly kind: 'full' })
-
-// Shapes that check each kind of line when a file is read.
-const timed = { at: number }
-const placed = { ...timed, connection: integer }
 const from = oneOf('client', 'server')
 const http = object({
   method: optional(string),
@@ -93,68 +29,84 @@ const http = object({
   status: optional(integer),
   headers: optional(dictionary(string)),
 })
+/** What HTTP said beside the frame: of a request its method, of an answer its status. */
+export type HttpFacts = Infer<typeof http>
 
-const headerShape = object({ recording: integer, began: string, by: string, target: optional(string) })
-
-const lineShapes = new Map([
-  ['open', object({ ...placed, carrier: oneOf('stdio', 'memory', 'websocket', 'sse', 'http'), server: optional(string) })],
-  [
-    'frame',
-    object({
-      ...placed,
-      from,
-      frame: optional(anything),
-      text: optional(string),
-      cut: optional(integer),
-      exchange: optional(integer),
-      http: optional(http),
-    }),
-  ],
-  ['http', object({ ...placed, from, exchange: integer, http })],
-  ['closed', object({ ...placed, why: optional(string) })],
-  ['full', object(timed)],
-  [
-    'model',
-    object({
-      ...timed,
-      info: anything,
-      request: anything,
-      parts: array(anything),
-      error: optional(object({ code: string, message: string })),
-    }),
-  ],
-  ['id', object({ ...timed, id: string })],
-  ['said', object({ ...timed, conversation: string, text: string, attach: array(anything) })],
-  ['turn', object({ ...timed, turn: anything })],
-])
-
-/** Whether a value is a first line, of whatever version. */
-export function isHeader(value: unknown): value is Omit<RecordingHeader, 'recording'> & { readonly recording: number } {
-  return headerShape.check(value) === undefined
+const timed = {
+  /** Milliseconds since the recording began. */
+  at: number,
 }
+const placed = {
+  ...timed,
+  /** The number of the connection; over HTTP a session is one. */
+  connection: integer,
+}
+
+const lineShapes = {
+  open: object({
+    ...placed,
+    carrier: oneOf('stdio', 'memory', 'websocket', 'sse', 'http'),
+    /** Its name in the config of the host that recorded it. */
+    server: optional(string),
+  }),
+  /** A frame as it stands in the file. */
+  frame: object({
+    ...placed,
+    from,
+    frame: optional(anything),
+    /** Where the value alone would not give the same text. */
+    text: optional(string),
+    /** How many characters it had, where only its beginning was kept. */
+    cut: optional(integer),
+    /** Over HTTP: which exchange it belongs to. */
+    exchange: optional(integer),
+    http: optional(http),
+  }),
+  /** An exchange, or the beginning of its answer, that carries no frame. */
+  http: object({ ...placed, from, exchange: integer, http }),
+  closed: object({ ...placed, why: optional(string) }),
+  /** The file hit its bound, and what followed is not in it. */
+  full: object(timed),
+  // What a host writes; what may be anything here is typed by the host's recorder.
+  model: object({
+    ...timed,
+    info: anything,
+    request: anything,
+    parts: array(anything),
+    error: optional(object({ code: string, message: string })),
+  }),
+  /** An id that the host made up. */
+  id: object({ ...timed, id: string }),
+  said: object({ ...timed, conversation: string, text: string, attach: array(anything) }),
+  turn: object({ ...timed, turn: anything }),
+}
+
+type Lines = { [K in keyof typeof lineShapes]: Infer<(typeof lineShapes)[K]> & { readonly kind: K } }
+/** A frame as it stands in the file. */
+export type FrameLine = Lines['frame']
+/** What a host writes beside the frames of its servers. */
+export type HostLine = Lines['model' | 'id' | 'said' | 'turn']
+/** One line of a recording after the first. */
+export type RecordingLine = Lines[keyof Lines]
 
 /** Whether a value is a line of a recording. */
 export function isLine(value: unknown): value is RecordingLine {
   if (!isRecord(value)) return false
-  const shape = lineShapes.get(String(value['kind']))
-  if (shape === undefined || shape.check(value) !== undefined) return false
-  return value['kind'] !== 'frame' || 'frame' in value !== 'text' in value
+  const kind = String(value['kind'])
+  if (!Object.hasOwn(lineShapes, kind) || lineShapes[kind as keyof Lines].check(value) !== undefined) return false
+  return kind !== 'frame' || 'frame' in value !== 'text' in value
 }
 
 /** The text of a line of the file, its line end included. */
 export function lineText(line: RecordingHeader | RecordingLine): string {
-  return jsonLine(line)
+  return `${JSON.stringify(line)}\n`
 }
 
 /** A frame as it is kept in its line. `most`: the characters after which the rest of it is left out. */
 export function keptFrame(text: string, most = Number.POSITIVE_INFINITY): Pick<FrameLine, 'frame' | 'text' | 'cut'> {
   if (text.length > most) return { text: text.slice(0, most), cut: text.length }
-  try {
-    const value: unknown = JSON.parse(text)
-    return JSON.stringify(value) === text ? { frame: value } : { text }
-  } catch {
-    return { text }
-  }
+  const value = jsonValue(text)
+  return JSON.stringify(value) === text ? { frame: value } : { text }
 }
 
 /** The text that passed. */
@@ -184,60 +136,21 @@ export function messagesOf(frame: unknown): readonly RecordedMessage[] {
   return (Array.isArray(frame) ? frame : [frame]).filter(isRecord)
 }
 
-// Files of JSON values, one a line, as they are while somebody still writes them: the last line may be cut off, because its writer was
-// killed, and what stands before it is whole all the same.
-
-interface JsonLines {
-  /** In order; empty lines are left out. */
-  readonly values: readonly Record<string, unknown>[]
-  /** Whether the last line broke off. */
-  readonly cut: boolean
-}
-
-/** The text of one value, its line end included. */
-function jsonLine(value: object): string {
-  return `${JSON.stringify(value)}\n`
-}
-
-/** Throws TypeError where a line that is whole is no JSON object; `what` names the file in words. */
-export function readJsonLines(text: string, what: string): JsonLines {
-  const lines = text.split('\n')
-  // What follows the last line end is a line that its writer did not finish, or nothing.
-  const rest = lines.pop() ?? ''
-  const values: Record<string, unknown>[] = []
-  for (const [at, line] of lines.entries()) {
-    if (line.trim() === '') continue
-    const value = parsed(line)
-    if (value === undefined) throw new TypeError(`Line ${at + 1} of the ${what} is no JSON`)
-    values.push(value)
-  }
-  const last = rest.trim() === '' ? undefined : parsed(rest)
-  if (last !== undefined) values.push(last)
-  return { values, cut: rest.trim() !== '' && last === undefined }
-}
-
-function parsed(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isRecord(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+/** The token by which the params of a request want progress told. */
+export function tokenOf(params: unknown): unknown {
+  return isRecord(params) ? metaOf(params)?.['progressToken'] : undefined
 }
 
 // Members of a frame, named as people write them: `result.content[0].text`, `params.arguments.*`, `**.duration_ms`, `_meta["a.b/c"]`.
 
 /** The members that lead to a value, from the outside in. */
-export type Path = readonly string[]
-
-/** Whether a path is one of those that are meant. */
-export type PathPattern = (path: Path) => boolean
+type Path = readonly string[]
 
 /** The most members that one pattern names: what is longer is a mistake. */
 const mostParts = 64
 
 /** `*` is any one member, `**` any number of them; a pattern without a leading `**` begins at the frame itself. */
-export function pathPattern(text: string): PathPattern {
+export function pathPattern(text: string): (path: Path) => boolean {
   const parts = partsOf(text)
   return path => meets(parts, 0, path, 0)
 }

@@ -99,15 +99,11 @@ export class FrameSender {
   /** What HTTP needs beside the frame: headers, session and resumption. */
   #outgoing(first: SentMessage | undefined, headers: Readonly<Record<string, string>> | undefined): Outgoing {
     const revision = first === undefined ? this.#settled : this.#revisionOf(first)
+    const { session = true, resume = false } = revision?.http ?? {}
+    const about = { ...idOf(first), session, resume }
+    if (first?.method === 'initialize') return about
     const own = revision?.http.headers(first?.method, first?.params, names.get(first?.method ?? ''))
-    const session = revision?.http.session ?? true
-    const opening = first?.method === 'initialize'
-    return {
-      ...idOf(first),
-      session,
-      resume: revision?.http.resume ?? false,
-      ...(!opening && { headers: { ...own, ...headers } }),
-    }
+    return { ...about, headers: { ...own, ...headers } }
   }
 
   /** The revision that a message names, otherwise the negotiated one. */
@@ -156,7 +152,7 @@ const most = 10_000
 /** Counts the open requests of one connection. */
 export class UnansweredRequests {
   readonly #open = new Set<string | number>()
-  #waiting: (() => void)[] = []
+  readonly #waiting: (() => void)[] = []
 
   /** Counts the requests of a sent frame. */
   asked(text: string): void {
@@ -183,8 +179,6 @@ export class UnansweredRequests {
   }
 
   #wake(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const resolve of waiting) resolve()
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

@@ -10,8 +10,10 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { Guard } from '../transports/http/endpoint.ts'
 import { SseParser } from '../transports/sse/parse.ts'
 import { type HttpFacts, jsonValue, messagesOf } from './format.ts'
-import type { RecordingProxy } from './proxy.ts'
-import type { ConnectionWriter, RecordingWriter } from './writer.ts'
+import type { ClientListener } from './listener.ts'
+import type { RecordingWriter } from './writer.ts'
+
+type ConnectionWriter = ReturnType<RecordingWriter['connection']>
 
 interface HttpProxyOptions {
   readonly port?: number
@@ -25,7 +27,7 @@ interface HttpProxyOptions {
 const ownHop = new Set(['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host', 'accept-encoding'])
 
 /** Opens a proxy before a server over HTTP. */
-export async function openHttpProxy(target: URL, options: HttpProxyOptions): Promise<RecordingProxy> {
+export async function openHttpProxy(target: URL, options: HttpProxyOptions): Promise<ClientListener> {
   const { port = 0, host = '127.0.0.1' } = options
   const guard = new Guard({ host })
   const recorder = new HttpRecorder(options.writer)
@@ -68,7 +70,7 @@ function pass(target: URL, options: HttpProxyOptions, recorder: HttpRecorder, re
     end(res, 502, `The server at ${clip(target.origin)} cannot be reached: ${clip(error.message)}`)
   })
   res.on('close', () => up.destroy())
-  req.on('data', (chunk: Buffer) => exchange.sent(chunk))
+  req.on('data', (chunk: Buffer) => exchange.keep(chunk))
   req.on('end', () => exchange.sentAll())
   req.pipe(up)
 }
@@ -191,9 +193,10 @@ class ExchangeRecorder {
     this.#asked = asked
   }
 
-  /** A chunk of the request. */
-  sent(chunk: Buffer): void {
-    this.#keep(chunk)
+  /** A chunk of a body. */
+  keep(chunk: Buffer): void {
+    this.#bytes += chunk.length
+    if (this.#bytes <= mostBytes) this.#body.push(chunk)
   }
 
   /** The request is complete: its body is recorded as a frame. */
@@ -218,7 +221,7 @@ class ExchangeRecorder {
 
   /** A chunk of the answer. */
   received(chunk: Buffer): void {
-    if (this.#sse === undefined) return this.#keep(chunk)
+    if (this.#sse === undefined) return this.keep(chunk)
     try {
       this.#sse.push(chunk)
     } catch {
@@ -245,11 +248,6 @@ class ExchangeRecorder {
     if (type === 'endpoint') this.#connection = this.#recorder.pair(data, this.#asked.path ?? '/')
     else if ((type === '' || type === 'message') && data !== '')
       this.#connection?.frame('server', data, { exchange: this.#number })
-  }
-
-  #keep(chunk: Buffer): void {
-    this.#bytes += chunk.length
-    if (this.#bytes <= mostBytes) this.#body.push(chunk)
   }
 
   #taken(): string {

@@ -15,10 +15,12 @@ import {
   type SendHints,
   type Sink,
 } from '../jsonrpc/connection.ts'
-import { failureFrame, type Id, isId, isRecord, notificationFrame } from '../jsonrpc/message.ts'
+import { failureFrame, type Id, isId, isRecord, notificationFrame, picked } from '../jsonrpc/message.ts'
 import { parse } from '../jsonrpc/parse.ts'
+import { metaOf } from '../revisions/index.ts'
 import { listenHttp } from '../transports/http/listen.ts'
 import { stdioServerConnection } from '../transports/stdio/server.ts'
+import { messagesOf, tokenOf } from './format.ts'
 
 /** Standard input and output, or a port; by default any that is free. */
 export type ClientListenerOptions =
@@ -43,15 +45,12 @@ export async function listenForClients(
   accept: (connection: Connection) => void,
 ): Promise<ClientListener> {
   if (options.stdio === true) return listenOnStdio(options, accept)
-  const { port, host, path } = options
   const door = new HttpSessions(accept)
   const listening = await listenHttp(door, {
     limits: { frameBytes: listenerFrameBytes },
     ssePath: '/sse',
     closeMs: 500,
-    ...(port !== undefined && { port }),
-    ...(host !== undefined && { host }),
-    ...(path !== undefined && { path }),
+    ...picked(options, 'port', 'host', 'path'),
   })
   return {
     url: listening.url,
@@ -75,7 +74,9 @@ function listenOnStdio(
   })
   const { promise, resolve } = Promise.withResolvers<void>()
   accept({
-    ...delegate(connection),
+    carrier: connection.carrier,
+    send: (text, outgoing) => connection.send(text, outgoing),
+    close: () => connection.close(),
     start: sink =>
       connection.start({
         frame: text => sink.frame(text),
@@ -88,15 +89,6 @@ function listenOnStdio(
       }),
   })
   return { url: undefined, over: promise, close: () => connection.close() }
-}
-
-function delegate(connection: Connection): Connection {
-  return {
-    carrier: connection.carrier,
-    start: sink => connection.start(sink),
-    send: (text, outgoing) => connection.send(text, outgoing),
-    close: () => connection.close(),
-  }
 }
 
 /** The most sessions at a time: a mock or a recording serves a few. */
@@ -133,7 +125,6 @@ class HttpSessions implements Door {
     const id = caller.header?.('mcp-session-id') ?? ''
     const session = this.#sessions.get(id)
     if (session === undefined) return refuse(reply, 404, 'There is no such session')
-    this.#sessions.delete(id)
     void session.close()
     reply.end({ status: 200 })
   }
@@ -143,33 +134,26 @@ class HttpSessions implements Door {
   }
 
   async close(): Promise<void> {
-    const all = [...this.#sessions.values(), ...(this.#sessionless === undefined ? [] : [this.#sessionless])]
-    await Promise.all(all.map(session => session.close()))
+    await Promise.all([...this.#sessions.values(), this.#sessionless].map(session => session?.close()))
   }
 
   /** Starts a session; at the limit the oldest ends. */
   #begin(): HttpSession | undefined {
-    const [oldest] = this.#sessions
-    if (this.#sessions.size >= mostSessions && oldest !== undefined) {
-      this.#sessions.delete(oldest[0])
-      void oldest[1].close()
-    }
+    const [oldest] = this.#sessions.values()
+    if (this.#sessions.size >= mostSessions) void oldest?.close()
     const id = randomUUID()
-    const session = new HttpSession(id)
+    const session = new HttpSession(id, () => this.#sessions.delete(id))
     this.#sessions.set(id, session)
-    session.onClose(() => this.#sessions.delete(id))
     this.#accept(session)
     return session
   }
 
   /** The connection shared by all requests without a session. */
   #shared(): HttpSession {
-    const open = this.#sessionless
-    if (open !== undefined && !open.ended) return open
-    const session = new HttpSession(undefined)
-    this.#sessionless = session
-    this.#accept(session)
-    return session
+    if (this.#sessionless !== undefined && !this.#sessionless.ended) return this.#sessionless
+    this.#sessionless = new HttpSession(undefined, () => {})
+    this.#accept(this.#sessionless)
+    return this.#sessionless
   }
 }
 
@@ -218,29 +202,26 @@ class HttpSession implements Connection {
   readonly #session: string | undefined
   readonly #exchanges = new Map<Id, Exchange>()
   readonly #waiting: string[] = []
-  readonly #closers: (() => void)[] = []
+  readonly #closed: () => void
   #listener: Lane | undefined = undefined
   #sink: Sink | undefined = undefined
   #renamed = 0
   #opening = true
   ended = false
 
-  constructor(session: string | undefined) {
+  constructor(session: string | undefined, closed: () => void) {
     this.#session = session
+    this.#closed = closed
   }
 
   start(sink: Sink): void {
     this.#sink = sink
   }
 
-  onClose(fn: () => void): void {
-    this.#closers.push(fn)
-  }
-
   /** A posted body, and the way back. */
   take(text: string, value: unknown, lane: Lane): void {
-    const requests = (Array.isArray(value) ? value : [value]).filter(isRequest)
-    const exchange: Exchange = { lane, open: new Map(), tokens: new Set(requests.map(tokenOf)) }
+    const requests = messagesOf(value).filter(isRequest)
+    const exchange: Exchange = { lane, open: new Map(), tokens: new Set(requests.map(({ params }) => tokenOf(params))) }
     const names = new Map<Id, Id>()
     for (const { id } of requests) {
       // Clients that share a session know nothing of each other's ids.
@@ -265,12 +246,10 @@ class HttpSession implements Connection {
   send(text: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.ended) return Promise.reject(new ConnectionError('lost', 'The client has left'))
     const value = parsedFrame(text)
-    if (value === undefined) return this.#spoilt(text, outgoing?.id)
-    const parts = Array.isArray(value) ? value : [value]
-    const answered = parts.find(part => isRecord(part) && part['method'] === undefined && isId(part['id']))
-    if (isRecord(answered)) return this.#answer(text, value, parts)
-    const [first] = parts
-    const lane = this.#related(first) ?? this.#open(this.#listener) ?? this.#newest()
+    if (value === undefined) return this.#answer(text, value, [outgoing?.id])
+    const answered = messagesOf(value).flatMap(({ method, id }) => (method === undefined && isId(id) ? [id] : []))
+    if (answered.length > 0) return this.#answer(text, value, answered)
+    const lane = this.#related(Array.isArray(value) ? value[0] : value) ?? this.#open(this.#listener) ?? this.#newest()
     if (lane !== undefined) lane.send(text, this.#hints())
     else if (this.#waiting.length < mostWaiting) this.#waiting.push(text)
   }
@@ -282,36 +261,27 @@ class HttpSession implements Connection {
     for (const { lane } of new Set(this.#exchanges.values())) lane.end(gone)
     this.#exchanges.clear()
     this.#listener?.end()
-    for (const fn of this.#closers) fn()
+    this.#closed()
     this.#sink?.closed()
   }
 
-  /** Sends a response on the stream of its request, under the client's id. */
-  #answer(text: string, value: unknown, parts: readonly unknown[]): void {
+  /** Sends responses on the stream of their requests, under the ids of the client; what is no JSON as it is. */
+  #answer(text: string, value: unknown, ids: readonly (Id | undefined)[]): void {
     const names = new Map<Id, Id>()
     let exchange: Exchange | undefined
-    for (const part of parts) {
-      if (!isRecord(part) || part['method'] !== undefined || !isId(part['id'])) continue
-      const found = this.#exchanges.get(part['id'])
-      const given = found?.open.get(part['id'])
-      if (found === undefined || given === undefined) continue
+    for (const id of ids) {
+      const found = id === undefined ? undefined : this.#exchanges.get(id)
+      const given = id === undefined ? undefined : found?.open.get(id)
+      if (id === undefined || found === undefined || given === undefined) continue
       exchange = found
-      found.open.delete(part['id'])
-      this.#exchanges.delete(part['id'])
-      if (given !== part['id']) names.set(part['id'], given)
+      found.open.delete(id)
+      this.#exchanges.delete(id)
+      if (given !== id) names.set(id, given)
     }
     if (exchange === undefined) return
     const final = exchange.open.size === 0
-    exchange.lane.send(names.size === 0 ? text : renamed(value, names), { final, ...this.#hints() })
-  }
-
-  /** Sends a frame that is no JSON, as a fault, to the exchange of the id. */
-  #spoilt(text: string, id: Id | undefined): void {
-    const exchange = id === undefined ? undefined : this.#exchanges.get(id)
-    if (exchange === undefined || id === undefined) return
-    exchange.open.delete(id)
-    this.#exchanges.delete(id)
-    exchange.lane.send(text, { final: exchange.open.size === 0, ...this.#hints() })
+    const put = value === undefined || names.size === 0 ? text : renamed(value, names)
+    exchange.lane.send(put, { final, ...this.#hints() })
   }
 
   /** The first thing that is sent names the session. */
@@ -325,8 +295,7 @@ class HttpSession implements Connection {
   #related(frame: unknown): Lane | undefined {
     if (!isRecord(frame) || !isRecord(frame['params'])) return undefined
     const { params } = frame
-    const meta = isRecord(params['_meta']) ? params['_meta'] : {}
-    const subscription = meta[subscriptionKey]
+    const subscription = metaOf(params)?.[subscriptionKey]
     if (isId(subscription)) return this.#open(this.#exchanges.get(subscription)?.lane)
     const token = params['progressToken']
     if (token === undefined) return undefined
@@ -366,10 +335,6 @@ function parsedFrame(text: string): unknown {
 
 function isRequest(value: unknown): value is { id: Id; params?: unknown } {
   return isRecord(value) && typeof value['method'] === 'string' && isId(value['id'])
-}
-
-function tokenOf({ params }: { params?: unknown }): unknown {
-  return isRecord(params) && isRecord(params['_meta']) ? params['_meta']['progressToken'] : undefined
 }
 
 /** The frame with other ids. */

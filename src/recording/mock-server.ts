@@ -11,7 +11,7 @@ import { jsonValue, type RecordedMessage, type RecordingHeader } from './format.
 import { UnansweredRequests } from './frame-sender.ts'
 import { type ClientListener, type ClientListenerOptions, listenForClients } from './listener.ts'
 import { connectionsOf, openRecording, type RecordedConnection, type RecordingText, readRecording } from './read.ts'
-import { type ClientMessage, Script } from './script.ts'
+import { Script } from './script.ts'
 
 /** How a recording is played. */
 export interface PlayingOptions {
@@ -31,10 +31,7 @@ const emptyAnswers = new Set(['ping', 'logging/setLevel'])
 function mockServer(recorded: readonly RecordedConnection[], options: PlayingOptions = {}): (connection: Connection) => void {
   const picker = faultPicker(options.faults, options.seed)
   let opened = 0
-  return connection => {
-    const at = Math.min(opened++, recorded.length - 1)
-    serve(connection, recorded, at, options, picker)
-  }
+  return connection => serve(connection, recorded, Math.min(opened++, recorded.length - 1), options, picker)
 }
 
 /** Plays one recorded connection to a client. */
@@ -43,7 +40,7 @@ function serve(
   recorded: readonly RecordedConnection[],
   at: number,
   options: PlayingOptions,
-  picker: FaultPicker,
+  picker: ReturnType<typeof faultPicker>,
 ): void {
   const methods = new Map<Id, string>()
   const far = faultyConnection(connection, picker, id => methods.get(id), options.clock)
@@ -80,19 +77,15 @@ function serve(
   })
 }
 
-/** A server out of a recording that holds its client to what was asked then: each answer is given once. */
-export interface RecordedServer {
-  open(): Connection
-  /** What was asked that the recording does not know, and what it knows that was not asked. */
-  differences(): { readonly added: readonly string[]; readonly missing: readonly string[] }
-}
-
-/** `recorded`: the connections of one server, in order; one that is opened beyond them begins with the last again. */
-export function recordedServer(recorded: readonly RecordedConnection[]): RecordedServer {
+/**
+ * A server out of a recording that holds its client to what was asked then: each answer is given once. `recorded`: the connections of one
+ * server, in order; one that is opened beyond them begins with the last again.
+ */
+export function recordedServer(recorded: readonly RecordedConnection[]) {
   const added: string[] = []
   const scripts: Script[] = []
   return {
-    open: () => {
+    open: (): Connection => {
       const { carrier = 'memory', frames = [] } = recorded[Math.min(scripts.length, recorded.length - 1)] ?? {}
       let sink: Sink | undefined
       const deliver = (text: string): void => queueMicrotask(() => sink?.frame(text))
@@ -119,12 +112,13 @@ export function recordedServer(recorded: readonly RecordedConnection[]): Recorde
         },
       }
     },
+    /** What was asked that the recording does not know, and what it knows that was not asked. */
     differences: () => ({ added, missing: scripts.flatMap(script => script.unasked()) }),
   }
 }
 
 /** Undefined for an answer. */
-function clientMessage({ method, params, id }: RecordedMessage): ClientMessage | undefined {
+function clientMessage({ method, params, id }: RecordedMessage) {
   return typeof method === 'string' ? { method, params, ...(isId(id) && { id }) } : undefined
 }
 
@@ -181,11 +175,8 @@ function codeOf(value = '-32603'): number {
   throw new TypeError(`The number of an error must be an integer, as in error=-32603, and "${clip(value)}" is none`)
 }
 
-/** Says which faults strike what is about to be sent. */
-type FaultPicker = (method: string) => readonly InjectedFault[]
-
-/** Picks faults by rules and a seed. */
-function faultPicker(faults: FaultsOption = [], seed = 1): FaultPicker {
+/** Says by rules and a seed which faults strike what is about to be sent. */
+function faultPicker(faults: FaultsOption = [], seed = 1): (method: string) => readonly InjectedFault[] {
   const rules = faults.map(fault => (typeof fault === 'string' ? parseFault(fault) : fault))
   const random = seeded(seed)
   // Each rule draws each time, so that one rule more changes nothing about the others' luck.
@@ -213,7 +204,7 @@ interface Frame {
  */
 function faultyConnection(
   connection: Connection,
-  picker: FaultPicker,
+  picker: ReturnType<typeof faultPicker>,
   methodOf: (id: Id) => string | undefined,
   clock: Clock = realClock,
 ): Connection {
@@ -239,9 +230,8 @@ function faultyConnection(
     }
     if (has('drop') !== undefined) return
     const error = has('error')
-    const put =
-      has('garbage') !== undefined ? garbage : error !== undefined && id !== undefined ? errorText(id, error.code) : text
-    const frame: Frame = { text: put, id }
+    const answer = error === undefined || id === undefined ? text : errorText(id, error.code)
+    const frame: Frame = { text: has('garbage') === undefined ? answer : garbage, id }
     const deliver = (): void => {
       if (has('reorder') !== undefined && overtaken === undefined) {
         overtaken = frame

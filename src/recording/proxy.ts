@@ -6,7 +6,7 @@ import type { Connection, Sink } from '../jsonrpc/connection.ts'
 import { failureFrame } from '../jsonrpc/message.ts'
 import { FrameSender, UnansweredRequests } from './frame-sender.ts'
 import { openHttpProxy } from './http-proxy.ts'
-import { type ClientListenerOptions, listenForClients } from './listener.ts'
+import { type ClientListener, type ClientListenerOptions, listenForClients } from './listener.ts'
 import { RecordingWriter, type RecordOptions } from './writer.ts'
 
 type OnTrouble = (error: Error) => void
@@ -33,21 +33,18 @@ export interface ProxyOptions extends RecordOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A proxy that records. */
-export interface RecordingProxy {
-  /** Where the client connects; undefined on stdio. */
-  readonly url: string | undefined
-  /** Settles when there can be no more: the client's standard input has ended. */
-  readonly over: Promise<void>
-  /** Lets go of both sides, then of the file. */
-  close(): Promise<void>
-}
+/** A proxy that records: where the client connects, and how it ends. Closing it lets go of both sides, then of the file. */
+export type RecordingProxy = ClientListener
 
 /** Starts a proxy before a server. */
 export async function startProxy({ open, url }: ProxiedServer, options: ProxyOptions): Promise<RecordingProxy> {
   const { file, client = {}, headers, onTrouble = () => {} } = options
   const writer = new RecordingWriter(file, options)
-  const proxy = await opened()
+  const opened =
+    client.stdio === true || url === undefined
+      ? await startPiping(client, near => new Pipe(near, open(), writer, onTrouble))
+      : await openHttpProxy(url, { ...client, headers, writer, onTrouble })
+  const proxy = { ...opened, close: () => opened.close().finally(() => writer.close()) }
   try {
     // A file that was there is lost only to one that can be made.
     writer.begin()
@@ -56,21 +53,10 @@ export async function startProxy({ open, url }: ProxiedServer, options: ProxyOpt
     await proxy.close()
     throw error
   }
-
-  async function opened(): Promise<RecordingProxy> {
-    if (client.stdio === true || url === undefined)
-      return startPiping(client, near => new Pipe(near, open(), writer, onTrouble), writer)
-    const passing = await openHttpProxy(url, { ...client, headers, writer, onTrouble })
-    return { ...passing, close: () => passing.close().finally(() => writer.close()) }
-  }
 }
 
 /** Pipes frames between each client and its own connection to the server. */
-async function startPiping(
-  client: ClientListenerOptions,
-  join: (near: Connection) => Pipe,
-  writer: RecordingWriter,
-): Promise<RecordingProxy> {
+async function startPiping(client: ClientListenerOptions, join: (near: Connection) => Pipe): Promise<ClientListener> {
   const pipes = new Set<Pipe>()
   const listener = await listenForClients(client, near => {
     const pipe = join(near)
@@ -86,7 +72,6 @@ async function startPiping(
     close: async () => {
       await listener.close()
       await Promise.all([...pipes].map(pipe => pipe.close()))
-      writer.close()
     },
   }
 }

@@ -6,21 +6,22 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import { integer, object, optional, string } from '../jsonrpc/shape.ts'
 import {
-  type FrameSource,
+  type FrameLine,
   frameText,
   frameValue,
-  isHeader,
   isLine,
+  jsonValue,
   type RecordingHeader,
   type RecordingLine,
-  readJsonLines,
   recordingVersion,
 } from './format.ts'
 
 /** A frame that was sent, whether it was read from a recording or from a transcript. */
 export interface RecordedFrame {
-  readonly from: FrameSource
+  readonly from: FrameLine['from']
   /** Milliseconds since the recording began; 0 in a transcript, which has no times. */
   readonly at: number
   readonly text: string
@@ -62,7 +63,7 @@ export async function openRecording(file: string, noun = 'recording'): Promise<R
 
 /** Reads the text of a recording. Throws TypeError where it is none, with the line that is wrong. */
 export function readRecording(text: string, noun = 'recording'): RecordingText {
-  const { values, cut } = readJsonLines(text, noun)
+  const { values, cut } = jsonLines(text, noun)
   const [first = {}, ...rest] = values
   const form = forms.find(({ version }) => first[version] !== undefined && (version !== 'version' || first['kind'] === 'begin'))
   const header = form?.header(first)
@@ -84,6 +85,32 @@ export function readRecording(text: string, noun = 'recording'): RecordingText {
 }
 
 type Raw = Readonly<Record<string, unknown>>
+
+const headerShape = object({ recording: integer, began: string, by: string, target: optional(string) })
+
+/** Whether a value is a first line, of whatever version. */
+function isHeader(value: unknown): value is Omit<RecordingHeader, 'recording'> & { readonly recording: number } {
+  return headerShape.check(value) === undefined
+}
+
+/**
+ * The JSON objects of a text, one a line, without empty lines. `cut`: the last line broke off, because its writer was killed; what
+ * stands before it is whole all the same. Throws TypeError where a line that is whole is none.
+ */
+function jsonLines(text: string, noun: string): { readonly values: readonly Raw[]; readonly cut: boolean } {
+  const lines = text.split('\n')
+  // What follows the last line end is a line that its writer did not finish, or nothing.
+  const last = lines.length - 1
+  const values: Raw[] = []
+  for (const [at, line] of lines.entries()) {
+    if (line.trim() === '') continue
+    const value = jsonValue(line)
+    if (isRecord(value)) values.push(value)
+    else if (at === last) return { values, cut: true }
+    else throw new TypeError(`Line ${at + 1} of the ${noun} is no JSON`)
+  }
+  return { values, cut: false }
+}
 
 interface Form {
   /** The member of the first line that holds the version. */

@@ -2,7 +2,7 @@
 import { type Clock, realClock } from '../core/clock.ts'
 import type { Carrier, Connection, FrameFault, Sink } from '../jsonrpc/connection.ts'
 import { isId, isRecord } from '../jsonrpc/message.ts'
-import { type Compare, comparing, type LeafDifference } from './difference.ts'
+import { comparing, type LeafDifference } from './difference.ts'
 import { jsonValue, messagesOf, type RecordedMessage } from './format.ts'
 import { FrameSender } from './frame-sender.ts'
 import type { RecordedConnection, RecordedFrame } from './read.ts'
@@ -58,7 +58,7 @@ class Replay {
   readonly differences: TapeDifference[] = []
   sent = 0
   readonly #conversation: number
-  readonly #compare: Compare
+  readonly #compare: ReturnType<typeof comparing>
   readonly #received: ReceivedMessages
   readonly #methods = new Map<unknown, string>()
   /** Questions of the server: the id of then, and that of now. */
@@ -153,14 +153,8 @@ class Replay {
     for (const message of this.#received.rest()) {
       const { method, id } = message
       const what = method === undefined ? 'answer' : `${id === undefined ? 'notification' : 'request'} ${String(method)}`
-      this.differences.push({
-        conversation: this.#conversation,
-        line: 0,
-        what,
-        path: '',
-        before: undefined,
-        after: contentOf(message),
-      })
+      const place = { conversation: this.#conversation, line: 0, what, path: '' }
+      this.differences.push({ ...place, before: undefined, after: contentOf(message) })
     }
   }
 }

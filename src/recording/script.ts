@@ -7,11 +7,11 @@ import { canonicalJson } from '../core/digest.ts'
 import { redacted } from '../core/redact.ts'
 import { subscriptionKey } from '../engine/reserved.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
-import { messagesOf, type RecordedMessage } from './format.ts'
+import { messagesOf, type RecordedMessage, tokenOf } from './format.ts'
 import type { RecordedFrame } from './read.ts'
 
 /** A request or notification of a client. */
-export interface ClientMessage {
+interface ClientMessage {
   readonly method: string
   readonly params: unknown
   /** Absent on what is only told. */
@@ -91,20 +91,18 @@ export class Script {
     const mine = this.#indices(({ owner }) => owner === at)
     // What was said unasked comes in its turn, and once.
     const free = first && !again ? this.#takeUnasked(at) : []
-    this.#say(
-      [...mine, ...free].sort((a, b) => a - b),
-      slot.at,
-    )
+    const due = [...mine, ...free].sort((a, b) => a - b)
+    this.#say(due, slot.at)
     return true
   }
 
   /** The client has answered a question of the server. */
   answered(message: RecordedMessage): void {
     const { id } = message
-    const goOn = isId(id) ? this.#held.get(id) : undefined
-    if (goOn === undefined || !isId(id)) return
+    if (!isId(id)) return
+    const goOn = this.#held.get(id)
     this.#held.delete(id)
-    goOn()
+    goOn?.()
   }
 
   stop(): void {
@@ -117,11 +115,10 @@ export class Script {
     if (id !== undefined) this.#now.set(taped['id'], id)
     const [then, now] = [tokenOf(taped['params']), tokenOf(params)]
     if (then !== undefined) this.#tokens.set(then, now)
-    for (const name of madeUp) this.#rename(memberOf(taped['params'], name), memberOf(params, name))
-  }
-
-  #rename(then: unknown, now: unknown): void {
-    if (typeof then === 'string' && typeof now === 'string' && then !== now) this.#renamed.set(then, now)
+    for (const name of madeUp) {
+      const [old, own] = [memberOf(taped['params'], name), memberOf(params, name)]
+      if (typeof old === 'string' && typeof own === 'string' && old !== own) this.#renamed.set(old, own)
+    }
   }
 
   /** What the server sent of itself before the next message of the client that is still to come; it is sent once. */
@@ -274,8 +271,4 @@ function covers(taped: unknown, given: unknown): boolean {
 
 function memberOf(params: unknown, name: string): unknown {
   return isRecord(params) ? params[name] : undefined
-}
-
-function tokenOf(params: unknown): unknown {
-  return isRecord(params) && isRecord(params['_meta']) ? params['_meta']['progressToken'] : undefined
 }

@@ -1,6 +1,6 @@
 /** Listens in on a connection: what passes in either direction, without changing anything about it. */
 import type { Connection, Outgoing } from '../jsonrpc/connection.ts'
-import type { HttpFacts } from './format.ts'
+import { picked } from '../jsonrpc/message.ts'
 import { RecordingWriter, type RecordOptions } from './writer.ts'
 
 /** A frame as it passed, seen from the end that was tapped. */
@@ -77,10 +77,7 @@ export function recordConnection(connection: Connection, writer: RecordingWriter
   return tapConnection(
     connection,
     ({ way, text, status, outgoing }) => {
-      const http: HttpFacts = {
-        ...(status !== undefined && { status }),
-        ...(outgoing?.headers !== undefined && { headers: outgoing.headers }),
-      }
+      const http = picked({ status, headers: outgoing?.headers }, 'status', 'headers')
       lines.frame(way === 'out' ? 'client' : 'server', text, Object.keys(http).length > 0 ? { http } : {})
     },
     reason => lines.closed(reason?.message),

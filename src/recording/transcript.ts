@@ -68,17 +68,16 @@ const kinds: readonly (readonly [RegExp, (draft: Draft, line: number, parts: Par
     (draft, line, [, mark, frame]) => {
       const { headers } = draft
       const more = { wrong: mark === '!', ...(Object.keys(headers).length > 0 && { headers }) }
-      draft.steps.push({ ...frameOf('client', json(frame, line), line), ...more })
+      draft.steps.push({ ...frameOf('client', frame, line), ...more })
       draft.headers = {}
     },
   ],
   [
     /^<-\s*(?:(\d{3})\s+)?(.*)$/s,
-    ({ steps }, line, [, status, frame]) =>
-      steps.push({
-        ...frameOf('server', json(frame, line), line),
-        ...(status !== undefined && { status: Number(status) }),
-      }),
+    ({ steps }, line, [, code, frame]) => {
+      const status = code === undefined ? {} : { status: Number(code) }
+      steps.push({ ...frameOf('server', frame, line), ...status })
+    },
   ],
   [/^-x\s+(.*)$/, ({ steps }, line, [, id]) => steps.push({ kind: 'drop', line, id: json(id, line) as Id })],
   [/^(\$\w+)\s*=\s*(.*)$/s, ({ values }, line, [, name = '', value]) => values.set(name, json(value, line))],
@@ -112,7 +111,8 @@ function json(text: string | undefined, line: number): unknown {
   }
 }
 
-function frameOf(from: 'client' | 'server', value: unknown, line: number): TranscriptFrame {
+function frameOf(from: 'client' | 'server', text: string | undefined, line: number): TranscriptFrame {
+  const value = json(text, line)
   return { kind: 'frame', from, at: 0, text: JSON.stringify(value), value, line, wrong: false }
 }
 
@@ -139,15 +139,13 @@ export function recordTranscript(connection: Connection): TranscriptRecording {
   return { connection: recorded, text: () => lines.map(line => `${line}\n`).join('') }
 }
 
-/** JSON on few lines: what does not fit into the width is broken at its members, the last of which may open on the first line. */
-export function formatFrame(frame: unknown): string {
-  return lay(frame, 3, 3)
-}
-
 const width = 120
 
-/** `column` is where the value begins, `indent` where the line does that it stands on. */
-function lay(value: unknown, indent: number, column: number): string {
+/**
+ * JSON on few lines: what does not fit into the width is broken at its members, the last of which may open on the first line. `column` is
+ * where the value begins, `indent` where the line does that it stands on.
+ */
+export function formatFrame(value: unknown, indent = 3, column = 3): string {
   const flat = JSON.stringify(value)
   if (column + flat.length <= width || typeof value !== 'object' || value === null) return flat
   const [open, close] = Array.isArray(value) ? '[]' : '{}'
@@ -155,17 +153,12 @@ function lay(value: unknown, indent: number, column: number): string {
     ? value.map(item => ['', item] as const)
     : Object.entries(value).map(([key, item]) => [`${JSON.stringify(key)}:`, item] as const)
   const [lastKey, last] = members.at(-1) ?? ['', undefined]
-  const first =
-    open +
-    members
-      .slice(0, -1)
-      .map(([key, item]) => `${key}${JSON.stringify(item)},`)
-      .join('') +
-    lastKey
+  const others = members.slice(0, -1).map(([key, item]) => `${key}${JSON.stringify(item)},`)
+  const first = open + others.join('') + lastKey
   if (typeof last === 'object' && last !== null && column + first.length < 0.75 * width) {
-    return first + lay(last, indent, column + first.length) + close
+    return first + formatFrame(last, indent, column + first.length) + close
   }
   const pad = ' '.repeat(indent + 2)
-  const lines = members.map(([key, item]) => pad + key + lay(item, indent + 2, indent + 2 + key.length))
+  const lines = members.map(([key, item]) => pad + key + formatFrame(item, indent + 2, indent + 2 + key.length))
   return `${open}\n${lines.join(',\n')}\n${' '.repeat(indent)}${close}`
 }

@@ -9,15 +9,12 @@ import type { Carrier } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { version } from '../revisions/revision.ts'
 import {
-  type ConnectionLine,
   type FrameLine,
-  type FrameSource,
   type HostLine,
   type HttpFacts,
+  jsonValue,
   keptFrame,
   lineText,
-  type Path,
-  type PathPattern,
   pathPattern,
   type RecordingLine,
   recordingVersion,
@@ -34,13 +31,6 @@ export interface RecordOptions {
   /** The most characters kept of one frame. Default 16 Mi. */
   readonly maxFrame?: number
   readonly clock?: Clock
-}
-
-/** Writes what passes on one connection. */
-export interface ConnectionWriter {
-  frame(from: FrameSource, text: string, more?: { readonly exchange?: number; readonly http?: HttpFacts }): void
-  http(from: FrameSource, exchange: number, http: HttpFacts): void
-  closed(why?: string): void
 }
 
 /** A line without what the writer adds. */
@@ -86,18 +76,19 @@ export class RecordingWriter {
   }
 
   /** Begins a connection; `server` is its name where a host has several. */
-  connection(carrier: Carrier, server?: string): ConnectionWriter {
+  connection(carrier: Carrier, server?: string) {
     const connection = ++this.#connections
-    const put = (line: Without<ConnectionLine, 'at' | 'connection'>): void =>
-      this.#put({ at: this.#now(), connection, ...line } as ConnectionLine)
+    const put = (line: Without<RecordingLine, 'at' | 'connection'>): void =>
+      this.#put({ at: this.#now(), connection, ...line } as RecordingLine)
     put({ kind: 'open', carrier, ...(server !== undefined && { server }) })
     return {
-      frame: (from, text, more = {}) => {
+      frame: (from: FrameLine['from'], text: string, more: Pick<FrameLine, 'exchange' | 'http'> = {}): void => {
         const kept = keptFrame(this.#redaction.frame(text), this.#maxFrame)
-        put({ kind: 'frame', from, ...kept, ...this.#passed(more) })
+        put({ kind: 'frame', from, ...kept, ...more, ...(more.http && { http: this.#open(more.http) }) })
       },
-      http: (from, exchange, http) => put({ kind: 'http', from, exchange, http: this.#open(http) }),
-      closed: why => put({ kind: 'closed', ...(why !== undefined && { why }) }),
+      http: (from: FrameLine['from'], exchange: number, http: HttpFacts): void =>
+        put({ kind: 'http', from, exchange, http: this.#open(http) }),
+      closed: (why?: string): void => put({ kind: 'closed', ...(why !== undefined && { why }) }),
     }
   }
 
@@ -116,10 +107,6 @@ export class RecordingWriter {
 
   #now(): number {
     return this.#clock.now() - this.#began
-  }
-
-  #passed({ exchange, http }: { exchange?: number; http?: HttpFacts }): Pick<FrameLine, 'exchange' | 'http'> {
-    return { ...(exchange !== undefined && { exchange }), ...(http !== undefined && { http: this.#open(http) }) }
   }
 
   #open({ headers, ...http }: HttpFacts): HttpFacts {
@@ -156,23 +143,19 @@ export class RecordingWriter {
 
 // What a recording does not keep: headers that hold secrets, and the members that its maker names.
 
-/** Takes out what is not to be written down. */
-interface Redaction {
-  headers(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>>
-  /** The same text where nothing is to be taken out. */
-  frame(text: string): string
-  /** The members of a line that holds no frame; paths begin at the line itself. */
-  members<T extends object>(line: T): T
-}
+type PathPattern = ReturnType<typeof pathPattern>
 
-/** `members`: paths such as `params.arguments.password` or `**.apiKey`. */
-export function redaction(members: readonly string[] = []): Redaction {
+/** Takes out what is not to be written down. `members`: paths such as `params.arguments.password` or `**.apiKey`. */
+export function redaction(members: readonly string[] = []) {
   const patterns = members.map(pathPattern)
   return {
-    headers: headers =>
+    headers: (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
       Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSecretName(name) ? redacted : value])),
-    frame: text => (patterns.length === 0 ? text : redactedFrame(text, patterns)),
-    members: line => (patterns.length === 0 ? line : (without(line, [], patterns.map(inner), { any: false }) as typeof line)),
+    /** The same text where nothing is to be taken out. */
+    frame: (text: string): string => (patterns.length === 0 ? text : redactedFrame(text, patterns)),
+    /** The members of a line that holds no frame; paths begin at the line itself. */
+    members: <T extends object>(line: T): T =>
+      patterns.length === 0 ? line : (without(line, [], patterns.map(inner), { any: false }) as T),
   }
 }
 
@@ -183,26 +166,22 @@ function inner(matches: PathPattern): PathPattern {
 
 /** What is no JSON has no members, and may hold anything: of that only its length is kept. */
 function redactedFrame(text: string, patterns: readonly PathPattern[]): string {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return `${redacted} (${text.length} characters that are no JSON)`
-  }
+  const value = jsonValue(text)
+  if (value === undefined) return `${redacted} (${text.length} characters that are no JSON)`
   const found = { any: false }
   const put = without(value, [], patterns, found)
   return found.any ? JSON.stringify(put) : text
 }
 
 /** Replaces matching members; `found` tells whether there were any. */
-function without(value: unknown, path: Path, patterns: readonly PathPattern[], found: { any: boolean }): unknown {
+function without(value: unknown, path: readonly string[], patterns: readonly PathPattern[], found: { any: boolean }): unknown {
   if (path.length > 0 && patterns.some(matches => matches(path))) {
     found.any = true
     return redacted
   }
   if (Array.isArray(value)) {
     // A batch is several frames, and each begins at itself.
-    const inner = (at: number): Path => (path.length === 0 ? [] : [...path, String(at)])
+    const inner = (at: number): readonly string[] => (path.length === 0 ? [] : [...path, String(at)])
     return value.map((item, at) => without(item, inner(at), patterns, found))
   }
   if (!isRecord(value)) return value

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { Problem, type ProblemCode, type ProblemMore, problem } from '../../core/problem.ts'
+import { pause } from '../../engine/backoff.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import { carry, type Exchange } from '../../engine/exchange.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
@@ -14,7 +15,7 @@ import { append, type LogPosition, put, remove, type Store } from '../../stores/
 import { SlotShares, sharerOf } from '../shares.ts'
 import { passedOn } from './failures.ts'
 import { passOn, questionIn } from './questions.ts'
-import { type CallParking, type EndedCall, type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
+import { type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 
 /** How long the outcome is kept after the client received it, in case its connection broke. */
 const keptMs = 60_000
@@ -30,7 +31,7 @@ interface ParkedCallsOptions {
 }
 
 /** Keeps upstream calls open while their clients collect answers, and drops those whose client does not come back. */
-export class ParkedCalls implements CallParking {
+export class ParkedCalls {
   readonly #options: ParkedCallsOptions
   readonly #upstreamCalls = new Map<string, UpstreamCall>()
   readonly #ends = new Map<string, () => void>()
@@ -84,6 +85,10 @@ export class ParkedCalls implements CallParking {
 
   /** The client is back: stops the timer. */
   joined({ name = '' }: UpstreamCall): void {
+    this.#stopTimer(name)
+  }
+
+  #stopTimer(name: string): void {
     this.#ends.get(name)?.()
     this.#ends.delete(name)
   }
@@ -93,13 +98,13 @@ export class ParkedCalls implements CallParking {
     const { name } = upstreamCall
     if (name === undefined || !this.#upstreamCalls.has(name)) return
     this.#options.shared?.save(upstreamCall, upstreamCall.ended === undefined ? this.#options.askMs : keptMs).catch(() => {})
-    if (upstreamCall.ended !== undefined) this.#within(name, keptMs, () => {})
+    if (upstreamCall.ended !== undefined) this.#within(name, keptMs)
   }
 
   /** The client has received the outcome; it is kept for `keptMs` in case the connection broke. */
   ended({ name }: UpstreamCall): void {
     if (name === undefined || !this.#upstreamCalls.has(name)) return
-    this.#within(name, keptMs, () => {})
+    this.#within(name, keptMs)
     this.#options.shared?.drop(name).catch(() => {})
   }
 
@@ -107,10 +112,7 @@ export class ParkedCalls implements CallParking {
   withdraw(isOver: (first: Exchange) => boolean): void {
     for (const [name, upstreamCall] of this.#upstreamCalls) {
       if (!isOver(upstreamCall.first)) continue
-      this.#ends.get(name)?.()
-      this.#ends.delete(name)
-      this.#upstreamCalls.delete(name)
-      this.#places.leave(sharerOf(upstreamCall.first.caller))
+      this.#forget(name, upstreamCall)
       upstreamCall.stop('The caller may not make this call any more')
       this.#options.shared?.drop(name).catch(() => {})
     }
@@ -124,15 +126,19 @@ export class ParkedCalls implements CallParking {
     await this.#options.shared?.close()
   }
 
-  /** Starts or restarts the timer after which a call is forgotten and `then` runs. */
-  #within(name: string, ms: number, then: () => void): void {
-    this.#ends.get(name)?.()
+  #forget(name: string, { first }: UpstreamCall): void {
+    this.#stopTimer(name)
+    this.#upstreamCalls.delete(name)
+    this.#places.leave(sharerOf(first.caller))
+  }
+
+  /** Starts or restarts the timer after which a call is forgotten and `then` runs, if given. */
+  #within(name: string, ms: number, then?: () => void): void {
+    this.#stopTimer(name)
     const over = (): void => {
-      this.#ends.delete(name)
       const upstreamCall = this.#upstreamCalls.get(name)
-      if (upstreamCall !== undefined) this.#places.leave(sharerOf(upstreamCall.first.caller))
-      this.#upstreamCalls.delete(name)
-      then()
+      if (upstreamCall !== undefined) this.#forget(name, upstreamCall)
+      then?.()
     }
     this.#ends.set(name, this.#options.clock.setTimeout(over, ms, true))
   }
@@ -156,7 +162,7 @@ type WrittenOutcome =
   | { readonly failed: string }
 
 /** Errors of other classes keep only their message. */
-function written(ended: EndedCall): WrittenOutcome {
+function written(ended: NonNullable<UpstreamCall['ended']>): WrittenOutcome {
   if ('result' in ended) return { result: ended.result }
   const { error } = ended
   if (error instanceof McpError) {
@@ -317,7 +323,7 @@ export class SharedParkedCalls {
   async #renew(): Promise<void> {
     const { signal } = this.#stop
     while (!signal.aborted) {
-      await this.#pause(renewMs)
+      await pause(this.#clock, renewMs, signal, true)
       if (!signal.aborted) await this.#store.commit([put(leaseKey(this.#id), '{}', { ttl: leaseMs })]).catch(() => {})
     }
   }
@@ -333,20 +339,6 @@ export class SharedParkedCalls {
         this.#tell(JSON.parse(value) as Answered)
       }
     }
-  }
-
-  /** Waits; ends early when this process closes. */
-  #pause(ms: number): Promise<void> {
-    const { signal } = this.#stop
-    return new Promise(resolve => {
-      const cancel = this.#clock.setTimeout(resolve, ms, true)
-      const stop = (): void => {
-        cancel()
-        resolve()
-      }
-      if (signal.aborted) stop()
-      else signal.addEventListener('abort', stop, { once: true })
-    })
   }
 }
 

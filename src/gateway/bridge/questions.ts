@@ -24,11 +24,6 @@ import type { UpstreamCall } from './upstream-call.ts'
 
 const methods = new Map<string, Method>([elicit, createMessage, listRoots].map(method => [method.name, method as Method]))
 
-/** The kind of a question: the first part of its key. */
-export function kindOf({ name }: Method): string {
-  return name === elicit.name ? 'elicit' : name === createMessage.name ? 'sample' : 'roots'
-}
-
 /** Reads a question from an input-required result and checks its params. */
 export function questionIn(request: unknown): { readonly method: Method; readonly params: Params } {
   const { method: name, params } = isRecord(request) ? request : {}

@@ -31,11 +31,11 @@ import { envelopeKeys } from '../../revisions/index.ts'
 import type { Context } from '../../server/api.ts'
 import type { Proxied } from '../proxies.ts'
 import type { CallWrapper, GatewayCall } from '../trust/call-wrapper.ts'
-import type { Upstreams, Use } from '../upstreams/upstreams.ts'
+import type { Upstreams } from '../upstreams/upstreams.ts'
 import { failureAt, upstreamAbsent } from './failures.ts'
 import type { ParkedCalls } from './parked-calls.ts'
 import { declaredFor, visits } from './questions.ts'
-import { plainFor, plainMeta, resultMeta, returned, returnedMessages, type Told } from './returns.ts'
+import { plainFor, plainMeta, resultMeta, returned, returnedMessages } from './returns.ts'
 import type { States } from './states.ts'
 import { UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
@@ -66,18 +66,13 @@ function levelMeta(level: LogLevel): Params {
   return known
 }
 
+type Use = Extract<ReturnType<Upstreams['use']>, { readonly client: Client }>
+
 /** Everything that one upstream call is made with. */
 interface Leg {
   readonly client: Client
   readonly upstreamCall: UpstreamCall
   readonly send: SendOptions
-}
-
-/** The template and the values that a completion is about. */
-interface Completing {
-  readonly own: string
-  readonly argument: { readonly name: string }
-  readonly filled: Readonly<Record<string, string>>
 }
 
 /** Methods that only read, so they can be repeated. */
@@ -88,7 +83,7 @@ interface RelayPort {
   /** The name that the gateway gives itself. */
   readonly name: string
   readonly parking: ParkedCalls
-  readonly wrap: CallWrapper
+  readonly calls: CallWrapper
   readonly states: States
   upstreams(): Upstreams
   /** The address that a client uses for an upstream's resource. */
@@ -128,7 +123,7 @@ export class Relay {
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
     const again = exchange.get(carried)?.[upstreamCallKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
-    const told = await this.#port.wrap(call, () => this.#call(call, tool))
+    const told = await this.#port.calls.wrap(call, () => this.#call(call, tool))
     if (told.isError === true) adviseWait(exchange, told)
     const result = plainFor(exchange.peer, told)
     return (tool.outputSchema === undefined ? plainText(result) : undefined) ?? asReply(result)
@@ -184,8 +179,14 @@ export class Relay {
     const ref = kind === 'prompt' ? { type: 'ref/prompt', name: own } : { type: 'ref/resource', uri: own }
     const context = Object.keys(filled).length === 0 ? {} : { context: { arguments: filled } }
     try {
-      const answer = await this.#ask<{ completion: Completion }>(upstream, ctx, complete, { ref, argument, ...context })
-      return kind === 'template' ? this.#readable(answer.completion, upstream, { own, argument, filled }, ctx) : answer.completion
+      const { completion } = await this.#ask<{ completion: Completion }>(upstream, ctx, complete, { ref, argument, ...context })
+      const { values } = completion
+      if (kind === 'prompt' || !Array.isArray(values)) return completion
+      // Values that would name a resource which the client may not read are left out.
+      const filledWith = (value: unknown): string => expandTemplate(own, { ...filled, [argument.name]: String(value) })
+      const shown = values.filter(value => this.#port.readable(upstream, filledWith(value), exchangeOf(ctx)))
+      // `total` would reveal how many values were removed.
+      return shown.length === values.length ? completion : { values: shown }
     } catch (error) {
       // 2024-11-05 has no capability for completions, so an unsupported method means no suggestions.
       if (error instanceof McpError && error.code === -32601) return { values: [] }
@@ -193,22 +194,13 @@ export class Relay {
     }
   }
 
-  /** Removes values that would name a resource which the client may not read. */
-  #readable(completion: Completion, upstream: string, { own, argument: { name }, filled }: Completing, ctx: Context): Completion {
-    const exchange = exchangeOf(ctx)
-    const { values } = completion
-    if (!Array.isArray(values)) return completion
-    const shown = values.filter(value =>
-      this.#port.readable(upstream, expandTemplate(own, { ...filled, [name]: String(value) }), exchange),
-    )
-    // `total` would reveal how many values were removed.
-    return shown.length === values.length ? completion : { values: shown }
-  }
-
   /** How addresses in a result are shown to this client. */
-  #told(upstream: string, exchange: Exchange): Told {
+  #told(upstream: string, exchange: Exchange) {
     const { address, readable } = this.#port
-    return { address: uri => address(upstream, uri, exchange), readable: uri => readable(upstream, uri, exchange) }
+    return {
+      address: (uri: string) => address(upstream, uri, exchange),
+      readable: (uri: string) => readable(upstream, uri, exchange),
+    }
   }
 
   /** A request without tool semantics: read, prompt or completion. Answers questions that arrive in results. */
@@ -230,8 +222,12 @@ export class Relay {
     const exchange = exchangeOf(ctx)
     const parked = exchange.get(carried)?.[upstreamCallKey]
     // The client continues a parked call: the upstream is not called again.
-    if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
-    const use = this.#use(upstream)
+    if (parked !== undefined)
+      return this.#port.parking.rejoin(parked, ctx).catch(error => {
+        throw failureAt(upstream, error, harmless, exchange)
+      }) as Promise<R>
+    const use = this.#port.upstreams().use(upstream)
+    if (!('client' in use)) throw upstreamAbsent(upstream, use.why)
     const { line } = use
     const turn = line.enter(exchange)
     if (turn !== undefined) await turn
@@ -247,26 +243,10 @@ export class Relay {
     }
   }
 
-  /** The client continues a parked call with its answers. */
-  async #rejoin(name: string, upstream: string, ctx: Context, harmless: boolean): Promise<unknown> {
-    try {
-      return await this.#port.parking.rejoin(name, ctx)
-    } catch (error) {
-      throw failureAt(upstream, error, harmless, exchangeOf(ctx))
-    }
-  }
-
   /** Why an upstream cannot be called now. Also starts a reconnect attempt. */
   refusal(upstream: string): Error {
     const use = this.#port.upstreams().use(upstream)
     return upstreamAbsent(upstream, 'client' in use ? undefined : use.why)
-  }
-
-  /** The connection to an upstream. Throws where it is down. */
-  #use(name: string): Use {
-    const use = this.#port.upstreams().use(name)
-    if ('client' in use) return use
-    throw upstreamAbsent(name, use.why)
   }
 }
 

@@ -19,7 +19,7 @@ import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { Peer } from '../../revisions/index.ts'
 
 /** How addresses in a result are shown to one client. */
-export interface Told {
+interface Told {
   /** The address that the client uses for an upstream's own address. */
   address(uri: string): string
   /** Whether the client may read it. */
@@ -53,7 +53,7 @@ export function plainMeta(peer: Peer, meta: Params | undefined): Params | undefi
 }
 
 /** The same object where `meta` is unchanged. */
-function withMeta<T extends { readonly _meta?: Params }>(value: T, meta: Params | undefined): T {
+function withMeta<T extends { readonly _meta?: Params | undefined }>(value: T, meta: Params | undefined): T {
   if (meta === value._meta) return value
   const { _meta, ...rest } = value
   return { ...rest, ...(meta !== undefined && { _meta: meta }) } as T
@@ -110,8 +110,6 @@ function withUri(block: ContentBlock, uri: string): ContentBlock {
 // replays or permissions would be mistaken for the gateway's own statement. Only keys that describe the upstream's tools and results pass.
 // An upstream's server info does not pass either.
 
-type Meta = Readonly<Record<string, unknown>>
-
 /** Extension keys that may pass in results. */
 const inResults: ReadonlySet<string> = new Set([
   operationalExtension,
@@ -126,20 +124,16 @@ const inResults: ReadonlySet<string> = new Set([
 const inDefinitions: ReadonlySet<string> = new Set([operationalExtension, mediaExtension, streamingExtension])
 
 /** The part of a definition's `_meta` that is shown to clients. */
-export function definitionMeta(meta: unknown): Meta | undefined {
+export function definitionMeta(meta: unknown): Params | undefined {
   return authored(meta, '', inDefinitions)
 }
 
 /** A result with filtered `_meta`. `gateway`: the gateway's own name. */
-export function cleaned<R extends { readonly _meta?: Meta | undefined }>(result: R, gateway: string): R {
-  if (result._meta === undefined) return result
-  const meta = resultMeta(result._meta, gateway)
-  if (meta === result._meta) return result
-  const { _meta, ...rest } = result
-  return (meta === undefined ? rest : { ...rest, _meta: meta }) as R
+export function cleaned<R extends { readonly _meta?: Params | undefined }>(result: R, gateway: string): R {
+  return result._meta === undefined ? result : withMeta(result, resultMeta(result._meta, gateway))
 }
 
 /** The part of a result's `_meta` that may pass. `gateway`: the gateway's own name. */
-export function resultMeta(meta: unknown, gateway: string): Meta | undefined {
+export function resultMeta(meta: unknown, gateway: string): Params | undefined {
   return authored(meta, gateway, inResults)
 }

@@ -8,15 +8,19 @@ import { exchangeOf } from '../../engine/context.ts'
 import { carried, carry, type Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
+import { elicit } from '../../features/mcp/elicitation/messages.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
+import { createMessage } from '../../features/mcp/sampling/messages.ts'
 import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
 import type { Between } from '../../features/mcp/tools/call.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
-import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
+import { type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/api.ts'
 import { isServerAnswer, passedOn } from './failures.ts'
-import { kindOf, passOn, questionIn } from './questions.ts'
+import type { ParkedCalls } from './parked-calls.ts'
+import { passOn, questionIn } from './questions.ts'
+import type { UpstreamConnection } from './upstream-connection.ts'
 
 /** The key under which the client's request state carries the call's name. */
 export const upstreamCallKey = 'gateway-flight'
@@ -32,23 +36,6 @@ interface Question {
   resolve(answer: unknown): void
   reject(error: unknown): void
 }
-
-/** Keeps calls open while their clients are away; implemented by `ParkedCalls`. */
-export interface CallParking {
-  /** A unique name for a call. */
-  name(): string
-  /** Settles when the call is stored, so that the client can continue it anywhere. */
-  park(upstreamCall: UpstreamCall): Awaitable<void>
-  /** The client is back. */
-  joined(upstreamCall: UpstreamCall): void
-  /** A new question, or the outcome, came while the client was away. */
-  changed(upstreamCall: UpstreamCall): void
-  /** The client has received the outcome. */
-  ended(upstreamCall: UpstreamCall): void
-}
-
-/** How an upstream call ended. */
-export type EndedCall = { readonly result: unknown } | { readonly error: unknown }
 
 /** Rounds of questions in results, per call. */
 const mostRounds = 16
@@ -72,12 +59,12 @@ export class UpstreamCall implements Between {
   /** The id of the upstream's task, if the call became one. */
   task: string | undefined = undefined
   /** The outcome, once there is one. */
-  ended: EndedCall | undefined = undefined
+  ended: { readonly result: unknown } | { readonly error: unknown } | undefined = undefined
   /** The name, once the call was parked. */
   name: string | undefined = undefined
   /** Unanswered questions by key. */
   open: Map<string, Question> = none
-  readonly #parking: CallParking
+  readonly #parking: ParkedCalls
   readonly #waits: (held: boolean, upstreamCall: UpstreamCall) => void
   /** Settles the client request that waits; only used where questions travel in results. */
   #joined: PromiseWithResolvers<unknown> | undefined = undefined
@@ -85,7 +72,7 @@ export class UpstreamCall implements Between {
   #asked = 0
 
   /** `waits`: called when the call starts and stops waiting for its client, to pause the upstream timeout. */
-  constructor(upstream: string, ctx: Context, parking: CallParking, waits: (held: boolean, upstreamCall: UpstreamCall) => void) {
+  constructor(upstream: string, ctx: Context, parking: ParkedCalls, waits: (held: boolean, upstreamCall: UpstreamCall) => void) {
     const exchange = exchangeOf(ctx)
     this.upstream = upstream
     this.ctx = ctx
@@ -101,7 +88,7 @@ export class UpstreamCall implements Between {
   }
 
   /** Awaits the upstream's answer and tells `line` about the end. */
-  async begin<R>(made: Promise<R>, line: { over(upstreamCall: UpstreamCall, answered: boolean): void }): Promise<R> {
+  async begin<R>(made: Promise<R>, line: UpstreamConnection): Promise<R> {
     if (this.first.peer.revision.asks === 'result') return this.#away(made, line)
     try {
       const result = await made
@@ -114,7 +101,7 @@ export class UpstreamCall implements Between {
   }
 
   /** The same where the client may leave and come back: the result goes to the request that waits at that time. */
-  #away<R>(made: Promise<R>, line: { over(upstreamCall: UpstreamCall, answered: boolean): void }): Promise<R> {
+  #away<R>(made: Promise<R>, line: UpstreamConnection): Promise<R> {
     const joined = Promise.withResolvers<unknown>()
     this.#joined = joined
     made.then(
@@ -158,7 +145,8 @@ export class UpstreamCall implements Between {
     if (this.open.size >= mostQuestions)
       return Promise.reject(new McpError('busy', `${mostQuestions} questions of this call are open, which is the limit`))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const key = `${kindOf(method)}-${++this.#asked}`
+    const kind = method.name === elicit.name ? 'elicit' : method.name === createMessage.name ? 'sample' : 'roots'
+    const key = `${kind}-${++this.#asked}`
     const settle =
       <T>(act: (value: T) => void) =>
       (value: T): void => {
@@ -261,7 +249,7 @@ export class UpstreamCall implements Between {
   }
 
   /** Records the outcome and rejects open questions. */
-  #end(ended: EndedCall): void {
+  #end(ended: NonNullable<UpstreamCall['ended']>): void {
     this.ended = ended
     for (const question of this.open.values()) question.reject(new McpError('internal', 'The call has ended'))
     if (this.exchange === undefined) this.#parking.changed(this)
@@ -269,7 +257,7 @@ export class UpstreamCall implements Between {
   }
 
   /** Settles the waiting client request. */
-  #tell(ended: EndedCall): void {
+  #tell(ended: NonNullable<UpstreamCall['ended']>): void {
     const joined = this.#joined
     this.#joined = undefined
     this.#parking.ended(this)

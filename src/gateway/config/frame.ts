@@ -2,11 +2,12 @@
 import { resolve } from 'node:path'
 import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { quoted } from '../../core/suggestion.ts'
-import { type Limits, serverLimits } from '../../engine/limits.ts'
+import { serverLimits } from '../../engine/limits.ts'
 import type { Placed } from '../../host/config/read.ts'
 import { checkListenPaths } from '../../transports/http/listen.ts'
 import { checkNames, isLoopbackHost } from '../../transports/http/names.ts'
-import { defaultShares, type ShareOptions } from '../shares.ts'
+import type { GatewayOptions } from '../gateway.ts'
+import { defaultShares } from '../shares.ts'
 import type { AuthSettings } from '../trust/settings.ts'
 import type { TellFault } from './read.ts'
 
@@ -26,20 +27,11 @@ export interface ListenPlace {
 }
 
 /** The settings of the gateway itself, as its file gives them. */
-export interface Frame {
-  /** See `GatewayOptions` for the meaning of each member. */
-  readonly name?: string
-  readonly instructions?: string
+export interface Frame
+  extends Pick<GatewayOptions, 'name' | 'instructions' | 'askTimeout' | 'startWait' | 'drain' | 'limits' | 'shares' | 'names'> {
   readonly store?: string
   readonly secret?: string
-  readonly askTimeout?: Duration
-  readonly startWait?: Duration
-  readonly drain?: Duration
   readonly listen: ListenPlace
-  readonly limits?: Partial<Limits>
-  readonly shares?: ShareOptions
-  /** `prefixed`: every name starts with its upstream's name, so that names never change. */
-  readonly names?: 'prefixed' | 'short'
 }
 
 /** The members of `listen` and their types. */

@@ -6,8 +6,7 @@ import { faultText } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { picked } from '../../jsonrpc/message.ts'
 import type { GatewayOptions } from '../gateway.ts'
-import { readTrust } from '../trust/check.ts'
-import { type TrustSettings, trustMembers } from '../trust/settings.ts'
+import type { TrustSettings } from '../trust/settings.ts'
 import type { GatewayServer } from '../upstreams/entry.ts'
 import { type FoundServer, type GatewayConfig, readGatewayConfig } from './read.ts'
 
@@ -28,7 +27,7 @@ export async function readGatewayFile(file: string, options: GatewayFileOptions 
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') throw new TypeError(`There is no file ${quoted(file)}`, { cause })
     throw new TypeError(`The file ${quoted(file)} cannot be read: ${clip(String(cause), 200)}`, { cause })
   }
-  return readGatewayConfig(text, file, { ...options, trustMembers, readTrust })
+  return readGatewayConfig(text, file, options)
 }
 
 /** Merges a file into options. Options that the program gives take precedence. */

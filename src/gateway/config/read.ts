@@ -17,6 +17,8 @@ import {
   readParsed,
 } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { readTrust } from '../trust/check.ts'
+import { type TrustSettings, trustMembers } from '../trust/settings.ts'
 import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
 import { type Frame, readFrame } from './frame.ts'
 
@@ -47,55 +49,35 @@ export interface GatewayConfig<Trust> {
   readonly lines: ReadonlyMap<string, number>
 }
 
-interface ReadGatewayOptions<Trust> {
-  /** Where variables come from. Default: the environment of this process. */
-  readonly env?: Readonly<Record<string, string | undefined>>
-  readonly home?: string
-  /** The names of the trust settings. */
-  readonly trustMembers: readonly string[]
-  /** Reads the trust settings; passed in so that this module does not depend on them. */
-  readonly readTrust: (members: ReadonlyMap<string, Placed>, tell: TellFault) => Trust
-}
-
 /** Members of the file beside the trust settings. */
 const own =
   'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits shares names'.split(' ')
+const noServersFix = 'Add servers: { name: { url: … } }, or include: a file that has some'
 /** The longest file. */
 const mostChars = 1024 * 1024
 
 /** Parses the text of a file. Mistakes are collected in `faults`. */
-export async function readGatewayConfig<Trust>(
+export async function readGatewayConfig(
   text: string,
   file: string,
-  options: ReadGatewayOptions<Trust>,
-): Promise<GatewayConfig<Trust>> {
+  options: Partial<Pick<ConfigEnvironment, 'env' | 'home'>>,
+): Promise<GatewayConfig<TrustSettings>> {
   const faults: ConfigFault[] = []
   const tell: TellFault = ({ line }, rule, message, fix) =>
     void faults.push({ file, line, why: why('CONFIG_INVALID', rule, message, fix) })
   const around = { env: options.env ?? process.env, home: options.home ?? homedir(), folder: dirname(resolve(file)) }
   const members = await membersOf(text, file, tell)
-  const known = [...own, ...options.trustMembers]
+  const known = [...own, ...trustMembers]
   for (const [name, at] of members) {
-    if (!known.includes(name))
-      tell(
-        at,
-        'gateway.members',
-        `The file has a member ${quoted(name)} that means nothing here`,
-        `There are ${known.join(', ')}`,
-      )
+    const message = `The file has a member ${quoted(name)} that means nothing here`
+    if (!known.includes(name)) tell(at, 'gateway.members', message, `There are ${known.join(', ')}`)
   }
   const files = new Set([resolve(file)])
   const servers = await serversOf(members, file, around, faults, tell, path => void files.add(path))
-  if (servers.size === 0 && faults.length === 0)
-    tell(
-      { line: 1 },
-      'gateway.servers',
-      'The file names no servers',
-      'Add servers: { name: { url: … } }, or include: a file that has some',
-    )
+  if (servers.size === 0 && faults.length === 0) tell({ line: 1 }, 'gateway.servers', 'The file names no servers', noServersFix)
   const said = new Map<string, Placed>()
   for (const [name, at] of members) if (!isServers(name)) said.set(name, expanded(at, name, around, tell))
-  const trust = options.readTrust(said, tell)
+  const trust = readTrust(said, tell)
   const lines = new Map([...members].map(([name, { line }]) => [name, line] as const))
   return { file, files: [...files], servers, frame: readFrame(said, around.folder, tell), trust, faults, lines }
 }
@@ -139,13 +121,10 @@ async function serversOf(
     for (const [name, server] of read.servers) {
       const before = found.get(name)
       if (before === undefined) found.set(name, withAuth({ ...server, file: from }, parsed))
-      else if (before.file !== file && at !== undefined)
-        tell(
-          at,
-          'gateway.include',
-          `The server ${quoted(name)} stands in ${quoted(before.file)} and in ${quoted(from)}`,
-          'Give it another name in one of them, or an entry of its own in this file',
-        )
+      else if (before.file !== file && at !== undefined) {
+        const message = `The server ${quoted(name)} stands in ${quoted(before.file)} and in ${quoted(from)}`
+        tell(at, 'gateway.include', message, 'Give it another name in one of them, or an entry of its own in this file')
+      }
     }
   }
   const inline = new Map([...members].filter(([name]) => isServers(name)))
@@ -160,13 +139,8 @@ async function serversOf(
     const path = resolve(around.folder, named.text.replace(/^~(?=\/)/, around.home))
     used(path)
     const text = await readFile(path, 'utf8').catch(() => undefined)
-    if (text === undefined || text.length > mostChars)
-      tell(
-        at,
-        'gateway.include',
-        `The file ${quoted(path)} cannot be read`,
-        'Correct the path; it counts from the folder of this file',
-      )
+    const fix = 'Correct the path; it counts from the folder of this file'
+    if (text === undefined || text.length > mostChars) tell(at, 'gateway.include', `The file ${quoted(path)} cannot be read`, fix)
     else await take(await parseConfig(text, path), path, at)
   }
   return found
@@ -176,13 +150,10 @@ async function serversOf(
 function checkEntries({ members }: Placed, tell: TellFault): void {
   for (const [name, entry] of members ?? []) {
     for (const [member, at] of entry.members ?? [])
-      if (!ownMembers.includes(member) && !entryMembers.has(member))
-        tell(
-          at,
-          'gateway.entry',
-          `The server ${quoted(name)} has a member ${quoted(member)} that means nothing here`,
-          `There are ${ownMembers.join(', ')}, ${[...entryMembers].join(', ')}`,
-        )
+      if (!ownMembers.includes(member) && !entryMembers.has(member)) {
+        const message = `The server ${quoted(name)} has a member ${quoted(member)} that means nothing here`
+        tell(at, 'gateway.entry', message, `There are ${[...ownMembers, ...entryMembers].join(', ')}`)
+      }
     if (entry.members?.has('command') && entry.members.has('url'))
       tell(entry, 'gateway.entry', `The server ${quoted(name)} has a command and a url`, 'Leave one of them out')
   }
@@ -196,13 +167,8 @@ function prefixOf({ name, line, more }: FoundServer, included: boolean, tell: Te
   const { prefix } = more
   if (prefix === undefined || prefix === null) return undefined
   if (typeof prefix === 'boolean' || (typeof prefix === 'string' && /^[A-Za-z0-9_-]{1,32}$/.test(prefix))) return prefix
-  if (!included)
-    tell(
-      { line },
-      'gateway.prefix',
-      `The server ${quoted(name)} has a prefix that is none`,
-      'Write true, or up to 32 letters, digits, _ and -',
-    )
+  const message = `The server ${quoted(name)} has a prefix that is none`
+  if (!included) tell({ line }, 'gateway.prefix', message, 'Write true, or up to 32 letters, digits, _ and -')
   return undefined
 }
 
@@ -233,12 +199,8 @@ function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] 
   const items = at === undefined ? [] : (at.items ?? [at])
   return items.filter(item => {
     if (typeof item.value === 'string' && item.value !== '') return true
-    tell(
-      item,
-      'gateway.include',
-      `include has ${clip(JSON.stringify(item.value))}, which is no path`,
-      'Name a file, or a list of files',
-    )
+    const message = `include has ${clip(JSON.stringify(item.value))}, which is no path`
+    tell(item, 'gateway.include', message, 'Name a file, or a list of files')
     return false
   })
 }

@@ -26,15 +26,15 @@ export class FirstLook {
   readonly #parts: FirstLookParts
   readonly #ended = Promise.withResolvers<void>()
   readonly #timer: Cancel
-  /** Nothing waits any more. */
-  #over = false
+  /** Requests no longer wait. */
+  over = false
 
   constructor(parts: FirstLookParts) {
     this.#parts = parts
-    this.#timer = parts.clock.setTimeout(() => this.#end(), parts.waitMs, true)
+    this.#timer = parts.clock.setTimeout(() => this.finish(), parts.waitMs, true)
     const layers = [this.#layer()]
     // A getter, so that `replan` finds no layer once the wait is over.
-    const current = (): readonly Layer[] => (this.#over ? [] : layers)
+    const current = (): readonly Layer[] => (this.over ? [] : layers)
     parts.engine.extend({
       get layers() {
         return current()
@@ -42,20 +42,10 @@ export class FirstLook {
     })
   }
 
-  /** Whether requests no longer wait. */
-  get over(): boolean {
-    return this.#over
-  }
-
-  /** Each upstream was listed or failed once. */
+  /** Lets all waiting requests through: each upstream was listed or failed once. */
   finish(): void {
-    this.#end()
-  }
-
-  /** Lets all waiting requests through. */
-  #end(): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.over) return
+    this.over = true
     this.#timer()
     this.#parts.engine.replan()
     this.#ended.resolve()
@@ -65,7 +55,7 @@ export class FirstLook {
     return {
       stage: 'enter',
       methods: [...listing, ...using],
-      when: exchange => !this.#over && this.#isEarly(exchange),
+      when: exchange => !this.over && this.#isEarly(exchange),
       run: (_, next) => this.#ended.promise.then(next),
     }
   }

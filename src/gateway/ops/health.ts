@@ -10,7 +10,7 @@ import { upstreamAbsent } from '../bridge/failures.ts'
 import type { UpstreamStatus } from '../gateway.ts'
 
 /** What the health pages report on. */
-export interface HealthParts {
+interface HealthParts {
   readonly store: Store
   readonly clock: Clock
   /** The first listing of all upstreams is done, or requests no longer wait for it. */

@@ -63,23 +63,19 @@ export function launchApproval({ id, upstream, changes, why }: HeldLaunch): Appr
 
 /** The queue and the functions that answer its entries. */
 export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsParts) {
-  const note = ({ server, tool }: KeptTool, outcome: 'approved' | 'refused', by?: string): void =>
-    notes.note({ client: '', upstream: server, tool: tool.name, outcome, rule: 'pins', by })
-  const noteLaunch = ({ upstream, why: { code } }: HeldLaunch, outcome: 'approved' | 'refused', by?: string): void =>
-    notes.note({ client: '', upstream, tool: '', outcome, rule: 'pins', code, by })
   // An id belongs to exactly one of launches, pins and confirmations; they are tried in this order.
-  const answer = async (id: string, outcome: 'approved' | 'refused', by?: string): Promise<boolean> => {
-    const yes = outcome === 'approved'
+  const answer = async (id: string, yes: boolean, by?: string): Promise<boolean> => {
+    const noted = { client: '', outcome: yes ? 'approved' : 'refused', rule: 'pins', by } as const
     const launch = launches.find(id)
     if (launch !== undefined) {
       await (yes ? launches.approve(launch) : launches.refuse(id))
-      noteLaunch(launch, outcome, by)
+      notes.note({ ...noted, upstream: launch.upstream, tool: '', code: launch.why.code })
       return true
     }
-    const held = await pins.find(id)
+    const held = await pins.kept.find(id)
     if (held === undefined) return (await (yes ? confirmations()?.approve(id, by) : confirmations()?.refuse(id, by))) ?? false
-    await (yes ? pins.approve(held) : pins.refuse(id))
-    note(held, outcome, by)
+    await (yes ? pins.approve(held) : pins.kept.refuse(id))
+    notes.note({ ...noted, upstream: held.server, tool: held.tool.name })
     return true
   }
   return {
@@ -89,8 +85,8 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
       const starts = (await launches.waiting()).map(launchApproval)
       return [...calls.map((call): Approval => ({ kind: 'call', ...call })), ...starts, ...held]
     },
-    approve: (id: string, by?: string): Promise<boolean> => answer(id, 'approved', by),
-    refuse: (id: string, by?: string): Promise<boolean> => answer(id, 'refused', by),
+    approve: (id: string, by?: string): Promise<boolean> => answer(id, true, by),
+    refuse: (id: string, by?: string): Promise<boolean> => answer(id, false, by),
   }
 }
 
@@ -107,18 +103,20 @@ export interface GatewayNotice {
   readonly id?: string
 }
 
-/** Delivers a message to the operator. */
-export type TellNotice = (notice: GatewayNotice) => void
-
 /** Where notices go: `onNotice`, or the log at level `error`, so that they are visible at any log level. */
-export function noticesTo({ onNotice, log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): TellNotice {
+export function noticesTo({
+  onNotice,
+  log,
+  onTrace,
+  name = 'vivarium-gateway',
+}: GatewayOptions): (notice: GatewayNotice) => void {
   if (onNotice !== undefined) return onNotice
   const to = logFrom(log, onTrace === undefined ? 'error' : 'silent').child({ server: name })
   return ({ kind, ...said }) => to.error(kind, said)
 }
 
 /** How an operator approves an entry: a command or a method call. */
-export function approveWith({ config, store = 'memory:' }: Pick<GatewayOptions, 'config' | 'store'>, id: string): string {
+export function approveWith({ config, store = 'memory:' }: GatewayOptions, id: string): string {
   if (config === undefined) return `gateway.approve('${id}'), or refuse`
   if (store === 'memory:') return 'Give the gateway a store (store: sqlite:PATH): then the command can answer'
   return `vivarium gateway approvals ${word(config)} --approve ${word(id)}`

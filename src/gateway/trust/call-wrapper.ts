@@ -26,114 +26,169 @@ import type { Context } from '../../server/api.ts'
 import { cleaned } from '../bridge/returns.ts'
 import type { Clients } from './clients.ts'
 
-/** What is known of an offered tool. */
-export interface KnownTool extends CalledTool {
-  /** The upstream reports what a call cost. */
-  readonly reports: boolean
-}
-
-interface CallWrapperParts {
+interface Parts {
   /** The name that the gateway gives itself. */
   readonly name: string
   readonly clock: Clock
-  readonly clients: Clients
   readonly notes: Notes
   /** Whether results get a provenance stamp. */
   readonly provenance: boolean
-  /** Failed calls that already have an audit line. */
-  readonly noted: WeakSet<object>
-  /** The tool behind an exposed name. */
-  tool(exposed: string): KnownTool | undefined
+  readonly clients: Clients
+  /** The policies of the offered tools, by exposed name. */
+  readonly tools: ReadonlyMap<string, ToolPolicy>
+  /** Exposed names of tools whose upstream reports what a call cost. */
+  readonly reporting: ReadonlySet<string>
 }
 
-/** Middleware around one upstream call. */
-export type CallWrapper = (call: GatewayCall, next: () => Promise<UpstreamResult>) => Promise<UpstreamResult>
+/** Refusals of one kind per minute that get a line each; the rest share one. */
+const each = 10
 
-/** Creates the middleware that audits, explains and stamps every upstream call. */
-export function callWrapper(parts: CallWrapperParts): CallWrapper {
-  const { clock, notes, clients } = parts
-  return (call, next) => {
+/** Audits, explains and stamps every upstream call; also audits the calls that no upstream receives. */
+export class CallWrapper {
+  readonly #parts: Parts
+  readonly #refused: Denials<GatewayNote>
+  /** Failed calls that already have an audit line. */
+  readonly #noted = new WeakSet<object>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const { clock, notes } = parts
+    const note = (said: GatewayNote, times: number): void => notes.note(times === 1 ? said : { ...said, times })
+    this.#refused = new Denials({ clock, most: 1_000, each, note })
+  }
+
+  /** Middleware around one upstream call. */
+  wrap(call: GatewayCall, next: () => Promise<CallToolResult>): Promise<CallToolResult> {
+    const { clock, notes, clients } = this.#parts
+    const { upstream, tool } = call
     const began = clock.now()
     const exchange = exchangeOf(call.ctx)
-    // The tool may be removed while a call waits; then the call itself says enough.
-    const known: KnownTool = parts.tool(call.exposed) ?? {
-      upstream: call.upstream,
-      tool: call.tool,
-      reports: false,
+    const note = (outcome: 'success' | 'failure', code?: string): void => {
+      const client = clients.nameOf(exchange.caller)
+      notes.note({ client, upstream, tool, outcome, ms: clock.now() - began, code, exchange })
     }
-    const note = (outcome: 'success' | 'failure', code?: string): void =>
-      notes.note({
-        client: clients.nameOf(exchange.caller),
-        upstream: known.upstream,
-        tool: known.tool,
-        outcome,
-        ms: clock.now() - began,
-        code,
-        exchange,
-      })
-    const run = (): Promise<UpstreamResult> =>
+    const run = (): Promise<CallToolResult> =>
       next().then(
         result => {
           note(result.isError === true ? 'failure' : 'success')
-          return finished(parts, known, call, exchange, result)
+          return this.#finished(call, exchange, result)
         },
         error => {
           // The client has left with a question and continues the call later; the end is audited then.
           if (exchange.asking?.pending === true) throw error
-          const told = categorised(known, error)
+          const told = categorised(call, error)
           note('failure', codeOf(told))
-          parts.noted.add(exchange)
+          this.#noted.add(exchange)
           throw told
         },
       )
     // `must`: the start has to be in the audit log before the call is made.
-    return notes.must && !call.again ? begun(parts, known, exchange).then(run) : run()
+    if (!notes.must || call.again) return run()
+    return notes.begun({ client: clients.nameOf(exchange.caller), upstream, tool, exchange }).then(run)
   }
-}
 
-/** Writes the start of a call to the audit log, before the call is made. */
-function begun({ notes, clients }: CallWrapperParts, { upstream, tool }: KnownTool, exchange: Exchange): Promise<void> {
-  return notes.begun({ client: clients.nameOf(exchange.caller), upstream, tool, exchange })
-}
+  /** Adapts a result; most results pass unchanged. */
+  #finished(call: GatewayCall, exchange: Exchange, result: CallToolResult): CallToolResult | Promise<CallToolResult> {
+    const { name, provenance, reporting } = this.#parts
+    const { peer } = exchange
+    if (reporting.has(call.exposed)) charge(call, result)
+    const own = cleaned(result, name)
+    const plain = result.isError === true && declared(peer, problemExtension) !== undefined ? explained(call, own) : own
+    return provenance && declared(peer, provenanceExtension) !== undefined ? this.#sourced(call, exchange, plain) : plain
+  }
 
-/** Adapts a result; most results pass unchanged. */
-function finished(
-  parts: CallWrapperParts,
-  known: KnownTool,
-  call: GatewayCall,
-  exchange: Exchange,
-  result: UpstreamResult,
-): UpstreamResult | Promise<UpstreamResult> {
-  const { peer } = exchange
-  if (known.reports) charge(call, result)
-  const own = cleaned(result, parts.name)
-  const plain = result.isError === true && declared(peer, problemExtension) !== undefined ? explained(known, own) : own
-  return parts.provenance && declared(peer, provenanceExtension) !== undefined ? sourced(parts, call, exchange, plain) : plain
+  /** Adds the source of a result, after the sources that the upstream states itself. */
+  async #sourced({ upstream, tool, exposed, args }: GatewayCall, { correlation }: Exchange, result: CallToolResult) {
+    const { name, clock } = this.#parts
+    const own = {
+      source: `${upstream}:${tool}`,
+      retrieved_at: new Date(clock.now()).toISOString(),
+      stamp: { server: name, tool: exposed, operation_id: correlation, input_digest: `sha256:${await digest(args)}` },
+    }
+    return Array.isArray(result.content) ? stampResult(result, own).result : result
+  }
+
+  // Audit lines for calls that no upstream received: refused, or answered by an earlier outcome; and for reads that a rule refuses.
+  // Frequent refusals are counted instead of written one by one.
+
+  /** Called with every failed request; writes the refusal where no line exists yet. */
+  failed(exchange: Exchange, error: unknown): void {
+    if (exchange.route.method.name !== callTool.name) return this.#failedRead(exchange, error)
+    if (this.#noted.has(exchange)) return
+    const rule = error instanceof Problem ? error.details?.['rule'] : undefined
+    this.#note(exchange, { outcome: 'refused', code: codeOf(error), ...(typeof rule === 'string' && { rule }) })
+  }
+
+  /** Audits calls that are answered without their upstream and without a failure. Only calls with rules or an idempotency key can be. */
+  get layer(): Layer {
+    const concerns = ({ params }: Exchange): boolean => (this.#parts.tools.get(params['name'] as string)?.rules.length ?? 0) > 0
+    return {
+      stage: 'enter',
+      methods: [callTool.name],
+      marked: true,
+      concerns,
+      when: exchange => concerns(exchange) || (exchange.meta !== undefined && Object.hasOwn(exchange.meta, idempotencyExtension)),
+      run: async (exchange, next) => {
+        const result = await next()
+        // A call that reached its upstream has a line already.
+        if (exchange.begun || exchange.asking?.pending === true || !isRecord(result)) return result
+        // A task gets its line when it ends.
+        if (!Array.isArray(result['content'])) return result
+        const why = (result as { readonly [because]?: Problem })[because]
+        this.#note(exchange, why === undefined ? { outcome: 'replayed' } : { outcome: 'refused', code: why.code })
+        return result
+      },
+    }
+  }
+
+  /** Writes the counts of refusals that are not written yet. */
+  flush(): void {
+    this.#refused.flush()
+  }
+
+  /** Writes a line for a call that did not reach its upstream. */
+  #note(exchange: Exchange, said: Pick<GatewayNote, 'outcome' | 'code' | 'rule'>): void {
+    const { clients, notes, tools } = this.#parts
+    this.#noted.add(exchange)
+    const name = String(exchange.params['name'])
+    const { upstream, tool } = tools.get(name) ?? { upstream: '', tool: clip(name) }
+    const client = clients.nameOf(exchange.caller)
+    if (said.outcome !== 'refused') return notes.note({ client, upstream, tool, exchange, ...said })
+    this.#refuse(exchange, { client, upstream, tool, ...said })
+  }
+
+  /** Of other requests, only refusals by rule are audited. */
+  #failedRead(exchange: Exchange, error: unknown): void {
+    if (!(error instanceof Problem) || error.code !== 'PERMISSION_DENIED') return
+    const { rule, upstream, tool } = error.details ?? {}
+    if (typeof rule !== 'string' || typeof upstream !== 'string' || typeof tool !== 'string') return
+    const method = exchange.route.method.name
+    const client = this.#parts.clients.nameOf(exchange.caller)
+    this.#refuse(exchange, { client, upstream, tool: clip(tool, 200), outcome: 'refused', code: error.code, rule, method })
+  }
+
+  /** Writes a refusal, grouped by kind. */
+  #refuse(exchange: Exchange, slim: GatewayNote): void {
+    const { caller, route } = exchange
+    const subject = subjectOf(caller)
+    // Names invented by clients do not count as kinds: their number is unbounded.
+    const named = slim.method === undefined && slim.upstream !== '' ? slim.tool : ''
+    const kind = JSON.stringify([slim.client, caller.principal?.id, slim.method, slim.upstream, named, slim.code, slim.rule])
+    const others: GatewayNote = { client: slim.client, upstream: '', tool: '', outcome: 'refused', code: 'OTHERS' }
+    // The counted line omits the exchange, whose arguments may be large.
+    const many = { ...slim, ...(subject !== undefined && { subject }) }
+    this.#refused.add(kind, route.method.name === callTool.name ? { ...slim, exchange } : many, others, many)
+  }
 }
 
 /** The most units that one result may report; protects budgets from absurd numbers. */
 const mostUnits = 1e9
 
 /** Charges the cost that the upstream reports instead of the estimate. */
-function charge({ ctx }: GatewayCall, { _meta }: UpstreamResult): void {
+function charge({ ctx }: GatewayCall, { _meta }: CallToolResult): void {
   const told = isRecord(_meta) ? _meta[operationalExtension] : undefined
   const units = isRecord(told) ? told['units_used'] : undefined
   if (isCount(units)) ctx.cost.add(Math.min(units, mostUnits))
-}
-
-/** Adds the source of a result, after the sources that the upstream states itself. */
-async function sourced(
-  { name, clock }: CallWrapperParts,
-  { upstream, tool, exposed, args }: GatewayCall,
-  exchange: Exchange,
-  result: UpstreamResult,
-): Promise<UpstreamResult> {
-  const own = {
-    source: `${upstream}:${tool}`,
-    retrieved_at: new Date(clock.now()).toISOString(),
-    stamp: { server: name, tool: exposed, operation_id: exchange.correlation, input_digest: `sha256:${await digest(args)}` },
-  }
-  return Array.isArray(result.content) ? stampResult(result, own).result : result
 }
 
 /** The code of a failure for the audit log. */
@@ -159,15 +214,9 @@ export interface GatewayCall {
   readonly again: boolean
 }
 
-/** The upstream's result, unchanged. */
-type UpstreamResult = CallToolResult
-
 // Failures of upstreams, made machine-readable: a code, a category, and the upstream's name.
 
-interface CalledTool {
-  readonly upstream: string
-  readonly tool: string
-}
+type CalledTool = Pick<GatewayCall, 'upstream' | 'tool'>
 
 /** Problem codes for JSON-RPC error codes and HTTP statuses. */
 const byNumber: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
@@ -204,92 +253,4 @@ function explained({ upstream, tool }: CalledTool, result: CallToolResult): Call
   const words = text?.type === 'text' ? clip(text.text, 500) : `${clip(tool)} failed`
   const told = problem('TOOL_FAILED', words, { category: 'permanent', details: { upstream, tool } })
   return { ...result, _meta: { ...result._meta, [problemExtension]: toWire(told) } }
-}
-
-// Audit lines for calls that no upstream received: refused, or answered by an earlier outcome; and for reads that a rule refuses. Frequent
-// refusals are counted instead of written one by one.
-
-/** What auditing refusals needs. */
-interface RefusalsParts {
-  readonly clients: Clients
-  readonly notes: Notes
-  readonly refused: Denials<GatewayNote>
-  /** Failed calls that already have an audit line. */
-  readonly noted: WeakSet<object>
-  /** By exposed name. */
-  readonly tools: ReadonlyMap<string, KnownTool>
-  /** By exposed name. */
-  readonly policies: ReadonlyMap<string, ToolPolicy>
-}
-
-/** Refusals of one kind per minute that get a line each; the rest share one. */
-const each = 10
-
-/** Writes refusals, with repeated ones as a single line with a count. */
-export function refusedNotes(clock: Clock, notes: Pick<Notes, 'note'>): Denials<GatewayNote> {
-  return new Denials({ clock, most: 1_000, each, note: (note, times) => notes.note(times === 1 ? note : { ...note, times }) })
-}
-
-/** Called with every failed request; writes the refusal where no line exists yet. */
-export function failedCall(parts: RefusalsParts, exchange: Exchange, error: unknown): void {
-  if (exchange.route.method.name !== callTool.name) return failedRead(parts, exchange, error)
-  if (parts.noted.has(exchange)) return
-  const rule = error instanceof Problem ? error.details?.['rule'] : undefined
-  note(parts, exchange, { outcome: 'refused', code: codeOf(error), ...(typeof rule === 'string' && { rule }) })
-}
-
-/** Audits calls that are answered without their upstream and without a failure. Only calls with rules or an idempotency key can be. */
-export function answeredLayer(parts: RefusalsParts): Layer {
-  const concerns = ({ params }: Exchange): boolean => (parts.policies.get(params['name'] as string)?.rules.length ?? 0) > 0
-  return {
-    stage: 'enter',
-    methods: [callTool.name],
-    marked: true,
-    concerns,
-    when: exchange => concerns(exchange) || (exchange.meta !== undefined && Object.hasOwn(exchange.meta, idempotencyExtension)),
-    run: async (exchange, next) => {
-      const result = await next()
-      // A call that reached its upstream has a line already.
-      if (exchange.begun || exchange.asking?.pending === true || !isRecord(result)) return result
-      // A task gets its line when it ends.
-      if (!Array.isArray(result['content'])) return result
-      const why = (result as { readonly [because]?: Problem })[because]
-      note(parts, exchange, why === undefined ? { outcome: 'replayed' } : { outcome: 'refused', code: why.code })
-      return result
-    },
-  }
-}
-
-/** Writes a line for a call that did not reach its upstream. */
-function note(parts: RefusalsParts, exchange: Exchange, said: Pick<GatewayNote, 'outcome' | 'code' | 'rule'>): void {
-  const { clients, notes, noted, tools } = parts
-  noted.add(exchange)
-  const name = String(exchange.params['name'])
-  const { upstream, tool } = tools.get(name) ?? { upstream: '', tool: clip(name) }
-  const client = clients.nameOf(exchange.caller)
-  if (said.outcome !== 'refused') return notes.note({ client, upstream, tool, exchange, ...said })
-  writeRefusal(parts, exchange, { client, upstream, tool, ...said })
-}
-
-/** Of other requests, only refusals by rule are audited. */
-function failedRead(parts: RefusalsParts, exchange: Exchange, error: unknown): void {
-  if (!(error instanceof Problem) || error.code !== 'PERMISSION_DENIED') return
-  const { rule, upstream, tool } = error.details ?? {}
-  if (typeof rule !== 'string' || typeof upstream !== 'string' || typeof tool !== 'string') return
-  const method = exchange.route.method.name
-  const client = parts.clients.nameOf(exchange.caller)
-  writeRefusal(parts, exchange, { client, upstream, tool: clip(tool, 200), outcome: 'refused', code: error.code, rule, method })
-}
-
-/** Writes a refusal, grouped by kind. */
-function writeRefusal({ refused }: RefusalsParts, exchange: Exchange, slim: GatewayNote): void {
-  const { caller, route } = exchange
-  const subject = subjectOf(caller)
-  // Names invented by clients do not count as kinds: their number is unbounded.
-  const named = slim.method === undefined && slim.upstream !== '' ? slim.tool : ''
-  const kind = JSON.stringify([slim.client, caller.principal?.id, slim.method, slim.upstream, named, slim.code, slim.rule])
-  const others: GatewayNote = { client: slim.client, upstream: '', tool: '', outcome: 'refused', code: 'OTHERS' }
-  // The counted line omits the exchange, whose arguments may be large.
-  const many = { ...slim, ...(subject !== undefined && { subject }) }
-  refused.add(kind, route.method.name === callTool.name ? { ...slim, exchange } : many, others, many)
 }

@@ -2,15 +2,17 @@
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { fits, fitsAll, fitsAny } from '../../policy/rules/conditions.ts'
 import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
-import { type ClientBudget, type GatewayClientSettings, unnamed } from './settings.ts'
+import { type TrustSettings, unnamed } from './settings.ts'
+
+type ClientSettings = NonNullable<TrustSettings['clients']>[string]
 
 /** A client of the settings, prepared for lookups. */
 interface KnownClient {
   readonly name: string
-  readonly settings: GatewayClientSettings
+  readonly settings: ClientSettings
   /** It sees everything. */
   readonly free: boolean
-  readonly budgets: readonly ClientBudget[]
+  readonly budgets: readonly Exclude<NonNullable<ClientSettings['budget']>, readonly unknown[]>[]
   /** Whether it sees one entry, by the name at the upstream. */
   sees(kind: TargetKind, upstream: string, name: string): boolean
   /** Whether it may see anything of that kind at the upstream. */
@@ -19,51 +21,45 @@ interface KnownClient {
   seesAll(upstream: string): boolean
 }
 
+type KnownCaller = Pick<Caller, 'principal' | 'carrier'>
+
 /** Callers whose client is cached. */
 const remembered = 10_000
 
 /** Maps callers to the `clients` of the settings. */
 export class Clients {
   #known: ReadonlyMap<string, KnownClient> = new Map()
-  /** Clients are configured: a caller that is none of them sees nothing. */
-  #given = false
   /** Client names by principal id. */
   readonly #names = new Map<string, string>()
-  /** Some caller may not see everything. */
+  /** Clients are configured: a caller that is none of them sees nothing. */
   restricted = false
   /** Some client has a budget of calls. */
   countsCalls = false
 
-  constructor(settings?: Readonly<Record<string, GatewayClientSettings>>) {
+  constructor(settings: TrustSettings['clients']) {
     this.change(settings)
   }
 
   /** Replaces the clients. */
-  change(settings: Readonly<Record<string, GatewayClientSettings>> | undefined): void {
+  change(settings: TrustSettings['clients']): void {
     this.#known = new Map(Object.entries(settings ?? {}).map(([name, client]) => [name, read(name, client)]))
-    this.#given = settings !== undefined
+    this.restricted = settings !== undefined
     this.#names.clear()
-    this.restricted = this.#given
-    this.countsCalls = this.all().some(({ budgets }) => budgets.some(({ calls }) => calls !== undefined))
-  }
-
-  /** The clients of the settings. */
-  all(): readonly KnownClient[] {
-    return [...this.#known.values()]
+    this.countsCalls = [...this.#known.values()].some(({ budgets }) => budgets.some(({ calls }) => calls !== undefined))
   }
 
   /** The client of a name; undefined: no clients are configured, so everybody sees everything. */
   get(name: string): KnownClient | undefined {
-    return this.#known.get(name) ?? (this.#given ? nobody : undefined)
+    return this.#known.get(name) ?? (this.restricted ? nobody : undefined)
   }
 
   /** Whether clients are configured and this caller is none of them. */
-  isStranger(caller: Pick<Caller, 'principal' | 'carrier'>): boolean {
+  isStranger(caller: KnownCaller): boolean {
     return this.of(caller) === nobody
   }
 
   /** The name of the client that a caller is: the first that matches. */
-  nameOf({ principal, carrier }: Pick<Caller, 'principal' | 'carrier'>): string {
+  nameOf({ principal, carrier }: KnownCaller): string {
     if (principal === undefined) return carrier === 'stdio' || carrier === 'memory' ? unnamed.pipe : unnamed.http
     const known = this.#names.get(principal.id)
     if (known !== undefined) return known
@@ -74,7 +70,7 @@ export class Clients {
   }
 
   /** The client that a caller is; undefined: no clients are configured. */
-  of(caller: Pick<Caller, 'principal' | 'carrier'>): KnownClient | undefined {
+  of(caller: KnownCaller): KnownClient | undefined {
     return this.get(this.nameOf(caller))
   }
 
@@ -106,19 +102,20 @@ const nobody: KnownClient = {
 }
 
 /** Prepares the settings of a client. */
-function read(name: string, settings: GatewayClientSettings): KnownClient {
-  const { tools, resources, prompts } = settings
+function read(name: string, settings: ClientSettings): KnownClient {
   const upstreams = patternsOf(settings.upstreams)
+  const { tools: tool, resources: resource, prompts: prompt, budget = [] } = settings
+  const said = { tool: patternsOf(tool), resource: patternsOf(resource), prompt: patternsOf(prompt) }
   const lists: Readonly<Record<TargetKind, Chosen>> = {
-    tool: chosen(tools),
-    resource: chosen(resources, true),
-    prompt: chosen(prompts),
+    tool: chosen(said.tool),
+    resource: chosen(said.resource, true),
+    prompt: chosen(said.prompt),
   }
   return {
     name,
     settings,
-    free: upstreams === undefined && [tools, resources, prompts].every(said => said === undefined),
-    budgets: budgetsOf(settings),
+    free: [upstreams, ...Object.values(said)].every(patterns => patterns === undefined),
+    budgets: 'per' in budget ? [budget] : budget,
     sees: (kind, upstream, own) => {
       if (!fits(upstreams, upstream)) return false
       const list = lists[kind]
@@ -127,12 +124,11 @@ function read(name: string, settings: GatewayClientSettings): KnownClient {
     },
     seesSome: (kind, upstream) => {
       if (!fits(upstreams, upstream)) return false
-      const said = patternsOf({ tool: tools, resource: resources, prompt: prompts }[kind])
-      return said === undefined ? lists.tool?.(upstream, '*') !== false : reaches(said, upstream)
+      const patterns = said[kind]
+      return patterns === undefined ? lists.tool?.(upstream, '*') !== false : reaches(patterns, upstream)
     },
     seesAll: upstream => {
-      const all = [tools, resources, prompts].flatMap(said => patternsOf(said) ?? [])
-      const left = all.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
+      const left = excludedBy(Object.values(said).flatMap(patterns => patterns ?? []))
       if (!fits(upstreams, upstream) || (left.length > 0 && reaches(left, upstream))) return false
       return Object.values(lists).every(list => list?.(upstream, '*') !== false)
     },
@@ -148,11 +144,9 @@ function patternsOf(said: Patterns | undefined): readonly string[] | undefined {
 type Chosen = ((upstream: string, own: string) => boolean) | undefined
 
 /** Compiles a list. `!` excludes. */
-function chosen(said: GatewayClientSettings['tools'], address = false): Chosen {
-  const patterns = patternsOf(said)
+function chosen(patterns: readonly string[] | undefined, address = false): Chosen {
   if (patterns === undefined) return undefined
-  const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
-  const denied = patterns.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
+  const [allowed, denied] = [includedBy(patterns), excludedBy(patterns)]
   // Only exclusions: everything else is included. An empty list includes nothing.
   const all = allowed.length === 0 && denied.length > 0
   return (upstream, own) => {
@@ -163,7 +157,7 @@ function chosen(said: GatewayClientSettings['tools'], address = false): Chosen {
 
 /** Whether patterns can match anything of this upstream. */
 function reaches(patterns: readonly string[], upstream: string): boolean {
-  const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
+  const allowed = includedBy(patterns)
   if (allowed.length === 0) return patterns.length > 0
   return allowed.some(pattern => {
     const [fixed = ''] = pattern.split('*', 1)
@@ -172,7 +166,10 @@ function reaches(patterns: readonly string[], upstream: string): boolean {
   })
 }
 
-/** The budgets as a list. */
-function budgetsOf({ budget = [] }: GatewayClientSettings): readonly ClientBudget[] {
-  return 'per' in budget ? [budget] : budget
+function includedBy(patterns: readonly string[]): readonly string[] {
+  return patterns.filter(pattern => !pattern.startsWith('!'))
+}
+
+function excludedBy(patterns: readonly string[]): readonly string[] {
+  return patterns.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
 }

@@ -1,14 +1,14 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createServer } from '../../server/index.ts'
 import { connectInMemory, fakeClock } from '../../testing/index.ts'
-import { upstreamNews } from './events.ts'
+import { UpstreamEvents } from './events.ts'
 
 it('a server that speaks of more than can be told keeps nobody from hearing what another one says', async () => {
   const server = createServer({ name: 'gateway', version: '1.0.0', log: 'silent' })
   onTestFinished(() => server.close())
   const failures: unknown[] = []
   // The time stands still: nothing more is told of the one that spoke too much.
-  const news = upstreamNews(true, () => server, {
+  const news = new UpstreamEvents(true, () => server, {
     store: undefined,
     clock: fakeClock(0),
     failed: error => void failures.push(error),

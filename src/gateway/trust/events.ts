@@ -11,27 +11,10 @@ import { pause } from '../../engine/backoff.ts'
 import type { EventHandle } from '../../features/reliability/events/offering.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'
-import { type Entry, put, remove, type Store, storeLimits } from '../../stores/store.ts'
+import { type Entry, entriesUnder, put, remove, type Store } from '../../stores/store.ts'
 import type { TrustSettings } from './settings.ts'
 
 type ChangedList = 'tools' | 'resources' | 'prompts'
-
-/** Publishes what upstreams announce; does nothing where events are off. */
-export interface UpstreamNews {
-  /** Resources that are watched even if no client does, by the upstream's own addresses. */
-  readonly standing: readonly (readonly [upstream: string, uri: string])[]
-  /** The upstream is connected: its events can be subscribed to. */
-  offer(upstream: string): void
-  /** The upstream is gone. */
-  gone(upstream: string): void
-  /** A resource is watched there, or no longer. */
-  watched(upstream: string, uri: string, watched: boolean): void
-  /** A watched resource, or a part of it, has changed. */
-  updated(upstream: string, uri: string, part: string): void
-  /** A list of the upstream has changed. */
-  changed(upstream: string, list: ChangedList): void
-  close(): Promise<void>
-}
 
 /** The schema of all event payloads. */
 const payload = {
@@ -54,29 +37,10 @@ const mostPerSecond = 50
 /** Pending events per upstream. */
 const mostTelling = 10_000
 
-/** Used where events are off. */
-const silent: UpstreamNews = {
-  standing: [],
-  offer: () => {},
-  gone: () => {},
-  watched: () => {},
-  updated: () => {},
-  changed: () => {},
-  close: async () => {},
-}
-
-/** Creates the publisher; without the setting, one that does nothing. */
-export function upstreamNews(
-  setting: TrustSettings['events'],
-  server: () => Server | undefined,
-  parts: NotificationOwnerParts,
-): UpstreamNews {
-  return setting === undefined || setting === false ? silent : new UpstreamEvents(setting, server, parts)
-}
-
 /** Publishes at most one event at a time per subject, at a bounded rate per upstream. */
-class UpstreamEvents implements UpstreamNews {
-  readonly standing: UpstreamNews['standing']
+export class UpstreamEvents {
+  /** Resources that are watched even if no client does, by the upstream's own addresses. */
+  readonly standing: readonly (readonly [upstream: string, uri: string])[]
   readonly #server: () => Server | undefined
   readonly #failed: (error: unknown) => void
   readonly #owners: NotificationOwner
@@ -89,7 +53,11 @@ class UpstreamEvents implements UpstreamNews {
   readonly #waiting = new Tally<string>()
   readonly #end = new AbortController()
 
-  constructor(setting: NonNullable<TrustSettings['events']>, server: () => Server | undefined, parts: NotificationOwnerParts) {
+  constructor(
+    setting: true | Exclude<TrustSettings['events'], boolean | undefined>,
+    server: () => Server | undefined,
+    parts: NotificationOwnerParts,
+  ) {
     this.#server = server
     this.#failed = parts.failed
     this.#owners = new NotificationOwner(parts)
@@ -99,26 +67,31 @@ class UpstreamEvents implements UpstreamNews {
     this.standing = named.flatMap(([upstream, uris]) => [...new Set(uris)].map(uri => [upstream, uri] as const))
   }
 
+  /** The upstream is connected: its events can be subscribed to. */
   offer(upstream: string): void {
     this.#of(`${upstream}/resource_updated`, `A resource of the server ${upstream} is another one now`)
     this.#of(`${upstream}/list_changed`, `The tools, resources or prompts of the server ${upstream} are others now`)
     this.#owners.begin(`${upstream}\nlists`)
   }
 
+  /** The upstream is gone. */
   gone(upstream: string): void {
     this.#owners.end(`${upstream}\nlists`)
   }
 
+  /** A resource is watched there, or no longer. */
   watched(upstream: string, uri: string, watched: boolean): void {
     const name = `${upstream}\nuri ${uri}`
     if (watched) this.#owners.begin(name)
     else this.#owners.end(name)
   }
 
+  /** A watched resource, or a part of it, has changed. */
   updated(upstream: string, uri: string, part: string): void {
     this.#owners.heard(`${upstream}\nuri ${uri}`, part, () => this.#emit(`${upstream}/resource_updated`, { upstream, uri: part }))
   }
 
+  /** A list of the upstream has changed. */
   changed(upstream: string, list: ChangedList): void {
     this.#owners.heard(`${upstream}\nlists`, list, () => this.#emit(`${upstream}/list_changed`, { upstream, list }))
   }
@@ -298,24 +271,17 @@ export class NotificationOwner {
     const { store } = this.#parts
     if (store === undefined) return
     const entries = new Map<string, Entry>()
-    for (let after = ''; ; ) {
-      const page = await store.scan(prefix, { after })
-      for (const entry of page) entries.set(entry.key, entry)
-      if (page.length < storeLimits.page) break
-      after = page.at(-1)?.key ?? ''
-    }
+    for await (const entry of entriesUnder(store, prefix)) entries.set(entry.key, entry)
     const alive = new Map<string, boolean>()
     for (const [name, claim] of this.#claims) {
       const entry = entries.get(await claim.key)
       if (claim.held === undefined) await this.#take(name, claim, entry, alive)
-      else if (entry !== undefined && entry.value !== this.#runners?.id) this.#lose(claim)
+      else if (entry !== undefined && entry.value !== this.#runners?.id) {
+        // Another process took the claim because this one seemed dead.
+        claim.held = undefined
+        this.#runners?.release()
+      }
     }
-  }
-
-  /** Another process took the claim because this one seemed dead. */
-  #lose(claim: Claim): void {
-    claim.held = undefined
-    this.#runners?.release()
   }
 
   /** Takes a claim without an owner, or whose owner is dead. */

@@ -9,82 +9,58 @@ import type { Layer, Next } from '../../engine/stages.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
-import type { CallVerdict, DecidedCalls, GatewayPolicy, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
+import type { CallVerdict, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import { upstreamCallKey } from '../bridge/upstream-call.ts'
-import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
-import { type TrustSettings, unnamed } from './settings.ts'
-import { readingOf, type VisibilityLayersParts } from './visibility-layers.ts'
+import { unnamed } from './settings.ts'
+import type { Visibility } from './visibility.ts'
 
-interface GateParts {
-  readonly clients: Clients
-  /** By exposed name. */
-  readonly tools: ReadonlyMap<string, ToolPolicy>
-  /** Verdicts of calls that were counted, for the confirmation layer. */
-  readonly decided: DecidedCalls
-}
-
-/** The policy of the called tool. */
-function policyOf({ tools }: GateParts, { params }: Exchange): ToolPolicy | undefined {
-  return tools.get(params['name'] as string)
-}
-
-/** The layer that refuses tool calls by rule, and counts them where rules have rates. */
-export function decideLayer(parts: GateParts): Layer {
+/** The layer that refuses tool calls by rule, and counts them where rules have rates. `decided`: the verdicts of calls that were counted. */
+export function decideLayer({ clients, tools }: Visibility, decided: WeakMap<object, CallVerdict>): Layer {
+  const policyOf = ({ params }: Exchange): ToolPolicy | undefined => {
+    const policy = tools.get(params['name'] as string)
+    return policy?.decides === true || policy?.counts === true ? policy : undefined
+  }
+  const judged = (exchange: Exchange): PolicyCallFacts => {
+    const { caller, params } = exchange
+    const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
+    // A continued call was counted at its start.
+    return exchange.get(carried)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
+  }
+  // Throws where the call is refused, otherwise counts it.
+  const decide = (policy: ToolPolicy, exchange: Exchange, next: Next): Awaitable<unknown> => {
+    const call = judged(exchange)
+    const verdict = policy.judge(call)
+    if (verdict.do === 'deny') throw callDenied(policy, verdict)
+    if (policy.counts) {
+      decided.set(exchange, verdict)
+      policy.took(call)
+    }
+    return next()
+  }
+  // Waits until the counts that are shared with other processes are known.
+  const counted = async (policy: ToolPolicy, exchange: Exchange, next: Next, first: Promise<void>): Promise<unknown> => {
+    // Calls that waited for the same counts may have used up the rate meanwhile.
+    for (let ready: Promise<void> | undefined = first; ready !== undefined; ready = policy.ready(judged(exchange))) await ready
+    return decide(policy, exchange, next)
+  }
   return {
     stage: 'decide',
     methods: ['tools/call'],
-    concerns: exchange => {
-      const policy = policyOf(parts, exchange)
-      return policy !== undefined && (policy.decides || policy.counts)
-    },
+    concerns: exchange => policyOf(exchange) !== undefined,
     when: exchange => {
-      const policy = policyOf(parts, exchange)
+      const policy = policyOf(exchange)
       // Compensations are never refused: they undo a call that was allowed.
-      if (policy === undefined || exchange.get(compensation) !== undefined || !(policy.decides || policy.counts)) return false
-      return policy.counts || policy.judge(judged(parts, exchange)).do === 'deny'
+      if (policy === undefined || exchange.get(compensation) !== undefined) return false
+      return policy.counts || policy.judge(judged(exchange)).do === 'deny'
     },
     run: (exchange, next) => {
-      const policy = policyOf(parts, exchange)
+      const policy = policyOf(exchange)
       if (policy === undefined) return next()
-      const ready = policy.counts ? policy.ready(judged(parts, exchange)) : undefined
-      return ready === undefined ? decide(parts, policy, exchange, next) : counted(parts, policy, exchange, next, ready)
+      const ready = policy.counts ? policy.ready(judged(exchange)) : undefined
+      return ready === undefined ? decide(policy, exchange, next) : counted(policy, exchange, next, ready)
     },
   }
-}
-
-/** The facts about a call that rules look at. */
-function judged({ clients }: GateParts, exchange: Exchange): PolicyCallFacts {
-  const { caller, params } = exchange
-  const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
-  // A continued call was counted at its start.
-  return exchange.get(carried)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
-}
-
-/** Waits until the counts that are shared with other processes are known. */
-async function counted(
-  parts: GateParts,
-  policy: ToolPolicy,
-  exchange: Exchange,
-  next: Next,
-  first: Promise<void>,
-): Promise<unknown> {
-  // Calls that waited for the same counts may have used up the rate meanwhile.
-  for (let ready: Promise<void> | undefined = first; ready !== undefined; ready = policy.ready(judged(parts, exchange)))
-    await ready
-  return decide(parts, policy, exchange, next)
-}
-
-/** Throws where the call is refused, otherwise counts it. */
-function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: Next): Awaitable<unknown> {
-  const call = judged(parts, exchange)
-  const verdict = policy.judge(call)
-  if (verdict.do === 'deny') throw callDenied(policy, verdict)
-  if (policy.counts) {
-    parts.decided.set(exchange, verdict)
-    policy.took(call)
-  }
-  return next()
 }
 
 /** The problem for a refused call. */
@@ -143,14 +119,8 @@ export interface ExplainedCall {
   readonly scopes?: readonly string[]
 }
 
-interface ExplainParts {
-  readonly clients: Clients
-  readonly policy: GatewayPolicy
-  readonly listed: TrustSettings['listed']
-}
-
 /** Judges a call without making it, counting it or asking anybody. */
-export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): ExplainedCall {
+export function explain({ clients, policy, listed }: Visibility, call: Explaining): ExplainedCall {
   const { upstream, tool, client = unnamed.http, principal, args = {} } = call
   const known = call.client === undefined ? undefined : clients.get(call.client)
   const own = policy.for('tool', upstream, tool)
@@ -174,23 +144,21 @@ export function explain({ clients, policy, listed }: ExplainParts, call: Explain
 // Rules about resources and prompts: reading, subscribing, and completing arguments.
 
 /** The layer that refuses resources and prompts by rule. */
-export function readingLayer(parts: VisibilityLayersParts): Layer {
+export function readingLayer(visibility: Visibility): Layer {
+  // The verdict on a read; undefined where no rule is about it.
+  const verdictOn = (exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined => {
+    const aim = visibility.policy.decidesReading ? aimOf(exchange) : undefined
+    const policy = aim && visibility.policyOf(...aim)
+    return policy && [policy, policy.judge(judgedOf(visibility.clients, exchange.caller, {}))]
+  }
   return {
     stage: 'decide',
     methods: ['resources/read', 'resources/subscribe', 'prompts/get', 'completion/complete'],
-    when: exchange => parts.policy().decidesReading && verdictOn(parts, exchange)?.[1].do === 'deny',
+    when: exchange => verdictOn(exchange)?.[1].do === 'deny',
     run: (exchange, next) => {
-      const said = verdictOn(parts, exchange)
+      const said = verdictOn(exchange)
       if (said?.[1].do === 'deny') throw callDenied(...said)
       return next()
     },
   }
-}
-
-/** The verdict on a read; undefined where no rule is about it. */
-function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined {
-  const [kind, name] = aimOf(exchange) ?? []
-  if (kind === undefined || name === undefined || kind === 'tool') return undefined
-  const policy = readingOf(parts, kind, name)
-  return policy && [policy, policy.judge(judgedOf(parts.clients, exchange.caller, {}))]
 }

@@ -2,15 +2,14 @@
  * Tool options that rules add to an exposed tool (confirmation, dedupe, cost, scopes, timeout), in the form in which an author would write
  * them. A tool without rules gets none and its calls take the fast path.
  */
-import type { Duration } from '../../core/clock.ts'
 import type { Schema } from '../../core/schema/index.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { ConfirmCaller, ConfirmFacts } from '../../features/reliability/confirmation/server.ts'
 import { offeredCost } from '../../features/reliability/cost/messages.ts'
 import type { CostFacts } from '../../features/reliability/cost/server.ts'
-import type { Params } from '../../jsonrpc/message.ts'
+import { type Params, picked } from '../../jsonrpc/message.ts'
 import { subjectOf } from '../../policy/audit/call-notes.ts'
-import type { CallVerdict, DecidedCalls, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
+import type { CallVerdict, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { ToolOptions } from '../../server/api.ts'
 import type { Clients } from './clients.ts'
 import type { TrustSettings } from './settings.ts'
@@ -18,34 +17,35 @@ import type { TrustSettings } from './settings.ts'
 interface OptionParts {
   readonly settings: TrustSettings
   readonly clients: Clients
-  readonly decided: DecidedCalls
+  /** Verdicts of calls that were counted: judged again they would count themselves. */
+  readonly decided: WeakMap<object, CallVerdict>
   /** Called when a call waits for the operator. */
-  readonly waits?: ConfirmFacts['onWait']
+  readonly waits: NonNullable<ConfirmFacts['onWait']>
 }
+
+type Judged = (args: Params, caller: ConfirmCaller) => PolicyCallFacts
 
 /** Options that the gateway adds to a tool. */
 export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 
 /** The options that rules and clients add to a tool. */
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
-  const { settings, clients, decided, waits } = parts
-  const judged = (args: Params, caller: ConfirmCaller): PolicyCallFacts => judgedOf(clients, caller, args)
+  const { clients } = parts
+  const judged: Judged = (args, caller) => judgedOf(clients, caller, args)
   // Repeating a read does no harm, so it is not deduplicated.
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
   const { latency } = offeredCost(tool._meta)
-  const scopes = policy.say('scopes', undefined)
-  const timeout = policy.say('timeout', undefined)
-  const idempotent = policy.say('idempotent', undefined)
-  return {
-    ...(policy.asks && { confirm: confirmOf(policy, settings, judged, decided, waits) }),
-    ...(dedupe !== undefined && { dedupe }),
-    ...(cost !== undefined && { cost }),
-    ...(cost !== undefined && latency !== undefined && { latency }),
-    ...(scopes !== undefined && { scopes }),
-    ...(timeout !== undefined && { timeout }),
-    ...(idempotent !== undefined && { idempotent }),
+  const said = {
+    confirm: policy.asks ? confirmOf(policy, judged, parts) : undefined,
+    dedupe,
+    cost,
+    latency: cost && latency,
+    scopes: policy.say('scopes', undefined),
+    timeout: policy.say('timeout', undefined),
+    idempotent: policy.say('idempotent', undefined),
   }
+  return picked(said, 'confirm', 'dedupe', 'cost', 'latency', 'scopes', 'timeout', 'idempotent') as AddedOptions
 }
 
 /** The facts about a call that rules look at. */
@@ -57,15 +57,10 @@ export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params):
 const channels = { client: undefined, operator: 'queue', either: 'either' } as const
 
 /** Asks for confirmation of calls whose verdict is `ask`, on the channel that the rule names. */
-function confirmOf(
-  policy: ToolPolicy,
-  { approvals = {} }: TrustSettings,
-  judged: (args: Params, caller: ConfirmCaller) => PolicyCallFacts,
-  decided: DecidedCalls,
-  waits: ConfirmFacts['onWait'],
-): ConfirmFacts {
+function confirmOf(policy: ToolPolicy, judged: Judged, { settings, decided, waits }: OptionParts): ConfirmFacts {
+  const { approvals = {} } = settings
   return {
-    ...(waits !== undefined && { onWait: waits }),
+    onWait: waits,
     when: (args, caller, call) => {
       const asked = judged(args, caller)
       const verdict = decided.get(call) ?? policy.judge(asked)
@@ -73,8 +68,9 @@ function confirmOf(
       // The caller does not approve its own calls, unless a rule says `approver: client`.
       const { approver = 'operator', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
       const channel = channels[approver]
+      const { upstream: server, tool } = policy
       return {
-        about: aboutCall(policy, verdict, asked),
+        about: { rule: verdict.by?.name ?? 'otherwise', server, tool, client: asked.client, subject: asked.principal },
         ...(message !== undefined && { message }),
         ...(risk !== undefined && { risk }),
         ...(channel !== undefined && { channel }),
@@ -82,11 +78,6 @@ function confirmOf(
       }
     },
   }
-}
-
-/** The call as the audit log describes it. */
-function aboutCall({ upstream, tool }: ToolPolicy, { by }: CallVerdict, { client, principal }: PolicyCallFacts) {
-  return { rule: by?.name ?? 'otherwise', server: upstream, tool, client, subject: principal }
 }
 
 /** Arguments that the question shows. */
@@ -102,9 +93,9 @@ function shownCall(args: Params): string | undefined {
 }
 
 /** The dedupe time; a function where it depends on the call. */
-function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => PolicyCallFacts): AddedOptions['dedupe'] {
+function dedupeOf(policy: ToolPolicy, judged: Judged): AddedOptions['dedupe'] {
   if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
-  return (args: Params, caller: ConfirmCaller): Duration | undefined => policy.say('dedupe', judged(args, caller))
+  return (args: Params, caller: ConfirmCaller) => policy.say('dedupe', judged(args, caller))
 }
 
 /** The cost by rule, otherwise as the upstream advertises it. Free calls are counted too where a client has a budget of calls. */

@@ -1,6 +1,7 @@
 /** The trust settings of a gateway (auth, clients, rules, pins, audit): plain data, as in a config file. */
 import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/clock.ts'
+import { picked } from '../../jsonrpc/message.ts'
 import type { GatewayAudit } from '../../policy/audit/call-notes.ts'
 import type { PinMode } from '../../policy/pins/pins.ts'
 import type { WrittenRule } from '../../policy/rules/call-policy.ts'
@@ -17,7 +18,7 @@ interface FixedTokenSettings {
 export type AuthSettings = Omit<OAuthResourceOptions, 'verify'> | FixedTokenSettings
 
 /** A quota per period, for all callers of a client together. */
-export interface ClientBudget {
+interface ClientBudget {
   /** Either units or calls. */
   readonly units?: number
   readonly calls?: number
@@ -30,7 +31,7 @@ export interface ClientBudget {
  * `unlisted`. As soon as clients are configured, a caller that is none of them sees nothing and its requests are refused. In patterns
  * `*` stands for any characters.
  */
-export interface GatewayClientSettings {
+interface GatewayClientSettings {
   /** Subjects of its tokens. */
   readonly principals?: Patterns
   /** OAuth clients that its tokens were issued to. */
@@ -87,6 +88,11 @@ export const trustMembers = [
   'provenance',
   'events',
 ] as const satisfies readonly (keyof TrustSettings)[]
+
+/** The trust settings among other options. */
+export function trustOf(options: TrustSettings): TrustSettings {
+  return picked(options, ...trustMembers)
+}
 
 /** Settings that a reload can change; of `auth`, only fixed tokens. */
 export const changeable: ReadonlySet<keyof TrustSettings> = new Set([

@@ -7,7 +7,6 @@ import { handedOutTokens, oauth, type ResourceAuthorization, type VerifiedToken 
 import type { Clock } from '../../core/clock.ts'
 import type { Trace } from '../../core/log.ts'
 import { stopCall, underWay } from '../../engine/disconnect.ts'
-import type { Engine } from '../../engine/engine.ts'
 import { compensation, type Exchange } from '../../engine/exchange.ts'
 import { declaration } from '../../engine/extensions.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
@@ -17,57 +16,40 @@ import type { SharedQuota } from '../../features/reliability/cost/server.ts'
 import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Awaitable, Params } from '../../jsonrpc/message.ts'
-import { type AuditControl, Notes } from '../../policy/audit/call-notes.ts'
+import type { Params } from '../../jsonrpc/message.ts'
+import { Notes } from '../../policy/audit/call-notes.ts'
 import { Denials } from '../../policy/audit/denials.ts'
-import { changedText, type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
-import { heldText, idOf, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
-import { type DecidedCalls, GatewayPolicy, oldRulesText, type ToolPolicy } from '../../policy/rules/call-policy.ts'
+import { changedText, Launches } from '../../policy/pins/launches.ts'
+import { heldText, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
+import { type CallVerdict, GatewayPolicy, oldRulesText } from '../../policy/rules/call-policy.ts'
 import { Counts, type RateCounts, SharedCounts } from '../../policy/rules/counts.ts'
 import type { Server } from '../../server/api.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
-import { type Approval, approvalsOf, type TellNotice } from './approvals.ts'
-import { answeredLayer, type CallWrapper, callWrapper, failedCall, type KnownTool, refusedNotes } from './call-wrapper.ts'
+import type { GatewayOptions } from '../gateway.ts'
+import { approveBy } from '../upstreams/entry.ts'
+import { type Approval, approvalsOf, approveWith, noticesTo } from './approvals.ts'
+import { CallWrapper } from './call-wrapper.ts'
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
-import { type UpstreamNews, upstreamNews } from './events.ts'
+import { UpstreamEvents } from './events.ts'
 import { callDenied, decideLayer, type ExplainedCall, type Explaining, explain, readingLayer } from './gate.ts'
 import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
-import type { AuthSettings, TrustSettings } from './settings.ts'
-import { Views, Visibility } from './visibility.ts'
-import {
-  readingOf,
-  type Shown,
-  sees,
-  shows,
-  targetAbsent,
-  type VisibilityLayersParts,
-  visibilityLayers,
-} from './visibility-layers.ts'
+import { type AuthSettings, type TrustSettings, trustOf } from './settings.ts'
+import { Visibility } from './visibility.ts'
+import { targetAbsent, visibilityLayers } from './visibility-layers.ts'
 
 interface TrustParts {
   /** The name that the gateway gives itself. */
   readonly name: string
   readonly store: Store
-  /** Other gateways may share the store. */
-  readonly shared: boolean
   readonly clock: Clock
   readonly trace: Trace
   /** Lists the tools of an upstream again. */
   relist(upstream: string): void
   /** Starts an upstream whose launch was held. */
   relaunch(upstream: string): void
-  /** Delivers a message to the operator. */
-  readonly notice: TellNotice
-  /** How the operator approves the entry of that id. */
-  approveWith(id: string): string
-  /** Asks the operator whether a changed entry of the gateway's own file is intended. */
-  readonly askLaunch?: ((launch: HeldLaunch) => Awaitable<boolean>) | undefined
-  /** How the operator approves the launch of an upstream. */
-  approveBy(upstream: string): string
-  /** The origin of a prompt or resource by exposed name or address; of a tool only while its upstream is down. */
-  originOf(kind: Shown, exposed: string): { readonly upstream: string; readonly own: string } | undefined
+  readonly originOf: Visibility['originOf']
 }
 
 /** The operator's controls. */
@@ -81,69 +63,36 @@ export interface TrustControl {
   /** What would happen to a call, and by which rule. Counts nothing and asks nobody. */
   explain(call: Explaining): ExplainedCall
   /** Reads and verifies the audit log. */
-  readonly audit: AuditControl
+  readonly audit: Notes['control']
 }
 
 /** The trust features as the rest of the gateway uses them. */
-export interface Trust {
-  /** Options for `createServer`. */
-  readonly serverOptions: Pick<ServerOptions, 'cost' | 'audit'>
-  /** The authorization for every HTTP listener. */
-  readonly auth: ResourceAuthorization | undefined
-  /** Checks tool definitions against their pins. */
-  readonly pins: Pick<ToolPins, 'look' | 'approve'>
-  /** Checks commands and addresses of upstreams against their pins. */
-  readonly launches: Pick<Launches, 'admit'>
-  /** Middleware around upstream calls. */
-  readonly wrap: CallWrapper
-  /** The operator's controls. */
-  readonly control: TrustControl
-  /** Connects to the server face, once it exists. */
-  attach(server: Server): void
-  /** Registers an offered tool and returns the options that rules add. */
-  options(upstream: string, tool: Tool, exposed: string): AddedOptions
-  /** Unregisters a tool. */
-  forget(exposed: string): void
-  /** Reports invisible text in prompts and resources; tools are checked where they are pinned. */
-  inspect(upstream: string, items: readonly { readonly name: string }[]): void
-  /** What callers may see. */
-  readonly visibility: Visibility
-  /** Events of upstreams. */
-  readonly news: UpstreamNews
-  /** Audits a rejected token. */
-  denied(status: number, address: string | undefined): void
-  /** Applies other settings from the next call on; settings outside `changeable` are ignored. */
-  change(settings: TrustSettings): void
-  /** Stops calls that the current settings no longer allow. Returns the same check for parked calls. */
-  withdraw(): (first: Exchange) => boolean
-  close(): Promise<void>
-}
+export type Trust = ReturnType<typeof createTrust>
 
 /** Creates the trust features. Throws where a setting is wrong. */
-export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
-  checkTrust(first)
-  let settings = first
-  const { store, clock, trace, name } = parts
+export function createTrust(options: GatewayOptions, { name, store, clock, trace, relist, relaunch, originOf }: TrustParts) {
+  let settings = trustOf(options)
+  checkTrust(settings)
+  // Other gateways may share a store that is given.
+  const shared = options.store !== undefined
+  const tell = noticesTo(options)
+  const provenance = settings.provenance !== false
   const fixed = new FixedTokens()
   const clients = new Clients(settings.clients)
   const failed = (error: unknown): void => trace('gateway-store', error)
-  const counts: RateCounts = parts.shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
+  const counts: RateCounts = shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
   const ruled = (): GatewayPolicy => new GatewayPolicy(settings.rules ?? [], settings.otherwise, clock, counts)
-  let policy = ruled()
-  const notes = new Notes({ store, clock, audit: settings.audit, notice: parts.notice, failed })
+  const visibility = new Visibility(clients, ruled(), settings.listed, originOf)
+  const notes = new Notes({ store, clock, audit: settings.audit, notice: tell, failed })
   const denials = new Denials<readonly [from: string, status: number]>({
     clock,
     most: 100,
     note: ([from, status], times) =>
       notes.note({ client: '', upstream: '', tool: '', outcome: 'refused', code: `TOKEN_REFUSED_${status}`, from, times }),
   })
-  const refused = refusedNotes(clock, notes)
-  const policies = new Map<string, ToolPolicy>()
-  const tools = new Map<string, KnownTool>()
-  const decided: DecidedCalls = new WeakMap()
-  const noted = new WeakSet<object>()
-  const views = new Views({ clients, policy: () => policy, tools: policies, listed: () => settings.listed })
-  const visibility = new Visibility({ clients, views, policy: () => policy, listed: () => settings.listed })
+  const reporting = new Set<string>()
+  const decided = new WeakMap<object, CallVerdict>()
+  const calls = new CallWrapper({ name, clock, notes, provenance, clients, tools: visibility.tools, reporting })
   const flagged = (upstream: string, tool: string, found: string): void => {
     trace('tool-flagged', { upstream, tool, found })
     notes.note({ client: '', upstream, tool, outcome: 'held', rule: 'invisible-text', code: found })
@@ -153,53 +102,47 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
     store,
     clock,
     mode: settings.pins ?? 'block',
-    held: held => {
+    held: (held, id) => {
       const { server, tool, why } = held
       trace('tool-held', why)
-      const id = idOf(held)
-      const hidden = settings.pins !== 'warn'
-      parts.notice({
-        kind: 'tool-held',
-        id,
-        message: `${heldText(held)}${hidden ? ', which is hidden until somebody approves it' : ''}`,
-        fix: parts.approveWith(id),
-      })
+      const message = `${heldText(held)}${settings.pins === 'warn' ? '' : ', which is hidden until somebody approves it'}`
+      tell({ kind: 'tool-held', id, message, fix: approveWith(options, id) })
       notes.note({ client: '', upstream: server, tool: tool.name, outcome: 'held', rule: 'pins', code: why.code })
     },
     flagged,
-    relook: parts.relist,
+    relook: relist,
   })
   const launches = new Launches({
     store,
     mode: settings.pins ?? 'block',
-    approveBy: parts.approveBy,
-    relaunch: parts.relaunch,
+    approveBy: upstream => approveBy(options, upstream),
+    relaunch,
     held: ({ upstream, why, id }) => {
       trace('launch-held', why)
-      parts.notice({ kind: 'launch-held', id, message: why.message, fix: why.fix })
+      tell({ kind: 'launch-held', id, message: why.message, fix: why.fix })
       notes.note({ client: '', upstream, tool: '', outcome: 'held', rule: 'pins', code: why.code })
     },
     changed: launch => {
       const { upstream, changes, why, id } = launch
       trace('launch-changed', { upstream, changes })
-      parts.notice({ kind: 'launch-changed', id, message: changedText(launch), fix: 'If that was not you, correct the file' })
+      tell({ kind: 'launch-changed', id, message: changedText(launch), fix: 'If that was not you, correct the file' })
       notes.note({ client: '', upstream, tool: '', outcome: 'approved', rule: 'pins', code: why.code, by: 'file' })
     },
-    ask: parts.askLaunch,
+    ask: options.onLaunchChanged,
   })
   const waits = ({ id, tool, principal, about = {} }: WaitingCall): void => {
     const who = [about['client'], principal].filter(each => each !== undefined).join(', ')
     const message = `A call of ${clip(tool)} by ${clip(who)} waits for a yes, by the rule ${clip(about['rule'] ?? '')}`
-    parts.notice({ kind: 'call-waits', id, message, fix: parts.approveWith(id) })
+    tell({ kind: 'call-waits', id, message, fix: approveWith(options, id) })
   }
   let face: Server | undefined
-  const news = upstreamNews(settings.events, () => face, { store: parts.shared ? store : undefined, clock, failed })
+  const { events = false } = settings
+  const news = events && new UpstreamEvents(events, () => face, { store: shared ? store : undefined, clock, failed })
   /** Installs the visibility layers; most gateways never need them. */
   let hide: () => void = () => {}
   const auth = authorizationOf(settings.auth, fixed)
   /** Principals that the last reload locked out. */
   let shutOut: (principal: Principal) => boolean = () => false
-  const seen = { clients, views, visibility, tools: policies, originOf: parts.originOf, policy: () => policy }
   let toldOld: string | undefined
   /** Warns about old-style rules, once per set of rules. */
   const tellOldRules = (): void => {
@@ -207,76 +150,76 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
     if (text !== undefined && text !== toldOld) trace('rules-deprecated', new Error(text))
     toldOld = text
   }
-  const attach = (server: Server): void => {
-    face = server
-    tellOldRules()
-    server.engine.inFlight.keepsAll = true
-    hide = () => {
-      hide = () => {}
-      server.engine.shows = (caller, kind, name, payload) => shows(seen, caller, kind, name, payload)
-      server.engine.extend({ layers: visibilityLayers(seen) })
-    }
-    if (visibility.limits) hide()
-    const refusals = { clients, notes, refused, noted, tools, policies }
-    if (settings.audit !== false) server.engine.onFail.add((exchange, error) => failedCall(refusals, exchange, error))
-    const layers = [
-      ...(settings.audit === false ? [] : [answeredLayer(refusals)]),
-      decideLayer({ clients, tools: policies, decided }),
-      readingLayer(seen),
-    ]
-    const declares = settings.provenance !== false
-    server.engine.extend({ layers, ...(declares && { capabilities: revision => declaration(revision, provenanceExtension) }) })
+  const control: TrustControl = {
+    ...approvalsOf({ pins, launches, notes, confirmations: () => face?.confirmations }),
+    explain: call => explain(visibility, call),
+    audit: notes.control,
   }
   return {
+    /** Options for `createServer`. */
     serverOptions: serverOptionsOf(clients),
+    /** The authorization for every HTTP listener. */
     auth,
+    /** Checks tool definitions against their pins. */
     pins,
+    /** Checks commands and addresses of upstreams against their pins. */
     launches,
-    wrap: callWrapper({
-      name,
-      clock,
-      clients,
-      notes,
-      noted,
-      provenance: settings.provenance !== false,
-      tool: exposed => tools.get(exposed),
-    }),
-    control: {
-      ...approvalsOf({ pins, launches, notes, confirmations: () => face?.confirmations }),
-      explain: call => explain({ clients, policy, listed: settings.listed }, call),
-      audit: notes.control,
+    /** Middleware around upstream calls. */
+    calls,
+    /** The operator's controls. */
+    control,
+    /** What callers may see. */
+    visibility,
+    /** Events of upstreams; undefined where they are off. */
+    news: news || undefined,
+    /** Connects to the server face, once it exists. */
+    attach: (server: Server): void => {
+      face = server
+      tellOldRules()
+      server.engine.inFlight.keepsAll = true
+      hide = () => {
+        hide = () => {}
+        server.engine.shows = (caller, kind, shown, payload) => visibility.shows(caller, kind, shown, payload)
+        server.engine.extend({ layers: visibilityLayers(visibility) })
+      }
+      if (visibility.limits) hide()
+      const audited = settings.audit !== false
+      if (audited) server.engine.onFail.add((exchange, error) => calls.failed(exchange, error))
+      const layers = [...(audited ? [calls.layer] : []), decideLayer(visibility, decided), readingLayer(visibility)]
+      server.engine.extend({
+        layers,
+        ...(provenance && { capabilities: revision => declaration(revision, provenanceExtension) }),
+      })
     },
-    attach,
-    options: (upstream, tool, exposed) => {
-      const own = policy.for('tool', upstream, tool.name)
+    /** Registers an offered tool and returns the options that rules add. */
+    options: (upstream: string, tool: Tool, exposed: string): AddedOptions => {
+      const own = visibility.policy.for('tool', upstream, tool.name)
       const added = toolOptions({ settings, clients, decided, waits }, own, tool)
-      const reports = added.cost !== undefined && own.say('cost', undefined) === undefined
-      policies.set(exposed, own)
-      views.reset()
-      tools.set(exposed, { upstream, tool: tool.name, reports })
+      visibility.offer(exposed, own)
+      if (added.cost !== undefined && own.say('cost', undefined) === undefined) reporting.add(exposed)
+      else reporting.delete(exposed)
       return added
     },
-    forget: exposed => {
-      policies.delete(exposed)
-      views.reset()
-      tools.delete(exposed)
+    /** Unregisters a tool. */
+    forget: (exposed: string): void => {
+      visibility.offer(exposed, undefined)
+      reporting.delete(exposed)
     },
-    inspect: (upstream, items) => {
+    /** Reports invisible text in prompts and resources; tools are checked where they are pinned. */
+    inspect: (upstream: string, items: readonly { readonly name: string }[]): void => {
       for (const item of items) {
         const found = inspected.has(item) ? undefined : invisibleIn(item)
         inspected.add(item)
         if (found !== undefined) flagged(upstream, clip(item.name), found)
       }
     },
-    visibility,
-    news,
-    change: next => {
+    /** Applies other settings from the next call on; settings outside `changeable` are ignored. Throws where one is wrong. */
+    change: (next: TrustSettings): void => {
       checkTrust(next)
       settings = next
       clients.change(next.clients)
-      policy = ruled()
+      visibility.change(ruled(), next.listed)
       tellOldRules()
-      views.reset()
       pins.change(next.pins ?? 'block')
       launches.change(next.pins ?? 'block')
       if (visibility.limits) hide()
@@ -286,20 +229,26 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
       shutOut = principal => isRevoked(principal) || clients.isStranger({ principal, carrier: 'http' })
       auth?.disconnect(shutOut)
     },
-    withdraw: () => {
-      if (face !== undefined) stopWithdrawn(face.engine, seen)
+    /** Stops calls that the current settings no longer allow. Returns the same check for parked calls. */
+    withdraw: (): ((first: Exchange) => boolean) => {
+      for (const exchange of face === undefined ? [] : underWay(face.engine)) {
+        const why = withdrawnFrom(visibility, exchange)
+        if (why !== undefined) stopCall(exchange, why)
+      }
       return first => {
         const { principal } = first.caller
-        return (principal !== undefined && shutOut(principal)) || withdrawnFrom(seen, first) !== undefined
+        return (principal !== undefined && shutOut(principal)) || withdrawnFrom(visibility, first) !== undefined
       }
     },
-    denied: (status, address = 'elsewhere') => denials.add(clip(address), [clip(address), status], ['elsewhere', status]),
-    close: async () => {
+    /** Audits a rejected token. */
+    denied: (status: number, address = 'elsewhere'): void =>
+      denials.add(clip(address), [clip(address), status], ['elsewhere', status]),
+    close: async (): Promise<void> => {
       denials.flush()
-      refused.flush()
+      calls.flush()
       pins.close()
       launches.close()
-      await news.close()
+      if (news) await news.close()
       await counts.close?.()
       await notes.close()
     },
@@ -307,7 +256,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
 }
 
 /** Client budgets as quotas of the server. */
-function serverOptionsOf(clients: Clients): Trust['serverOptions'] {
+function serverOptionsOf(clients: Clients): Pick<ServerOptions, 'cost'> {
   const none: readonly SharedQuota[] = []
   const quotasFor = (caller: Caller): readonly SharedQuota[] => {
     const { name, budgets } = clients.of(caller) ?? { name: '', budgets: [] }
@@ -348,23 +297,14 @@ function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-/** Stops calls under way that are no longer allowed, with the reason. */
-function stopWithdrawn(engine: Engine, parts: VisibilityLayersParts): void {
-  for (const exchange of underWay(engine)) {
-    const why = withdrawnFrom(parts, exchange)
-    if (why !== undefined) stopCall(exchange, why)
-  }
-}
-
 /** Why a caller may no longer make this call; undefined where it may. */
-function withdrawnFrom(parts: VisibilityLayersParts, exchange: Exchange): Error | undefined {
+function withdrawnFrom(visibility: Visibility, exchange: Exchange): Error | undefined {
   const aim = aimOf(exchange)
   if (aim === undefined || exchange.get(compensation) !== undefined) return undefined
-  const [kind, name] = aim
   const { caller, params } = exchange
-  if (!sees(parts, caller, kind, name)) return targetAbsent(aim)
-  const policy = kind === 'tool' ? parts.tools.get(name) : readingOf(parts, kind, name)
-  const args = kind === 'tool' ? ((params['arguments'] ?? {}) as Params) : {}
-  const verdict = policy?.judge({ ...judgedOf(parts.clients, caller, args), begun: true })
+  if (!visibility.sees(caller, ...aim)) return targetAbsent(aim)
+  const policy = visibility.policyOf(...aim)
+  const args = aim[0] === 'tool' ? ((params['arguments'] ?? {}) as Params) : {}
+  const verdict = policy?.judge({ ...judgedOf(visibility.clients, caller, args), begun: true })
   return policy !== undefined && verdict?.do === 'deny' ? callDenied(policy, verdict) : undefined
 }

@@ -3,8 +3,9 @@
  * lists, reads, subscriptions, events, change notifications, links and completion values.
  */
 
-import { permits } from '../../features/mcp/authorization/messages.ts'
+import { permits, type RequestTarget } from '../../features/mcp/authorization/messages.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
 import { subjectOf } from '../../policy/audit/call-notes.ts'
 import type { GatewayPolicy, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { TargetKind } from '../../policy/rules/rule.ts'
@@ -18,144 +19,184 @@ interface Place {
   readonly own: string
 }
 
-interface VisibilityParts {
-  readonly clients: Clients
-  readonly views: Views
-  readonly policy: () => GatewayPolicy
-  readonly listed: () => TrustSettings['listed']
-}
+/** What a client can be shown. Rules treat templates as resources. */
+type Shown = RequestTarget[0]
+type KnownCaller = Pick<Caller, 'principal' | 'carrier'>
 
 const kinds: readonly TargetKind[] = ['tool', 'resource', 'prompt']
 
-/** Decides, per caller, what of the upstreams may be listed, read and announced. */
-export class Visibility {
-  readonly #parts: VisibilityParts
-
-  constructor(parts: VisibilityParts) {
-    this.#parts = parts
-  }
-
-  /** Whether anything is hidden from anyone; most gateways check no further. */
-  get limits(): boolean {
-    return this.#parts.views.differ || this.#parts.policy().decidesReading
-  }
-
-  /** Whether the caller's client may see an entry. */
-  given(caller: Caller, kind: TargetKind, { upstream, own }: Place): boolean {
-    return this.#parts.clients.of(caller)?.sees(kind, upstream, own) !== false
-  }
-
-  /** Whether an entry is in the caller's lists. */
-  lists(caller: Caller, kind: TargetKind, place: Place): boolean {
-    const { policy, views, clients, listed } = this.#parts
-    if (kind === 'tool') return views.sees(caller, policy().for('tool', place.upstream, place.own))
-    if (!this.given(caller, kind, place)) return false
-    if (listed() === 'all' || !policy().decidesReading) return true
-    return !policy().for(kind, place.upstream, place.own).refusesAll(clients.nameOf(caller), subjectOf(caller))
-  }
-
-  /** Whether the caller may read and watch an entry now. */
-  reads(caller: Caller, kind: 'resource' | 'prompt', place: Place): boolean {
-    const { policy, clients } = this.#parts
-    if (clients.restricted && !this.given(caller, kind, place)) return false
-    if (!policy().decidesReading) return true
-    return (
-      policy()
-        .for(kind, place.upstream, place.own)
-        .judge(judgedOf(clients, caller, {})).do !== 'deny'
-    )
-  }
-
-  /** Whether the caller may know that an upstream exists. */
-  knows(caller: Pick<Caller, 'principal' | 'carrier'>, upstream: string): boolean {
-    return kinds.some(kind => this.some(caller, kind, upstream))
-  }
-
-  /** Whether the caller may see anything of a kind at an upstream. */
-  some(caller: Pick<Caller, 'principal' | 'carrier'>, kind: TargetKind, upstream: string): boolean {
-    if (this.#parts.clients.of(caller)?.seesSome(kind, upstream) === false) return false
-    return (kind === 'tool' && this.#parts.listed() === 'all') || this.#refused(caller, kind, upstream) !== 'all'
-  }
-
-  /** Whether nothing of an upstream is hidden from the caller. */
-  all(caller: Caller, upstream: string): boolean {
-    if (this.#parts.clients.of(caller)?.seesAll(upstream) === false) return false
-    return kinds.every(kind => this.#refused(caller, kind, upstream) === 'none')
-  }
-
-  /** How much of a kind rules refuse to the caller. */
-  #refused(caller: Pick<Caller, 'principal' | 'carrier'>, kind: TargetKind, upstream: string): 'all' | 'some' | 'none' {
-    const { policy, clients } = this.#parts
-    return policy().refused(kind, upstream, clients.nameOf(caller), subjectOf(caller))
-  }
-}
-
-// Views: the tools that a caller does not see, by its client, by rules that always refuse it, and by missing scopes. Computed once per kind
-// of caller and again when tools or rules change.
-
-interface ViewsParts {
-  readonly clients: Clients
-  readonly policy: () => GatewayPolicy
-  /** By exposed name. */
-  readonly tools: ReadonlyMap<string, ToolPolicy>
-  readonly listed: () => TrustSettings['listed']
-}
-
-/** What all callers of one kind see. */
-interface View {
-  /** Hidden tools by exposed name. */
-  readonly hidden: ReadonlySet<string>
-}
+/** The kind of entry behind each list, for `list_changed` events. */
+const listKinds: ReadonlyMap<unknown, TargetKind> = new Map([
+  ['tools', 'tool'],
+  ['resources', 'resource'],
+  ['prompts', 'prompt'],
+])
 
 /** Cached kinds of callers: as many as rules distinguish, usually few. */
 const mostKinds = 256
 
-/** Caches, per kind of caller, which tools are hidden. */
-export class Views {
-  readonly #parts: ViewsParts
-  readonly #views = new Map<string, View>()
+/** Decides, per caller, what of the upstreams may be listed, read and announced. */
+export class Visibility {
+  readonly clients: Clients
+  /** The origin of a prompt or resource by exposed name or address; of a tool only while its upstream is down. */
+  readonly originOf: (kind: Shown, exposed: string) => Place | undefined
+  policy: GatewayPolicy
+  listed: TrustSettings['listed']
+  readonly #tools = new Map<string, ToolPolicy>()
+  /**
+   * The exposed names of the tools that callers of one kind do not see, by their client, by rules that always refuse them, and by missing
+   * scopes.
+   */
+  readonly #hidden = new Map<string, ReadonlySet<string>>()
 
-  constructor(parts: ViewsParts) {
-    this.#parts = parts
+  constructor(
+    clients: Clients,
+    policy: GatewayPolicy,
+    listed: TrustSettings['listed'],
+    originOf: (kind: Shown, exposed: string) => Place | undefined,
+  ) {
+    this.clients = clients
+    this.policy = policy
+    this.listed = listed
+    this.originOf = originOf
   }
 
-  /** Whether some caller may not see everything. */
-  get differ(): boolean {
-    const { clients, policy, listed } = this.#parts
-    return clients.restricted || (listed() !== 'all' && policy().hides)
+  /** Rules or clients have changed. */
+  change(policy: GatewayPolicy, listed: TrustSettings['listed']): void {
+    this.policy = policy
+    this.listed = listed
+    this.#hidden.clear()
   }
 
-  /** Tools or rules have changed. */
-  reset(): void {
-    this.#views.clear()
+  /** The policies of the offered tools, by exposed name. */
+  get tools(): ReadonlyMap<string, ToolPolicy> {
+    return this.#tools
   }
 
-  /** The view of a caller, computed on first use. */
-  of(caller: Caller): View {
+  /** A tool is offered under this name; without a policy: no longer. */
+  offer(exposed: string, policy: ToolPolicy | undefined): void {
+    if (policy === undefined) this.#tools.delete(exposed)
+    else this.#tools.set(exposed, policy)
+    this.#hidden.clear()
+  }
+
+  /** Whether anything is hidden from anyone; most gateways check no further. */
+  get limits(): boolean {
+    return this.clients.restricted || this.policy.decidesReading || (this.listed !== 'all' && this.policy.hides)
+  }
+
+  /** Whether the caller's client may see an entry. */
+  given(caller: Caller, kind: TargetKind, { upstream, own }: Place): boolean {
+    return this.clients.of(caller)?.sees(kind, upstream, own) !== false
+  }
+
+  /** The same by exposed name. */
+  sees(caller: Caller, kind: Shown, exposed: string): boolean {
+    const client = this.clients.of(caller)
+    if (client === undefined || client.free) return true
+    const policy = kind === 'tool' ? this.#tools.get(exposed) : undefined
+    const place = policy === undefined ? this.originOf(kind, exposed) : { upstream: policy.upstream, own: policy.tool }
+    return place === undefined || this.given(caller, ruledAs(kind), place)
+  }
+
+  /** Whether an entry is in the caller's lists. */
+  lists(caller: Caller, kind: Shown, { upstream, own }: Place): boolean {
+    const as = ruledAs(kind)
+    if (as === 'tool') return this.#seesTool(caller, this.policy.for('tool', upstream, own))
+    if (!this.given(caller, as, { upstream, own })) return false
+    if (this.listed === 'all' || !this.policy.decidesReading) return true
+    return !this.policy.for(as, upstream, own).refusesAll(this.clients.nameOf(caller), subjectOf(caller))
+  }
+
+  /** The exposed names of the tools that a caller does not see; one object for all callers of a kind. */
+  hiddenFrom(caller: Caller): ReadonlySet<string> {
     const kind = this.#kindOf(caller)
-    const known = this.#views.get(kind)
+    const known = this.#hidden.get(kind)
     if (known !== undefined) return known
-    const hidden = new Set<string>()
-    for (const [exposed, policy] of this.#parts.tools) if (!this.sees(caller, policy)) hidden.add(exposed)
-    if (this.#views.size >= mostKinds) this.#views.clear()
-    const view: View = { hidden }
-    this.#views.set(kind, view)
-    return view
+    const hidden = new Set([...this.#tools].flatMap(([exposed, policy]) => (this.#seesTool(caller, policy) ? [] : [exposed])))
+    if (this.#hidden.size >= mostKinds) this.#hidden.clear()
+    this.#hidden.set(kind, hidden)
+    return hidden
   }
 
   /** Whether one tool is listed to a caller. */
-  sees(caller: Caller, policy: ToolPolicy): boolean {
-    const { clients, listed } = this.#parts
-    const client = clients.nameOf(caller)
-    if (clients.get(client)?.sees('tool', policy.upstream, policy.tool) === false) return false
-    if (listed() === 'all') return true
-    return !policy.refusesAll(client, subjectOf(caller)) && permits(caller, policy.say('scopes', undefined))
+  #seesTool(caller: Caller, policy: ToolPolicy): boolean {
+    if (!this.given(caller, 'tool', { upstream: policy.upstream, own: policy.tool })) return false
+    if (this.listed === 'all') return true
+    const refused = policy.refusesAll(this.clients.nameOf(caller), subjectOf(caller))
+    return !refused && permits(caller, policy.say('scopes', undefined))
   }
 
   /** A key that is equal for callers whom every rule treats the same. */
   #kindOf(caller: Caller): string {
-    const { clients, policy, listed } = this.#parts
-    const client = clients.nameOf(caller)
-    return listed() === 'all' ? client : `${client}\n${policy().tells(subjectOf(caller), scopes => permits(caller, scopes))}`
+    const client = this.clients.nameOf(caller)
+    if (this.listed === 'all') return client
+    return `${client}\n${this.policy.tells(subjectOf(caller), scopes => permits(caller, scopes))}`
   }
+
+  /** Whether the caller may read and watch an entry now. */
+  reads(caller: Caller, kind: 'resource' | 'prompt', place: Place): boolean {
+    if (this.clients.restricted && !this.given(caller, kind, place)) return false
+    if (!this.policy.decidesReading) return true
+    return this.policy.for(kind, place.upstream, place.own).judge(judgedOf(this.clients, caller, {})).do !== 'deny'
+  }
+
+  /** The policy of a tool, or for a resource or prompt; undefined where no rule applies or nobody offers it. */
+  policyOf(kind: Shown, exposed: string): ToolPolicy | undefined {
+    const as = ruledAs(kind)
+    if (as === 'tool') return this.#tools.get(exposed)
+    const origin = this.policy.decidesReading ? this.originOf(kind, exposed) : undefined
+    return origin && this.policy.for(as, origin.upstream, origin.own)
+  }
+
+  /** Whether the caller may know that an upstream exists. */
+  knows(caller: KnownCaller, upstream: string): boolean {
+    return kinds.some(kind => this.#some(caller, kind, upstream))
+  }
+
+  /** Whether the caller may see anything of a kind at an upstream. */
+  #some(caller: KnownCaller, kind: TargetKind, upstream: string): boolean {
+    if (this.clients.of(caller)?.seesSome(kind, upstream) === false) return false
+    return (kind === 'tool' && this.listed === 'all') || this.#refused(caller, kind, upstream) !== 'all'
+  }
+
+  /** Whether nothing of an upstream is hidden from the caller. */
+  all(caller: Caller, upstream: string): boolean {
+    if (this.clients.of(caller)?.seesAll(upstream) === false) return false
+    return kinds.every(kind => this.#refused(caller, kind, upstream) === 'none')
+  }
+
+  /** How much of a kind rules refuse to the caller. */
+  #refused(caller: KnownCaller, kind: TargetKind, upstream: string): 'all' | 'some' | 'none' {
+    return this.policy.refused(kind, upstream, this.clients.nameOf(caller), subjectOf(caller))
+  }
+
+  /** Whether a caller may be told about something that it did not ask for: notifications, event types and events. */
+  shows(caller: Caller, kind: 'tool' | 'resource' | 'event', name: string, payload?: unknown): boolean {
+    if (!this.limits) return true
+    if (kind === 'tool') return !this.hiddenFrom(caller).has(name)
+    if (kind === 'event') return this.#showsEvent(caller, name, payload)
+    const place = this.originOf('resource', name)
+    return place === undefined || this.reads(caller, 'resource', place)
+  }
+
+  /** Whether a caller hears of an event. Without a payload: whether there may be one that it hears of. */
+  #showsEvent(caller: Caller, name: string, payload: unknown): boolean {
+    const at = name.lastIndexOf('/')
+    const [upstream, what] = [name.slice(0, at), name.slice(at + 1)]
+    if (at <= 0) return true
+    if (what === 'resource_updated') {
+      const uri = isRecord(payload) ? payload['uri'] : undefined
+      if (typeof uri === 'string') return this.reads(caller, 'resource', { upstream, own: uri })
+      return payload === undefined && this.#some(caller, 'resource', upstream)
+    }
+    if (what !== 'list_changed') return true
+    const list = isRecord(payload) ? listKinds.get(payload['list']) : undefined
+    if (list !== undefined) return this.#some(caller, list, upstream)
+    return payload === undefined && this.knows(caller, upstream)
+  }
+}
+
+function ruledAs(kind: Shown): TargetKind {
+  return kind === 'template' ? 'resource' : kind
 }

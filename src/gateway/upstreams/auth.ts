@@ -8,7 +8,6 @@ import {
   AuthorizationError,
   type AuthorizationRule,
   type Browser,
-  bindingOf,
   boundCredentials,
   type ClientAuthorization,
   oauth,
@@ -105,14 +104,8 @@ export function authFaults(value: unknown, address: string | undefined): readonl
 /** A member that is unknown or has the wrong type. */
 function memberFault(member: string, value: unknown): readonly AuthFault[] {
   const kind = Object.hasOwn(kinds, member) ? kinds[member as keyof UpstreamAuth] : undefined
-  if (kind === undefined)
-    return [
-      {
-        member,
-        message: `auth has no member ${JSON.stringify(clip(member))}`,
-        fix: `There are ${Object.keys(kinds).join(', ')}`,
-      },
-    ]
+  const message = `auth has no member ${quoted(member)}`
+  if (kind === undefined) return [{ member, message, fix: `There are ${Object.keys(kinds).join(', ')}` }]
   const isText = (text: unknown): boolean => typeof text === 'string' && text !== ''
   const fits = {
     text: isText(value),
@@ -152,18 +145,6 @@ export interface CredentialsParts {
   signInBy(upstream: string, server: URL): string
   /** The authorization server that an entry's secret is bound to; remembered across reconnects and other changes of the entry. */
   binding(auth: UpstreamAuth, server: URL): Binding
-}
-
-/** Creates `binding`: one binding per upstream URL, client id, issuer and token endpoint. */
-export function bindings(): CredentialsParts['binding'] {
-  const known = new Map<string, Binding>()
-  return (auth, { href }) => {
-    const { clientId, issuer, tokenEndpoint } = auth
-    const key = JSON.stringify([href, clientId, issuer, tokenEndpoint])
-    const binding = known.get(key) ?? bindingOf(auth, clientId, true)
-    known.set(key, binding)
-    return binding
-  }
 }
 
 /** The upstream does not accept the gateway's current credentials. */
@@ -267,28 +248,21 @@ const ownRules: ReadonlySet<AuthorizationRule> = new Set(['options', 'address', 
 
 /** The reason for other authorization errors. */
 function refused(upstream: string, { rule, code, message }: AuthorizationError): Why {
-  const said = clip(message, 400)
-  if (rule === 'scope')
-    return why(
-      'SCOPE_MISSING',
-      'upstream.auth',
-      `The server ${quoted(upstream)} does not let the gateway do this: ${said}`,
-      'Give scopes in auth of its entry, or let the gateway have them at the authorization server',
-    )
-  if (rule === 'issuer-mismatch')
-    return why(
-      'CREDENTIALS_REFUSED',
-      'upstream.auth',
-      `The server ${quoted(upstream)} asks for credentials that belong elsewhere: ${said}`,
-      'Ask its operator. If the change is right, set issuer, or tokenEndpoint, in auth of its entry',
-    )
-  const fix = 'orrect auth in its entry'
-  return why(
-    'CREDENTIALS_REFUSED',
-    'upstream.auth',
-    `The server ${quoted(upstream)} cannot be shown who the gateway is: ${said}`,
-    code !== undefined || ownRules.has(rule) ? `C${fix}` : `It is tried again by itself; c${fix} if that does not help`,
-  )
+  const of = (what: string, told: string, fix: string): Why =>
+    why(what, 'upstream.auth', `The server ${quoted(upstream)} ${told}: ${clip(message, 400)}`, fix)
+  if (rule === 'scope') {
+    const fix = 'Give scopes in auth of its entry, or let the gateway have them at the authorization server'
+    return of('SCOPE_MISSING', 'does not let the gateway do this', fix)
+  }
+  if (rule === 'issuer-mismatch') {
+    const fix = 'Ask its operator. If the change is right, set issuer, or tokenEndpoint, in auth of its entry'
+    return of('CREDENTIALS_REFUSED', 'asks for credentials that belong elsewhere', fix)
+  }
+  const isFinal = code !== undefined || ownRules.has(rule)
+  const fix = isFinal
+    ? 'Correct auth in its entry'
+    : 'It is tried again by itself; correct auth in its entry if that does not help'
+  return of('CREDENTIALS_REFUSED', 'cannot be shown who the gateway is', fix)
 }
 
 /** Credentials that are loaded when the upstream first asks for them. */

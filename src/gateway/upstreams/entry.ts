@@ -1,6 +1,7 @@
 /** An upstream's entry as a program or a file gives it: options, connection entry, stderr filter, and the comparison for reloads. */
 
-import type { ClientAuthorization } from '../../auth/client/index.ts'
+import type { Binding } from '../../auth/client/binding.ts'
+import { bindingOf, type ClientAuthorization } from '../../auth/client/index.ts'
 import { userStorage } from '../../auth/client/user-storage.ts'
 import { createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -10,7 +11,7 @@ import { type KnownServer, knownServer, type Opening, type ServerOption } from '
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { GatewayOptions } from '../gateway.ts'
-import { authFaults, authOf, bindings, type CredentialsParts, credentialsFor, type UpstreamAuthOption } from './auth.ts'
+import { authFaults, authOf, type CredentialsParts, credentialsFor, type UpstreamAuthOption } from './auth.ts'
 
 type Detailed = Exclude<ServerOption, Opening>
 
@@ -29,39 +30,47 @@ export type GatewayServer =
       readonly pinLaunch?: boolean
     })
 
-/** The prefix of an upstream's names, if any. */
-export function prefixIn(name: string, option: GatewayServer, names: GatewayOptions['names']): string | undefined {
-  const said: unknown = typeof option === 'object' && 'prefix' in option ? option.prefix : undefined
-  if (typeof said === 'string') return said
-  return said === true || (names === 'prefixed' && said !== false) ? name : undefined
+interface EntryParts {
+  readonly credentials: CredentialsParts
+  readonly clock: Clock
+  readonly names?: GatewayOptions['names'] | undefined
+  /** Called with the standard error of command servers. */
+  readonly stderr?: ((server: string, line: string) => void) | undefined
 }
 
-/** Whether a changed command or address is held for approval. */
-export function pinsLaunch(option: GatewayServer): boolean {
-  return !(typeof option === 'object' && 'pinLaunch' in option && option.pinLaunch === false)
+/** An option as an entry that can be connected, with what the gateway itself has to know of it. Throws where its `auth` is wrong. */
+export function upstreamEntry(name: string, option: GatewayServer, { credentials, clock, names, stderr }: EntryParts) {
+  const isDetailed = 'target' in Object(option)
+  const said = (typeof option === 'object' ? option : {}) as Extract<GatewayServer, { readonly auth?: unknown }>
+  const { auth, prefix, pinLaunch, ...rest } = said
+  const entry = knownServer(name, isDetailed ? rest : option)
+  const { target } = entry
+  // The URL, where it is known in advance.
+  const address = target instanceof URL ? target.href : typeof target === 'string' ? target : undefined
+  return {
+    entry: auth === undefined || !isDetailed ? entry : withAuth(entry, auth, address, credentials),
+    address,
+    /** The prefix of its names, if any. */
+    prefix: prefix === true || (names === 'prefixed' && prefix === undefined) ? name : prefix || undefined,
+    /** Whether a changed command or address is held for approval. */
+    pinned: pinLaunch !== false,
+    /** Takes lines of standard error. */
+    voice: voiceOf(option, clock, line => stderr?.(name, line)),
+  }
 }
 
-/** The URL of an upstream, where it is known in advance. */
-export function addressOf(target: Opening): string | undefined {
-  if (target instanceof URL) return target.href
-  return typeof target === 'string' ? target : undefined
-}
-
-/** An option as an entry that can be connected. Throws where its `auth` is wrong. */
-export function upstreamEntry(name: string, option: GatewayServer, parts: CredentialsParts): KnownServer {
-  if (!('target' in Object(option))) return knownServer(name, option)
-  const { auth, prefix: _, pinLaunch: __, ...rest } = option as Extract<GatewayServer, { readonly auth?: unknown }>
-  const entry = knownServer(name, rest)
-  if (auth === undefined) return entry
-  const own = typeof auth === 'object' && 'authorizer' in auth ? auth : authOf(checked(name, auth, entry.target))
-  return { ...entry, connect: { ...entry.connect, auth: credentialsFor(name, own, parts) } }
-}
-
-/** Throws the first mistake in `auth`. */
-function checked(name: string, auth: UpstreamAuthOption, target: Opening): UpstreamAuthOption {
-  const [first] = authFaults(auth, addressOf(target))
-  if (first === undefined) return auth
-  throw new TypeError(`The server ${quoted(name)}: ${first.message}. ${first.fix}`)
+/** The entry with credentials. Throws the first mistake in `auth`. */
+function withAuth(
+  entry: KnownServer,
+  auth: UpstreamAuthOption | ClientAuthorization,
+  address: string | undefined,
+  credentials: CredentialsParts,
+): KnownServer {
+  const own = typeof auth === 'object' && 'authorizer' in auth
+  const [fault] = own ? [] : authFaults(auth, address)
+  if (fault !== undefined) throw new TypeError(`The server ${quoted(entry.name)}: ${fault.message}. ${fault.fix}`)
+  const made = credentialsFor(entry.name, own ? auth : authOf(auth), credentials)
+  return { ...entry, connect: { ...entry.connect, auth: made } }
 }
 
 /** A text as one word of a command line. */
@@ -79,8 +88,16 @@ export function approveBy({ config, store = 'memory:' }: GatewayOptions, upstrea
 /** Token storage and sign-in instructions for credentials. */
 export function credentialsParts({ config, tokens }: GatewayOptions): CredentialsParts {
   let kept = tokens
+  const known = new Map<string, Binding>()
   return {
-    binding: bindings(),
+    // One binding per upstream URL, client id, issuer and token endpoint.
+    binding: (auth, { href }) => {
+      const { clientId, issuer, tokenEndpoint } = auth
+      const key = JSON.stringify([href, clientId, issuer, tokenEndpoint])
+      const binding = known.get(key) ?? bindingOf(auth, clientId, true)
+      known.set(key, binding)
+      return binding
+    },
     tokens: () => {
       kept ??= userStorage(process.env)
       return kept
@@ -107,7 +124,7 @@ const mostChars = 1_000
 const silentMs = 1_000
 
 /** Returns a function that filters the lines of one server. */
-export function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string) => void): (line: string) => void {
+function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string) => void): (line: string) => void {
   const lines = createBuckets({ ...lineRate, clock })
   const chars = createBuckets({ ...charRate, clock })
   const secrets = secretsOf(option)

@@ -86,7 +86,7 @@ export async function readOffer(
   const [offered, resources, templates, prompts] = await Promise.all([
     has('tools') ? list('tools', 'name', tools) : [],
     has('resources') ? list('resources', 'uri', () => gathered(client.resources())) : [],
-    has('resources') ? list('resource templates', 'uriTemplate', () => gathered(client.resourceTemplates())) : [],
+    has('resources') ? list(listNames.templates, 'uriTemplate', () => gathered(client.resourceTemplates())) : [],
     has('prompts') ? list('prompts', 'name', () => gathered(client.prompts())) : [],
   ])
   const completes = isRecord(capabilities['completions']) || completesUnannounced(revision)
@@ -132,32 +132,26 @@ async function gathered<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   return all
 }
 
-/** The new offer, with the old objects for items that did not change: the catalog compares by identity. */
-export function laidOver(before: Offer, listed: Offer): Offer {
-  const now = withRead(before, listed)
-  const same = <T>(old: readonly T[], items: readonly T[]): readonly T[] => {
+/** What the lists are called in reports. */
+const listNames = { tools: 'tools', resources: 'resources', templates: 'resource templates', prompts: 'prompts' } as const
+
+/**
+ * The new offer, with the old objects for items that did not change: the catalog compares by identity. A list that could not be read stays
+ * the previous one, so that its names stay reserved.
+ */
+export function laidOver(before: Offer, now: Offer): Offer {
+  const failed = new Set(now.unread.flatMap(({ list, whole }) => (whole === true ? [list] : [])))
+  const laid = <T>(list: keyof typeof listNames, old: readonly T[], items: readonly T[]): readonly T[] => {
+    if (failed.has(listNames[list])) return old
     const texts = new Map(old.map(item => [JSON.stringify(item), item]))
     return items.map(item => texts.get(JSON.stringify(item)) ?? item)
   }
   return {
     ...now,
-    tools: same(before.tools, now.tools),
-    resources: same(before.resources, now.resources),
-    templates: same(before.templates, now.templates),
-    prompts: same(before.prompts, now.prompts),
-  }
-}
-
-/** Keeps the previous list where the new one could not be read, so that its names stay reserved. */
-function withRead(before: Offer, now: Offer): Offer {
-  if (now.unread.length === 0) return now
-  const failed = new Set(now.unread.flatMap(({ list, whole }) => (whole === true ? [list] : [])))
-  return {
-    ...now,
-    ...(failed.has('tools') && { tools: before.tools }),
-    ...(failed.has('resources') && { resources: before.resources }),
-    ...(failed.has('resource templates') && { templates: before.templates }),
-    ...(failed.has('prompts') && { prompts: before.prompts }),
+    tools: laid('tools', before.tools, now.tools),
+    resources: laid('resources', before.resources, now.resources),
+    templates: laid('templates', before.templates, now.templates),
+    prompts: laid('prompts', before.prompts, now.prompts),
   }
 }
 

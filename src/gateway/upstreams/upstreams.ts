@@ -7,7 +7,6 @@ import type { Target } from '../../client/target.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
 import { listTools } from '../../features/mcp/tools/messages.ts'
-import type { KnownServer } from '../../host/servers/entry.ts'
 import type { HostServer, ServerPort } from '../../host/servers/server.ts'
 import { type Applied, Servers } from '../../host/servers/servers.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
@@ -19,11 +18,11 @@ import type { UpstreamCall } from '../bridge/upstream-call.ts'
 import { UpstreamConnection, type UpstreamConnectionPort } from '../bridge/upstream-connection.ts'
 import type { GatewayOptions } from '../gateway.ts'
 import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './auth.ts'
-import { addressOf, Gate, type GatewayServer, pinsLaunch, prefixIn, same, upstreamEntry, voiceOf } from './entry.ts'
+import { Gate, type GatewayServer, same, upstreamEntry } from './entry.ts'
 import { type Offer, readOffer } from './offer.ts'
 
 /** What upstreams need from the rest of the gateway. */
-export interface UpstreamsPort extends UpstreamConnectionPort {
+interface UpstreamsPort extends UpstreamConnectionPort {
   readonly clock: Clock
   /** Randomises reconnect delays. */
   readonly random: () => number
@@ -49,7 +48,7 @@ export interface UpstreamsPort extends UpstreamConnectionPort {
 }
 
 /** A connected upstream. */
-export interface Use {
+interface Use {
   readonly client: Client
   readonly line: UpstreamConnection
   /** Pauses the timeout of a call while its client is asked. */
@@ -57,24 +56,12 @@ export interface Use {
 }
 
 /** One server of the options, ready to connect. */
-interface Planned {
+interface Planned extends ReturnType<typeof upstreamEntry> {
   readonly option: GatewayServer
-  readonly entry: KnownServer
-  /** The URL; undefined for a command. */
-  readonly address: string | undefined
-  /** Takes lines of standard error. */
-  readonly voice: (line: string) => void
 }
 
 /** Servers by name, in config order. */
 type Plan = ReadonlyMap<string, Planned>
-
-/** The result where nothing is applied. */
-const untouched: Applied = { started: [], stopped: [], restarted: [], updated: [] }
-
-function entriesOf(plan: Iterable<readonly [string, Planned]>): ReadonlyMap<string, KnownServer> {
-  return new Map([...plan].map(([name, { entry }]) => [name, entry]))
-}
 
 /** A call to an upstream that is down starts a reconnect, but not more often than this. */
 const retryMs = 1_000
@@ -177,7 +164,7 @@ export class Upstreams {
     for (const [name, option] of Object.entries(servers)) {
       const before = this.#planned.get(name)
       if (before !== undefined && same(before.option, option)) plan.set(name, before)
-      else plan.set(name, { option, ...this.#entry(name, option) })
+      else plan.set(name, this.#prepare(name, option))
     }
     return plan
   }
@@ -206,7 +193,8 @@ export class Upstreams {
 
   #become(plan: Iterable<readonly [string, Planned]>): Promise<Applied> {
     // After close, nothing may start that would never be stopped.
-    return this.#closed ? Promise.resolve(untouched) : this.#servers.apply(entriesOf(plan))
+    if (this.#closed) return Promise.resolve({ started: [], stopped: [], restarted: [], updated: [] })
+    return this.#servers.apply(new Map([...plan].map(([name, { entry }]) => [name, entry])))
   }
 
   /** Settles when each upstream was listed or failed once. */
@@ -250,7 +238,7 @@ export class Upstreams {
 
   /** Whether calls are under way. */
   get busy(): boolean {
-    return !this.#closed && this.list().some(({ client }) => client !== undefined && this.#uses.get(client)?.line.busy === true)
+    return !this.#closed && this.list().some(({ name }) => this.#isBusy(name))
   }
 
   /** The connection of an upstream, where it is connected. */
@@ -260,8 +248,7 @@ export class Upstreams {
 
   /** The prefix of its names. */
   prefix(name: string): string | undefined {
-    const option = this.#planned.get(name)?.option
-    return option && prefixIn(name, option, this.#port.names)
+    return this.#planned.get(name)?.prefix
   }
 
   /** Reconnects now. */
@@ -282,19 +269,17 @@ export class Upstreams {
   }
 
   /** An option as a planned server, whose connection waits for the gate and the launch check. */
-  #entry(name: string, option: GatewayServer): Omit<Planned, 'option'> {
-    const entry = upstreamEntry(name, option, this.#port.credentials)
-    const { target } = entry
+  #prepare(name: string, option: GatewayServer): Planned {
+    const made = upstreamEntry(name, option, this.#port)
+    const { target } = made.entry
     const digest = `${this.#made++} ${name}`
     const gated = async (): Promise<Target> => {
       await this.#gate.enter(digest)
       const opening = typeof target === 'function' ? await target() : target
-      await this.#port.admit(name, opening, pinsLaunch(option))
+      await this.#port.admit(name, opening, made.pinned)
       return opening
     }
-    const { clock, stderr } = this.#port
-    const voice = voiceOf(option, clock, line => stderr?.(name, line))
-    return { entry: { ...entry, target: gated, digest }, address: addressOf(target), voice }
+    return { ...made, option, entry: { ...made.entry, target: gated, digest } }
   }
 
   /** Reports why an upstream is down, once per reason. */
@@ -317,14 +302,16 @@ export class Upstreams {
       this.#leaving.add(name)
       this.#port.hide(name)
     }
-    const isBusy = (name: string): boolean => {
-      const client = this.#servers.get(name)?.client
-      return client !== undefined && this.#uses.get(client)?.line.busy === true
-    }
     const { clock } = this.#port
-    for (let waitedMs = 0; waitedMs < leaveMs && !this.#closed && names.some(isBusy); waitedMs += lookMs)
+    for (let waitedMs = 0; waitedMs < leaveMs && !this.#closed && names.some(name => this.#isBusy(name)); waitedMs += lookMs)
       await new Promise<void>(resolve => clock.setTimeout(resolve, lookMs, true))
     for (const name of names) this.#leaving.delete(name)
+  }
+
+  /** Whether calls are under way at an upstream. */
+  #isBusy(name: string): boolean {
+    const client = this.client(name)
+    return client !== undefined && this.#uses.get(client)?.line.busy === true
   }
 
   /** Reconnects, at most once per `retryMs`. */

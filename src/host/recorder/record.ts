@@ -10,7 +10,7 @@ import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { differencesOf } from '../../recording/difference.ts'
 import type { HostLine } from '../../recording/format.ts'
-import { type RecordedServer, recordedServer } from '../../recording/mock-server.ts'
+import { recordedServer } from '../../recording/mock-server.ts'
 import { connectionsOf, openRecording, type RecordingText } from '../../recording/read.ts'
 import { recordConnection } from '../../recording/tap.ts'
 import { RecordingWriter, type RecordOptions } from '../../recording/writer.ts'
@@ -225,7 +225,7 @@ function linesOf<K extends HostLine['kind']>({ lines }: RecordingText, kind: K):
 }
 
 /** The recorded servers by name. */
-function serversOf(recording: RecordingText): ReadonlyMap<string, RecordedServer> {
+function serversOf(recording: RecordingText): ReadonlyMap<string, ReturnType<typeof recordedServer>> {
   const connections = Map.groupBy(connectionsOf(recording), ({ server }) => server)
   return new Map(
     [...connections].map(([server, recorded]) => {
@@ -285,7 +285,7 @@ function compare(where: string, before: TurnLine | undefined, after: TurnLine | 
 }
 
 /** Requests that were added or are missing, by server. */
-function serverDifferences(servers: ReadonlyMap<string, RecordedServer>): readonly Difference[] {
+function serverDifferences(servers: ReadonlyMap<string, ReturnType<typeof recordedServer>>): readonly Difference[] {
   return [...servers].flatMap(([where, server]) => {
     const { added, missing } = server.differences()
     return [

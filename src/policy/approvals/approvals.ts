@@ -10,7 +10,7 @@ import type { Grant, GrantTerms } from '../../core/grant/grant.ts'
 import { Grants } from '../../core/grant/grants.ts'
 import { matches } from '../../core/scope.ts'
 import { clip, echo } from '../../jsonrpc/limits.ts'
-import { type Store, storeWithin } from '../../stores/store.ts'
+import { entriesUnder, type Store, storeWithin } from '../../stores/store.ts'
 import type { AskVerdict } from '../judge.ts'
 import { type Asked, beginners, type Kind } from '../rules/rule.ts'
 
@@ -57,12 +57,7 @@ export class Approvals {
   /** Reads what was answered about feature sets. */
   async load(): Promise<void> {
     const owners = new Set<string>()
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan('grant/', after === undefined ? {} : { after })
-      for (const { key } of page) owners.add(key.split('/')[1] ?? '')
-      after = page.at(-1)?.key
-      if (after === undefined) break
-    }
+    for await (const { key } of entriesUnder(this.#store, 'grant/')) owners.add(key.split('/')[1] ?? '')
     this.#sets.clear()
     for (const owner of owners) await this.#loadSets(owner)
   }
@@ -206,7 +201,7 @@ export interface WiderAnswer {
 }
 
 /** The digests of the answers that count for this, by how far they reach. Of `scope` one for each scope: all are needed. */
-export interface ApprovalBinding {
+interface ApprovalBinding {
   readonly call: string
   readonly tool?: string
   readonly scope?: readonly string[]
@@ -237,10 +232,8 @@ export function widerAnswers(asked: Asked, { about, scopes, flaw }: AskVerdict):
   if (about === 'scope' && scopes.length > 0) {
     const places = scopes.map(({ label, payload }) => echo(label) + (payload === undefined ? '' : ` (${echo(payload)})`))
     const who = `${clip(asked.featureSet ?? '')} of ${clip(asked.server)}`
-    answers.push({
-      covers: 'scope',
-      text: `everything that ${who} does on ${places.join(', ')}, by any of its tools or by itself`,
-    })
+    const text = `everything that ${who} does on ${places.join(', ')}, by any of its tools or by itself`
+    answers.push({ covers: 'scope', text })
   }
   return answers
 }

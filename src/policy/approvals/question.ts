@@ -3,13 +3,13 @@
 import { type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { Tally } from '../../core/occupancy.ts'
-import { type Why, why } from '../../core/suggestion.ts'
+import type { Why } from '../../core/suggestion.ts'
 import { type SetUse, setUses } from '../../features/live/dialects/messages.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../audit/book.ts'
-import { type AskVerdict, allowFix, wordsFor } from '../judge.ts'
+import { type AskVerdict, wordsFor } from '../judge.ts'
 import { type Asked, begunByText, type Kind } from '../rules/rule.ts'
 import type { Covers, WiderAnswer } from './approvals.ts'
 
@@ -88,13 +88,6 @@ function changesIn(payload: unknown): string {
 
 // Asking a person: one question for one thing, however many wait for it, and none for ever.
 
-interface AskerOptions {
-  readonly onApproval: OnApproval | undefined
-  readonly clock: Clock
-  /** How long an answer is waited for. */
-  readonly waitMs: number
-}
-
 /** `nobody`: there is nobody to ask; `late`: no answer in time; `failed`: whoever was asked threw. */
 type ApprovalOutcome =
   | { readonly is: 'answered'; readonly answer: Exclude<ApprovalAnswer, boolean> }
@@ -105,17 +98,22 @@ const most = 100
 
 /** Asks each question once, however many wait for its answer, and bounds how many are open. */
 export class ApprovalAsker {
-  readonly #options: AskerOptions
+  readonly #onApproval: OnApproval | undefined
+  readonly #clock: Clock
+  readonly #waitMs: number
   readonly #open = new Map<string, Promise<ApprovalOutcome>>()
   /** How many of those are about each server. */
   readonly #ofServer = new Tally<string>()
 
-  constructor(options: AskerOptions) {
-    this.#options = options
+  /** `waitMs`: how long an answer is waited for. */
+  constructor(onApproval: OnApproval | undefined, clock: Clock, waitMs: number) {
+    this.#onApproval = onApproval
+    this.#clock = clock
+    this.#waitMs = waitMs
   }
 
   ask(question: ApprovalQuestion): Promise<ApprovalOutcome> {
-    const { onApproval } = this.#options
+    const onApproval = this.#onApproval
     const open = this.#open.get(question.digest)
     // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
     if (open !== undefined) return open.then(outcome => (isOnce(outcome) ? this.ask(question) : outcome))
@@ -131,14 +129,12 @@ export class ApprovalAsker {
   }
 
   async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<ApprovalOutcome> {
-    const { clock, waitMs } = this.#options
     const ending = new AbortController()
-    const cancel = clock.setTimeout(() => ending.abort(new Error('Nobody answered in time')), waitMs, true)
+    const late = (): void => ending.abort(new Error('Nobody answered in time'))
+    const cancel = this.#clock.setTimeout(late, this.#waitMs, true)
     try {
-      const given = await unlessAborted(
-        Promise.resolve().then(() => onApproval(question, { signal: ending.signal })),
-        ending.signal,
-      )
+      const asked = Promise.resolve().then(() => onApproval(question, { signal: ending.signal }))
+      const given = await unlessAborted(asked, ending.signal)
       return { is: 'answered', answer: typeof given === 'boolean' ? { yes: given } : given }
     } catch (cause) {
       return { is: ending.signal.aborted ? 'late' : 'failed', cause }
@@ -166,25 +162,6 @@ export interface PolicyDecision {
   readonly why?: Why | undefined
   /** A few words: never arguments. */
   readonly detail: string
-}
-
-/** How a question ended that got no yes. */
-export function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
-  if (said?.code === 'APPROVAL_TIMEOUT') return 'timeout'
-  return said?.code === 'APPROVAL_FAILED' ? 'failure' : 'refused'
-}
-
-/** Why there is no yes where nobody gave an answer. */
-export function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
-  const what = `${wordsFor(asked)}${begunByText(asked.begunBy)}`
-  if (how === 'nobody') return why('NO_APPROVER', rule, `${what} has to be approved, and there is nobody to ask`, allowFix(asked))
-  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${what}`, allowFix(asked))
-  return why(
-    'APPROVAL_FAILED',
-    rule,
-    `Whether to allow ${what} could not be asked`,
-    'Look at what onApproval threw, and try again',
-  )
 }
 
 // What a feature set will be able to do, in the words of whoever is asked about it. The names of the wire say nothing to a user.

@@ -4,9 +4,9 @@ import { memoryStore } from '../../stores/memory.ts'
 import { put } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import type { Note } from './book.ts'
-import { AuditBook, type AuditBookOptions } from './book.ts'
+import { AuditBook } from './book.ts'
 
-function world(options: Partial<AuditBookOptions> = {}) {
+function world(options: Partial<ConstructorParameters<typeof AuditBook>[0]> = {}) {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   return { clock, store, audit: new AuditBook({ store, clock, ...options }) }

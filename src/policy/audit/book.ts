@@ -10,7 +10,7 @@ import type { Why } from '../../core/suggestion.ts'
 import { type LogEntry, type LogPosition, type Op, put, type Store } from '../../stores/store.ts'
 
 /** Where notes are written, and how long they are kept. */
-export interface AuditBookOptions {
+interface AuditBookOptions {
   readonly store: Store
   readonly clock: Clock
   /** How long notes are kept, in milliseconds. Default 90 days. */
@@ -78,8 +78,29 @@ export class AuditBook {
   }
 
   /** Notes by server, feature set, inference, time, kind and outcome, oldest first. */
-  query(question: AuditQuestion = {}): Promise<Queried> {
-    return query(this.#options.store, question, id => this.#trail(id))
+  async query(question: AuditQuestion = {}): Promise<Queried> {
+    const { store } = this.#options
+    const limit = Math.min(question.limit ?? 100, 1_000)
+    if (question.inferenceId !== undefined) {
+      const notes = [...(await this.#trail(question.inferenceId)).values()].filter(noted => matches(noted, question))
+      return { notes: notes.slice(0, limit) }
+    }
+    const notes: Noted[] = []
+    let after = question.after ?? (question.since === undefined ? 0 : await positionAt(store, question.since - slackMs))
+    for (;;) {
+      const page = await store.read(log, { after, limit: 1_000 })
+      for (const entry of page) {
+        after = entry.position
+        const noted = notedOf(readLine(entry))
+        if (noted === undefined || !matches(noted, question)) {
+          if (question.until !== undefined && timeOf(entry) > question.until + slackMs) return { notes }
+          continue
+        }
+        notes.push(noted)
+        if (notes.length === limit) return { notes, next: after }
+      }
+      if (page.length === 0) return { notes }
+    }
   }
 
   /** Everything that belongs to an event or an inference, and to what that came of or led to. */
@@ -179,34 +200,6 @@ export interface Queried {
 const log = 'audit'
 /** Lines of one process are in order, those of several only nearly: so much earlier the search begins. */
 const slackMs = 2_000
-
-async function query(
-  store: Store,
-  question: AuditQuestion,
-  trailOf: (inferenceId: string) => Promise<ReadonlyMap<string, Noted>>,
-): Promise<Queried> {
-  const limit = Math.min(question.limit ?? 100, 1_000)
-  if (question.inferenceId !== undefined) {
-    const notes = [...(await trailOf(question.inferenceId)).values()].filter(noted => matches(noted, question))
-    return { notes: notes.slice(0, limit) }
-  }
-  const notes: Noted[] = []
-  let after = question.after ?? (question.since === undefined ? 0 : await positionAt(store, question.since - slackMs))
-  for (;;) {
-    const page = await store.read(log, { after, limit: 1_000 })
-    for (const entry of page) {
-      after = entry.position
-      const noted = notedOf(readLine(entry))
-      if (noted === undefined || !matches(noted, question)) {
-        if (question.until !== undefined && timeOf(entry) > question.until + slackMs) return { notes }
-        continue
-      }
-      notes.push(noted)
-      if (notes.length === limit) return { notes, next: after }
-    }
-    if (page.length === 0) return { notes }
-  }
-}
 
 function matches(noted: Noted, { since, until, ...asked }: AuditQuestion): boolean {
   if ((since !== undefined && noted.at < since) || (until !== undefined && noted.at >= until)) return false

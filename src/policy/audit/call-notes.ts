@@ -71,17 +71,6 @@ export interface GatewayNote {
   readonly exchange?: Exchange | undefined
 }
 
-/** Reads and verifies the audit log of a gateway. */
-export interface AuditControl {
-  read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
-  verify(): Promise<AuditVerdict>
-}
-
-interface Noted {
-  readonly note: GatewayNote
-  readonly at: number
-}
-
 const gatherMs = 50
 const gathered = 500
 /** That many are kept while they cannot be written. */
@@ -113,7 +102,7 @@ export class Notes {
   readonly #arguments: boolean
   /** A call begins only when that is written. */
   readonly must: boolean
-  #waiting: Noted[] = []
+  #waiting: { readonly note: GatewayNote; readonly at: number }[] = []
   /** Put together, in their order, and not yet written. */
   #lines: Op[] = []
   #timer: Cancel | undefined = undefined
@@ -156,20 +145,16 @@ export class Notes {
     }
   }
 
-  get control(): AuditControl {
-    const opened = (): Audit => {
+  /** Reads and verifies the audit log. */
+  get control() {
+    const flushed = async (): Promise<Audit> => {
+      await this.flush()
       if (this.#audit === undefined) throw new TypeError('Nothing is written down: audit is false')
       return this.#audit
     }
     return {
-      read: async options => {
-        await this.flush()
-        return opened().read(options)
-      },
-      verify: async () => {
-        await this.flush()
-        return opened().verify()
-      },
+      read: async (options?: AuditReadOptions): Promise<readonly AuditLine[]> => (await flushed()).read(options),
+      verify: async (): Promise<AuditVerdict> => (await flushed()).verify(),
     }
   }
 

@@ -3,14 +3,15 @@ import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/store
 import type { Why } from '../../core/suggestion.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
-import {
-  type BudgetLimit,
-  type BudgetReservation,
-  createBudgets,
-  type Estimate,
-  type HostBudgets,
-  isBudgetRefusal,
-} from './budgets.ts'
+import { type BudgetLimit, HostBudgets } from './budgets.ts'
+
+type Estimate = Parameters<HostBudgets['reserve']>[0]
+type Reserved = Awaited<ReturnType<HostBudgets['reserve']>>
+type BudgetReservation = Exclude<Reserved, { readonly code: string }>
+
+function isBudgetRefusal(reserved: Reserved): reserved is Exclude<Reserved, BudgetReservation> {
+  return 'code' in reserved
+}
 
 const stores = storesUnderTest()
 const opened: Store[] = []
@@ -25,7 +26,7 @@ async function world(kind: StoreKind, limits: readonly BudgetLimit[]) {
   opened.push(store)
   const warned: Why[] = []
   let ids = 0
-  const start = () => createBudgets({ store, limits, clock, id: () => `b${++ids}`, onWarn: what => warned.push(what) })
+  const start = () => new HostBudgets({ store, limits, clock, id: () => `b${++ids}`, onWarn: what => warned.push(what) })
   return { clock, start, warned }
 }
 
@@ -124,5 +125,5 @@ it.each([
   [{ sever: 'x' }, 'sever is not known'],
 ])('a mistake in a budget is told: %j', (wrong, message) => {
   const limit = { name: 'x', counts: 'tokens', most: 1, per: '1h', ...wrong } as BudgetLimit
-  expect(() => createBudgets({ store: memoryStore(), limits: [limit] })).toThrow(message)
+  expect(() => new HostBudgets({ store: memoryStore(), limits: [limit] })).toThrow(message)
 })

@@ -13,7 +13,7 @@ import { matches } from '../../core/scope.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { add, type Op, type Store, storeWithin } from '../../stores/store.ts'
+import { add, entriesUnder, type Op, type Store, storeWithin } from '../../stores/store.ts'
 
 interface HostBudgetsOptions {
   readonly store: Store
@@ -25,7 +25,7 @@ interface HostBudgetsOptions {
 }
 
 /** What something is expected to take. One request where nothing is said. */
-export interface Estimate extends Spender {
+interface Estimate extends Spender {
   /** The user began it: only budgets that say so are about it. */
   readonly user?: boolean
   readonly tokens?: number
@@ -41,7 +41,7 @@ interface Actual {
 }
 
 /** What was reserved for one inference. */
-export interface BudgetReservation {
+interface BudgetReservation {
   /** It has ended, and this is what it took: also more than was reserved, since what was spent was spent. */
   settle(actual: Actual): Promise<void>
 }
@@ -66,23 +66,13 @@ export interface BudgetStatus {
 const owner = 'host'
 const remembered = 1_000
 
-/** Opens the budgets on a store. Throws where a limit is mistaken. */
-export function createBudgets(options: HostBudgetsOptions): HostBudgets {
-  return new HostBudgets(options)
-}
-
-/** For whoever asked: there is none. */
-export function isBudgetRefusal(reserved: BudgetReservation | BudgetRefusal): reserved is BudgetRefusal {
-  return 'code' in reserved
-}
-
 /** The refusal of a budget that an error came of, as it is thrown by turns. */
 export function budgetRefusal(error: unknown): BudgetRefusal | undefined {
   const said = error instanceof Problem ? error.details?.['why'] : undefined
   return isRecord(said) && String(said['rule']).startsWith('budgets') ? (said as unknown as BudgetRefusal) : undefined
 }
 
-/** The budgets of a host. */
+/** The budgets of a host, on a store. Throws where a limit is mistaken. */
 export class HostBudgets {
   readonly #store: Store
   readonly #clock: Clock
@@ -255,19 +245,14 @@ function spending({ server, featureSet }: Spender, spent: Readonly<Record<Spendi
 /** One row for each server and feature set, the most expensive first. */
 async function spentRows(store: Store, { from, to }: SpentOptions): Promise<readonly SpentRow[]> {
   const rows = new Map<string, SpentRow>()
-  const before = to === undefined ? {} : { before: `spent/${to}~` }
-  for (let after = from === undefined ? undefined : `spent/${from}`; ; ) {
-    const page = await store.scan('spent/', { ...before, ...(after !== undefined && { after }) })
-    for (const { key, value } of page) {
-      const [, , server = '', featureSet = '', what = ''] = key.split('/')
-      const id = `${server}/${featureSet}`
-      const names = { server: decodeURIComponent(server), featureSet: decodeURIComponent(featureSet) }
-      const row = rows.get(id) ?? { ...names, tokens: 0, money: 0, requests: 0 }
-      if (what === 'tokens' || what === 'money' || what === 'requests')
-        rows.set(id, { ...row, [what]: (Math.round(row[what] * million) + Number(value)) / million })
-    }
-    after = page.at(-1)?.key
-    if (after === undefined) break
+  const days = { ...(to !== undefined && { before: `spent/${to}~` }), ...(from !== undefined && { after: `spent/${from}` }) }
+  for await (const { key, value } of entriesUnder(store, 'spent/', days)) {
+    const [, , server = '', featureSet = '', what = ''] = key.split('/')
+    const id = `${server}/${featureSet}`
+    const names = { server: decodeURIComponent(server), featureSet: decodeURIComponent(featureSet) }
+    const row = rows.get(id) ?? { ...names, tokens: 0, money: 0, requests: 0 }
+    if (what === 'tokens' || what === 'money' || what === 'requests')
+      rows.set(id, { ...row, [what]: (Math.round(row[what] * million) + Number(value)) / million })
   }
   return [...rows.values()].sort((a, b) => b.money - a.money || b.tokens - a.tokens || b.requests - a.requests)
 }
@@ -338,11 +323,9 @@ export function checkLimits(limits: readonly BudgetLimit[]): void {
 /** `user`: the user spends, for a turn of their own. */
 function limitApplies({ server, featureSet, user }: BudgetLimit, spender: Spender & { readonly user?: boolean }): boolean {
   if (spender.user === true && user !== true) return false
+  const fits = (patterns: BudgetLimit['server'], text: string): boolean =>
+    patterns === undefined || [patterns].flat().some(pattern => matches(pattern, text))
   return fits(server, spender.server) && fits(featureSet, spender.featureSet)
-}
-
-function fits(patterns: string | readonly string[] | undefined, text: string): boolean {
-  return patterns === undefined || [patterns].flat().some(pattern => matches(pattern, text))
 }
 
 /** The limit as a quota of this spender. */

@@ -10,15 +10,15 @@ import type { HostSelection } from '../../features/live/dialects/selection.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Store, storeWithin } from '../../stores/store.ts'
-import { type ApprovalBinding, type Approvals, bindingDigest } from '../approvals/approvals.ts'
+import { entriesUnder, type Store, storeWithin } from '../../stores/store.ts'
+import { type Approvals, bindingDigest, boundOf } from '../approvals/approvals.ts'
 import { type PolicyDecision, wordsForUses } from '../approvals/question.ts'
-import type { CompiledPolicy } from '../compile.ts'
 import { type AskVerdict, allowFix, judge, type World } from '../judge.ts'
+import type { PolicyOptions } from '../policy.ts'
 import type { Asked } from '../rules/rule.ts'
 
 /** What feature sets a server declares, by name. */
-export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
+type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 
 /**
  * By what an event was admitted, kept with it while it waits. When it is run it is held against the server that has the name by then,
@@ -36,18 +36,8 @@ export interface SetAdmission {
 interface ConsentParts {
   readonly store: Store
   readonly approvals: Approvals
+  readonly options: PolicyOptions
   world(): World
-  compiled(): CompiledPolicy
-  /** What an answer is bound to. */
-  bound(asked: Asked, asking: AskVerdict): ApprovalBinding
-  /** What is connected under the name of a server. */
-  identityOf(server: string): string | undefined
-  /** The events of it that the config subscribes to. */
-  subscriptionsOf(server: string): readonly string[]
-  /** Told of sets that went on or off. */
-  decided(decision: PolicyDecision): void
-  /** Told what could not be written. */
-  failed(error: unknown): void
 }
 
 /** Sets of one server whose uses are remembered. Those that come after are taken as new each time. */
@@ -72,14 +62,12 @@ export class SetConsent {
 
   /** Reads what sets were able to do in earlier lives. */
   async load(): Promise<void> {
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan('', after === undefined ? {} : { after })
-      for (const { value } of page) {
-        const agreed = agreedUses(JSON.parse(value))
-        if (agreed !== undefined) this.#remember(agreed.server, agreed.featureSet, agreed.uses)
-      }
-      after = page.at(-1)?.key
-      if (after === undefined) return
+    for await (const { value } of entriesUnder(this.#store, '')) {
+      const agreed: unknown = JSON.parse(value)
+      const { server, featureSet, uses } = isRecord(agreed) ? agreed : {}
+      // A record that nobody here wrote counts for nothing: the set is asked about again.
+      if (typeof server === 'string' && typeof featureSet === 'string' && Array.isArray(uses))
+        this.#remember(server, featureSet, uses)
     }
   }
 
@@ -107,8 +95,9 @@ export class SetConsent {
     const judged = judge(this.#parts.world(), asked)
     const rule = 'why' in judged ? judged.why.rule : judged.rule
     if (judged.do === 'allow' || judged.do === 'deny') return { do: judged.do, rule }
-    const { approvals, bound } = this.#parts
-    const kept = judged.do === 'ask' ? approvals.findSet(asked, judged, bound(asked, judged)) : undefined
+    const { approvals, options } = this.#parts
+    const boundTo = (asking: AskVerdict) => boundOf(asked, asking, options.identityOf?.(asked.server))
+    const kept = judged.do === 'ask' ? approvals.findSet(asked, judged, boundTo(judged)) : undefined
     return kept === undefined ? { do: 'ask', rule } : { do: kept.effect, rule: `approval ${kept.id}` }
   }
 
@@ -121,7 +110,7 @@ export class SetConsent {
     const names = [...declared.keys()]
     const enabled = names.filter(name => isOpen(name, 'allow'))
     const lists = enabled.flatMap(name => {
-      const found = this.#parts.compiled().scopes(server, name)?.lists
+      const found = this.#parts.world().compiled.scopes(server, name)?.lists
       return found === undefined ? [] : [[name, found] as const]
     })
     const more = enabled.flatMap(name => {
@@ -153,7 +142,9 @@ export class SetConsent {
     if (admitted.identity !== this.#identity(server)) return serverChanged(server)
     const { subscription } = admitted
     if (subscription !== undefined)
-      return this.#parts.subscriptionsOf(server).includes(subscription) ? undefined : unsubscribed(server, subscription)
+      return this.#parts.options.subscriptionsOf?.(server).includes(subscription) === true
+        ? undefined
+        : unsubscribed(server, subscription)
     const facts = this.#ownFacts(server, featureSet) ?? admitted.facts
     // Where it rests on an answer and not on a rule, another process may have changed that.
     if (facts !== undefined && judge(this.#parts.world(), this.asked(server, featureSet, facts)).do === 'ask')
@@ -180,7 +171,7 @@ export class SetConsent {
 
   /** What the operator allows a set beyond what it declares. */
   #widened(server: string, featureSet: string): readonly SetUse[] {
-    return this.#parts.compiled().uses(server, featureSet)
+    return this.#parts.world().compiled.uses(server, featureSet)
   }
 
   /** What an enabled set may do beyond what it declares: by the config, or because somebody agreed to it. */
@@ -210,10 +201,10 @@ export class SetConsent {
     const now = new Set<string>([...(before ?? []), ...declaredUses(facts), ...this.#widened(server, featureSet)])
     if (before !== undefined && before.size === now.size) return
     if (before === undefined && (this.#agreed.get(server)?.size ?? 0) >= mostSets) return
-    const agreed: AgreedUses = { server, featureSet, uses: [...now] }
+    const agreed = { server, featureSet, uses: [...now] }
     this.#remember(server, featureSet, agreed.uses)
     const key = hash('sha256', JSON.stringify([server, featureSet]), 'base64url')
-    this.#store.commit([{ op: 'put', key, value: JSON.stringify(agreed) }]).catch(this.#parts.failed)
+    this.#store.commit([{ op: 'put', key, value: JSON.stringify(agreed) }]).catch(error => this.#parts.options.onTrouble?.(error))
   }
 
   #remember(server: string, featureSet: string, uses: readonly string[]): void {
@@ -227,13 +218,14 @@ export class SetConsent {
     this.#told.set(server, now)
     for (const name of new Set([...now.keys(), ...before.keys()])) {
       const asked = this.asked(server, name)
-      if (before.get(name) !== now.get(name)) this.#parts.decided(setDecision(asked, this.decision(asked).rule, now.get(name)))
+      if (before.get(name) === now.get(name)) continue
+      this.#parts.options.onDecided?.(setDecision(asked, this.decision(asked).rule, now.get(name)))
     }
   }
 
   /** Arguments of commands may be secrets, so no more than a digest is kept. */
   #identity(server: string): string | undefined {
-    const identity = this.#parts.identityOf(server)
+    const identity = this.#parts.options.identityOf?.(server)
     return identity === undefined ? undefined : bindingDigest(identity)
   }
 
@@ -241,20 +233,6 @@ export class SetConsent {
   #ownFacts(server: string, featureSet: string): FeatureSetFacts | undefined {
     return this.#declaredBy.get(server) === this.#identity(server) ? this.facts(server, featureSet) : undefined
   }
-}
-
-/** A record on the store. */
-interface AgreedUses {
-  readonly server: string
-  readonly featureSet: string
-  readonly uses: readonly string[]
-}
-
-/** Undefined for a record that nobody here wrote: the set is asked about again. */
-function agreedUses(record: unknown): AgreedUses | undefined {
-  if (!isRecord(record) || typeof record['server'] !== 'string' || typeof record['featureSet'] !== 'string') return undefined
-  const { server, featureSet, uses } = record
-  return Array.isArray(uses) ? { server, featureSet, uses } : undefined
 }
 
 /** MCP Live 0.2 §6.2: without these it is no declaration. */

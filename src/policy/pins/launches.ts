@@ -58,7 +58,7 @@ export class Launches {
   readonly #held = new Map<string, Waiting>()
   readonly #told = new Set<string>()
   readonly #end = new AbortController()
-  #mode: LaunchesParts['mode'] = 'off'
+  #mode: PinMode = 'off'
   #follows = false
 
   constructor(parts: LaunchesParts) {
@@ -68,16 +68,14 @@ export class Launches {
   }
 
   /** From now on, for what is started next. */
-  change(mode: LaunchesParts['mode']): void {
+  change(mode: PinMode): void {
     this.#mode = mode
     if (mode !== 'block') {
       const held = [...this.#held.keys()]
       this.#held.clear()
       for (const upstream of held) this.#parts.relaunch(upstream)
     }
-    if (mode === 'off' || this.#follows) return
-    this.#follows = true
-    void this.#follow()
+    if (mode !== 'off' && !this.#follows) void this.#follow()
   }
 
   /** Throws where a server is not to be started, or called, in this way. The first one that is seen is right. */
@@ -130,8 +128,7 @@ export class Launches {
   async approve({ upstream }: Pick<HeldLaunch, 'upstream'>): Promise<void> {
     const held = this.#held.get(upstream)
     if (held === undefined) return
-    await this.#keep(upstream, held.launch)
-    this.#held.delete(upstream)
+    await this.#apply(held, false)
     this.#parts.relaunch(upstream)
   }
 
@@ -179,6 +176,7 @@ export class Launches {
 
   /** What was approved on another process, or by the command, is started here too. */
   async #follow(): Promise<void> {
+    this.#follows = true
     try {
       for await (const _ of this.#store.watch(['launch/'], this.#end.signal))
         for (const upstream of this.#held.keys()) this.#parts.relaunch(upstream)

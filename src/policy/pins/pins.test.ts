@@ -3,7 +3,7 @@ import { patched } from '../../core/state/patch.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { Pins, type PinsOptions } from './pins.ts'
+import { Pins } from './pins.ts'
 
 const tool: Tool = {
   name: 'delete_file',
@@ -22,7 +22,7 @@ const tool: Tool = {
   _meta: { 'dev.vivarium/live': { featureSet: 'files' } },
 }
 
-function pins(options: Partial<PinsOptions> = {}): Pins {
+function pins(options: Partial<ConstructorParameters<typeof Pins>[0]> = {}): Pins {
   const clock = fakeClock()
   return new Pins({ store: memoryStore({ now: clock.now }), clock, ...options })
 }

@@ -30,13 +30,13 @@ export interface HeldTool {
 }
 
 /** The tools of a server, divided by whether they are the pinned ones. */
-export interface Looked {
+interface Looked {
   readonly offered: readonly Tool[]
   readonly held: readonly HeldTool[]
 }
 
 /** What pins need of their host. */
-export interface PinsOptions {
+interface PinsOptions {
   readonly store: Store
   readonly clock: Clock
   /** What the tools of a server are that was never seen before. Default `pin`. */
@@ -119,8 +119,11 @@ export class Pins {
   }
 }
 
+const newTool = ['TOOL_NEW', 'offers a new tool'] as const
+const changedTool = ['TOOL_CHANGED', 'changed the definition of its tool'] as const
+
 function heldTool(server: string, tool: Tool, before: Tool | undefined, now: string): HeldTool {
-  const what = before === undefined ? 'offers a new tool' : 'changed the definition of its tool'
+  const [code, what] = before === undefined ? newTool : changedTool
   const changes = before === undefined ? [`+ ${clip(JSON.stringify(tool), 400)}`] : changesOf(before, tool)
   const message = `The server ${quoted(server)} ${what} ${quoted(tool.name)}${strange(tool.name)}`
   return {
@@ -130,12 +133,7 @@ function heldTool(server: string, tool: Tool, before: Tool | undefined, now: str
     digest: now,
     changes,
     question: `${message}:\n${changes.join('\n')}\nMay it be used as it is now?`,
-    why: why(
-      before === undefined ? 'TOOL_NEW' : 'TOOL_CHANGED',
-      'pins',
-      `${message}, which nobody has approved`,
-      'Approve it, or remove the server',
-    ),
+    why: why(code, 'pins', `${message}, which nobody has approved`, 'Approve it, or remove the server'),
   }
 }
 
@@ -153,9 +151,8 @@ function changesOf(before: Tool, after: Tool): readonly string[] {
   const lines = difference(before, after).map(step => {
     const value = 'value' in step ? text(step.value) : ''
     const old = step.op === 'replace' || step.op === 'remove' ? text(at(before, step.path)) : ''
-    return [step.op, clip(step.path, 120), old, old !== '' && value !== '' ? '→' : '', value]
-      .filter(part => part !== '')
-      .join(' ')
+    const arrow = old !== '' && value !== '' ? '→' : ''
+    return [step.op, clip(step.path, 120), old, arrow, value].filter(part => part !== '').join(' ')
   })
   return lines.length <= mostChanges ? lines : [...lines.slice(0, mostChanges), `… and ${lines.length - mostChanges} more`]
 }

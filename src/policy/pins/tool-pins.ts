@@ -7,15 +7,15 @@ import { quoted } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Op, put, remove, type Store, storeWithin } from '../../stores/store.ts'
-import { type HeldTool, type Looked, type PinMode, Pins } from './pins.ts'
+import { entriesUnder, type Op, put, remove, type Store, storeWithin } from '../../stores/store.ts'
+import { type HeldTool, type PinMode, Pins } from './pins.ts'
 
 interface PinsParts {
   readonly store: Store
   readonly clock: Clock
   readonly mode: PinMode
   /** A definition is held, or told of, for the first time. */
-  held(tool: HeldTool): void
+  held(tool: HeldTool, id: string): void
   /** A text of a tool holds what nobody can see. */
   flagged(upstream: string, tool: string, found: string): void
   /** The tools of an upstream should be looked at again. */
@@ -27,69 +27,53 @@ export class ToolPins {
   readonly #parts: PinsParts
   readonly #store: Store
   readonly #pins: Pins
-  readonly #kept: HeldTools
+  /** The definitions that wait for a yes, on the store. */
+  readonly kept: HeldTools
   readonly #held = new Map<string, readonly HeldTool[]>()
   readonly #told = new Set<string>()
   readonly #end = new AbortController()
-  #mode: PinsParts['mode'] = 'off'
+  #mode: PinMode = 'off'
   #follows = false
 
   constructor(parts: PinsParts) {
     this.#parts = parts
     this.#store = storeWithin(parts.store, 'gateway/')
     this.#pins = new Pins({ store: this.#store, clock: parts.clock })
-    this.#kept = new HeldTools(this.#store, parts.clock)
+    this.kept = new HeldTools(this.#store, parts.clock)
     this.change(parts.mode)
   }
 
   /** From now on, for what is looked at next. */
-  change(mode: PinsParts['mode']): void {
+  change(mode: PinMode): void {
     this.#mode = mode
     if (mode === 'off') this.#held.clear()
-    if (mode === 'off' || this.#follows) return
-    this.#follows = true
-    void this.#follow()
+    if (mode !== 'off' && !this.#follows) void this.#follow()
   }
 
-  async look(upstream: string, tools: readonly Tool[]): Promise<Looked> {
+  async look(upstream: string, tools: readonly Tool[]): ReturnType<Pins['look']> {
     for (const tool of tools) this.#flag(upstream, tool)
     if (this.#mode === 'off') return { offered: tools, held: [] }
     const { offered, held } = await this.#pins.look(upstream, tools)
     const before = this.#held.get(upstream)
     this.#held.set(upstream, held)
-    if (held.length > 0 || before?.length !== 0) await this.#kept.keep(upstream, held)
+    if (held.length > 0 || before?.length !== 0) await this.kept.keep(upstream, held)
     for (const each of held) {
       const id = idOf(each)
-      if (!this.#told.has(id)) this.#parts.held(each)
+      if (!this.#told.has(id)) this.#parts.held(each, id)
       this.#told.add(id)
     }
     return this.#mode === 'warn' ? { offered: tools, held: [] } : { offered, held }
   }
 
   async approve(held: Pick<HeldTool, 'server' | 'tool' | 'digest'>): Promise<void> {
-    await this.#kept.approve(held)
+    await this.kept.approve(held)
     this.#parts.relook(held.server)
   }
 
   /** Those that wait for a yes, by id. */
   async waiting(): Promise<ReadonlyMap<string, KeptTool>> {
-    const found = await this.#kept.waiting()
+    const found = await this.kept.waiting()
     return new Map([...found].filter(([, { server }]) => this.#held.has(server)))
-  }
-
-  /** Undefined where nothing of that name is held. */
-  find(id: string): Promise<KeptTool | undefined> {
-    return this.#kept.find(id)
-  }
-
-  /** It stays hidden, and is not asked about again. */
-  refuse(id: string): Promise<void> {
-    return this.#kept.refuse(id)
-  }
-
-  forget(upstream: string): Promise<void> {
-    this.#held.delete(upstream)
-    return this.#pins.forget(upstream)
   }
 
   close(): void {
@@ -98,6 +82,7 @@ export class ToolPins {
 
   /** What was approved on another process is shown here too. */
   async #follow(): Promise<void> {
+    this.#follows = true
     try {
       for await (const _ of this.#store.watch(['pin/'], this.#end.signal))
         for (const [upstream, held] of this.#held) if (held.length > 0) this.#parts.relook(upstream)
@@ -148,14 +133,8 @@ export class HeldTools {
     const known = new Map((await this.#scan(`${prefix}${placeOf(server)}`)).map(kept => [idOf(kept), kept]))
     const ops: Op[] = []
     for (const { tool, before, digest, changes } of held) {
-      const record: KeptTool = {
-        server,
-        tool,
-        digest,
-        changes,
-        since: this.#clock.now(),
-        ...(before !== undefined && { before }),
-      }
+      const since = this.#clock.now()
+      const record: KeptTool = { server, tool, digest, changes, since, ...(before !== undefined && { before }) }
       if (!known.delete(idOf(record))) ops.push(put(`${prefix}${idOf(record)}`, JSON.stringify(record)))
     }
     for (const [id, kept] of known) if (kept.server === server) ops.push(remove(`${prefix}${id}`))
@@ -191,17 +170,16 @@ export class HeldTools {
 
   async #scan(within: string): Promise<readonly KeptTool[]> {
     const found: KeptTool[] = []
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan(within, after === undefined ? {} : { after })
-      for (const { value } of page) found.push(...[readKept(value)].filter(kept => kept !== undefined))
-      after = page.at(-1)?.key
-      if (after === undefined || page.length < 1_000) return found
+    for await (const { value } of entriesUnder(this.#store, within)) {
+      const kept = readKept(value)
+      if (kept !== undefined) found.push(kept)
     }
+    return found
   }
 }
 
 /** Names a held definition, the same on every process. */
-export function idOf({ server, digest }: Pick<HeldTool, 'server' | 'digest'>): string {
+function idOf({ server, digest }: Pick<HeldTool, 'server' | 'digest'>): string {
   return `${placeOf(server)}${digest.slice(0, 22)}`
 }
 

@@ -5,9 +5,9 @@
 import type { Clock } from '../../core/clock.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Params, picked } from '../../jsonrpc/message.ts'
-import { type Conditions, fits, fitsTarget, isCalledBy, noConditions } from './conditions.ts'
+import { fits, fitsTarget, isCalledBy } from './conditions.ts'
 import type { RateCounts } from './counts.ts'
-import { type Defaults, type Hours, ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
+import { ofCalls, type ReadRule, readOtherwise, readRule } from './read.ts'
 import {
   type Asked,
   type CallSettings,
@@ -42,9 +42,6 @@ export interface CallVerdict {
   /** Milliseconds until it is allowed: by a rate, or because it is held. */
   readonly waitMs?: number
 }
-
-/** What was decided of a call whose rules count: asked again it would count itself. */
-export type DecidedCalls = WeakMap<object, CallVerdict>
 
 const verdicts = 1_000
 
@@ -125,9 +122,7 @@ export class ToolPolicy {
   }
 
   #counted(call: PolicyCallFacts): readonly ReadRule[] {
-    const about = this.#deciding.filter(rule => isCounting(rule) && isAboutCall(rule, call))
-    // Who calls with what was looked at just now.
-    return about.map(rule => ({ ...rule, conditions: noConditions }))
+    return this.#deciding.filter(rule => isCounting(rule) && isAboutCall(rule, call))
   }
 
   /** What a rule about calls says, of those that are about one. The narrowest counts, of equals the first. */
@@ -153,7 +148,8 @@ export class ToolPolicy {
     if (by === undefined) return this.#otherwise
     const { rule, effect } = by
     const waitMs = isCounting(by) ? this.#counts.wait(by, this.#asked(call)) : undefined
-    if (effect === 'hold') return { do: 'deny', by: rule, waitMs: Math.max(1, waitMs ?? 0, by.forMs ?? 0, heldMs(by, now)) }
+    if (effect === 'hold')
+      return { do: 'deny', by: rule, waitMs: Math.max(1, waitMs ?? 0, by.forMs ?? 0, (by.hours?.endsAfter(now) ?? now) - now) }
     return { do: effect === 'coalesce' ? 'allow' : effect, by: rule, ...(waitMs !== undefined && { waitMs }) }
   }
 
@@ -168,12 +164,8 @@ export class ToolPolicy {
   }
 }
 
-function isCounting({ rule }: ReadRule): boolean {
-  return rule.when?.above !== undefined
-}
-
-function heldMs({ hours }: ReadRule, now: number): number {
-  return hours === undefined ? 0 : hours.endsAfter(now) - now
+function isCounting({ above }: ReadRule): boolean {
+  return above !== undefined
 }
 
 function isAboutCall({ conditions }: ReadRule, { client, principal, args }: PolicyCallFacts): boolean {
@@ -187,7 +179,7 @@ function isStatic({ conditions }: ReadRule): boolean {
 /** All rules of a gateway. */
 export class GatewayPolicy {
   readonly #rules: readonly TargetRule[]
-  readonly #otherwise: Defaults
+  readonly #otherwise: ReturnType<typeof readOtherwise>
   readonly #clock: Clock
   readonly #counts: RateCounts
   /** Something may be refused whatever it is called with, so that it need not be listed. */
@@ -254,8 +246,7 @@ interface TargetRule extends ReadRule {
 /** Reads a rule in either spelling. Throws where it is none. */
 export function readTargetRule(written: WrittenRule): TargetRule {
   const read = readRule(modernRule(written))
-  const { conditions, rule } = read
-  const { hours, above } = rule.when ?? {}
+  const { conditions, rule, hours, above } = read
   const kinds = kindsOf(read)
   const concerns = (kind: TargetKind, upstream: string): boolean => kinds.includes(kind) && fits(conditions.server, upstream)
   return {
@@ -271,14 +262,14 @@ export function readTargetRule(written: WrittenRule): TargetRule {
 }
 
 /** Those that it names; where it names none, all of which what it says can be said. */
-function kindsOf({ conditions, rule, decides, effect }: ReadRule): readonly TargetKind[] {
-  if (!isKnownHere(conditions) || rule.when?.running !== undefined) return []
+function kindsOf({ conditions, rule, decides, effect, above, running }: ReadRule): readonly TargetKind[] {
+  if (!isKnownHere(conditions) || running !== undefined) return []
   const named = targets.filter(kind => conditions[kind] !== undefined)
   const calls =
     !decides ||
     effect === 'ask' ||
     effect === 'coalesce' ||
-    rule.when?.above !== undefined ||
+    above !== undefined ||
     conditions.arguments.length > 0 ||
     ofCalls.some(name => rule[name] !== undefined)
   const about = named.length > 0 ? named : calls ? (['tool'] as const) : targets
@@ -286,7 +277,7 @@ function kindsOf({ conditions, rule, decides, effect }: ReadRule): readonly Targ
 }
 
 /** What only hosts know is never so here. */
-function isKnownHere({ featureSet, tags, begunBy, origin }: Conditions): boolean {
+function isKnownHere({ featureSet, tags, begunBy, origin }: ReadRule['conditions']): boolean {
   return featureSet === undefined && tags === undefined && begunBy === undefined && origin.size === 0
 }
 
@@ -297,22 +288,16 @@ function isKnownHere({ featureSet, tags, begunBy, origin }: Conditions): boolean
  * A rule in the form that gateways had of their own.
  * @deprecated Write the conditions in `when`: `upstream` is `server` there, `args` is `arguments`; `by` is `approver`.
  */
-export interface GatewayRule extends Omit<CallSettings, 'approver'> {
-  readonly name: string
+export interface GatewayRule
+  extends Omit<CallSettings, 'approver'>,
+    Pick<When, 'tool' | 'resource' | 'prompt' | 'client' | 'principal' | 'hours'>,
+    Pick<Rule, 'name' | 'message' | 'fix'> {
   readonly upstream?: Patterns
-  readonly tool?: Patterns
-  readonly resource?: Patterns
-  readonly prompt?: Patterns
-  readonly client?: Patterns
-  readonly principal?: Patterns
   readonly args?: Readonly<Record<string, Patterns>>
-  readonly hours?: Hours
   readonly above?: Omit<RuleRate, 'by'> & { readonly by?: 'client' | 'all' }
   readonly until?: string
   readonly do?: 'allow' | 'deny' | 'ask'
   readonly by?: CallSettings['approver']
-  readonly message?: string
-  readonly fix?: string
 }
 
 /** A rule in either spelling. */

@@ -21,15 +21,12 @@ export const listConditions = [
 type Lists = { readonly [Name in (typeof listConditions)[number]]?: readonly string[] }
 
 /** What a rule is about. Absent: it does not matter. */
-export interface Conditions extends Lists {
+interface Conditions extends Lists {
   readonly origin: ReadonlyMap<string, readonly string[]>
   readonly arguments: readonly ArgumentRule[]
   /** The rule lets something through: then it has to know of everybody who had a part in it, and of everything that is handed over. */
   readonly lenient: boolean
 }
-
-/** About everything. */
-export const noConditions: Conditions = { origin: new Map(), arguments: [], lenient: false }
 
 /** Reads conditions that have no clock and no counter. Throws where one is none. */
 export function conditionsOf(when: When, lenient: boolean): Conditions {
@@ -93,7 +90,8 @@ export function fitsTarget(conditions: Conditions, asked: Pick<Asked, 'tool' | '
   if (targets.every(target => conditions[target] === undefined)) return true
   if (tool !== undefined && asked.tool !== undefined && fits(tool, asked.tool)) return true
   if (prompt !== undefined && asked.prompt !== undefined && fits(prompt, asked.prompt)) return true
-  return resource !== undefined && asked.resource !== undefined && fitsAddress(resource, asked.resource, lenient)
+  if (resource === undefined || asked.resource === undefined) return false
+  return lenient ? fitsAll(resource, asked.resource, asAddress) : fitsAny(resource, asked.resource, asAddress)
 }
 
 function isBegunBy({ begunBy, lenient }: Conditions, asked: Asked): boolean {
@@ -174,11 +172,6 @@ export function fitsAny(patterns: readonly string[], text: string, as = asItLook
 /** In all of them: what lies in one folder as it is written, and in another one as it is meant, is in the other one. */
 export function fitsAll(patterns: readonly string[], text: string, as = asItLooks): boolean {
   return patterns.some(pattern => readings(pattern, text, as).every(reading => matches(pattern, (as.before ?? '') + reading)))
-}
-
-/** An address, in all or in one of the ways in which its server may understand it. */
-function fitsAddress(patterns: readonly string[], address: string, all: boolean): boolean {
-  return all ? fitsAll(patterns, address, asAddress) : fitsAny(patterns, address, asAddress)
 }
 
 const asAddress: ReadAs = { address: true }

@@ -8,13 +8,13 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { put, type Store } from '../../stores/store.ts'
 import { isAbout } from './conditions.ts'
 import type { ReadRule } from './read.ts'
-import type { Asked, Counted, RuleRate } from './rule.ts'
+import type { Asked, RuleRate } from './rule.ts'
 
 /** What rules count: of this process alone, or of all that share a store. */
 export interface RateCounts {
   /** Milliseconds until the rate allows one more; 0 where it does now. */
   wait(rule: ReadRule, asked: Asked): number
-  /** It was let in. */
+  /** It was let in: counts it for these rules, which are about it. */
   took(rules: readonly ReadRule[], asked: Asked): void
   /** To be waited for before a call is judged, until it is undefined. */
   ready?(rules: readonly ReadRule[], asked: Asked): Promise<void> | undefined
@@ -33,8 +33,7 @@ export class Counts implements RateCounts {
   }
 
   /** Milliseconds until the rate allows one more; 0 where it does now, or where the rule has none. */
-  wait({ name, rule }: ReadRule, asked: Asked): number {
-    const rate = rule.when?.above
+  wait({ name, above: rate }: ReadRule, asked: Asked): number {
     if (rate === undefined) return 0
     const buckets = this.#of(name, rate)
     const { tokens } = buckets.left(countedAs(rate.by, asked))
@@ -45,17 +44,13 @@ export class Counts implements RateCounts {
     return this.#running.of(rule.name)
   }
 
-  /** It was let in. */
   took(rules: readonly ReadRule[], asked: Asked): void {
-    for (const { name, rule, conditions } of rules) {
-      const rate = rule.when?.above
-      if (rate !== undefined && isAbout(conditions, asked)) this.#of(name, rate).take(countedAs(rate.by, asked))
-    }
+    for (const { name, above } of rules) if (above !== undefined) this.#of(name, above).take(countedAs(above.by, asked))
   }
 
   /** It begins; what is returned ends it. */
   enter(rules: readonly ReadRule[], asked: Asked): () => void {
-    const about = rules.filter(({ rule, conditions }) => rule.when?.running !== undefined && isAbout(conditions, asked))
+    const about = rules.filter(({ running, conditions }) => running !== undefined && isAbout(conditions, asked))
     for (const { name } of about) this.#running.add(name, 1)
     let open = true
     return () => {
@@ -66,9 +61,7 @@ export class Counts implements RateCounts {
 
   /** Other rules count from now on. */
   keep(rules: readonly ReadRule[]): void {
-    const wanted = new Set(
-      rules.flatMap(({ name, rule }) => (rule.when?.above === undefined ? [] : [keyOf(name, rule.when.above)])),
-    )
+    const wanted = new Set(rules.flatMap(({ name, above }) => (above === undefined ? [] : [keyOf(name, above)])))
     this.#buckets = new Map([...this.#buckets].filter(([key]) => wanted.has(key)))
   }
 
@@ -88,7 +81,7 @@ function keyOf(name: string, rate: RuleRate): string {
 }
 
 /** What counts as one and the same. Where it has no client, it is its server; where it has no origin, its feature set stands for that. */
-export function countedAs(by: Counted = 'client', { server, client, featureSet = '', origin }: Asked): string {
+export function countedAs(by: RuleRate['by'] = 'client', { server, client, featureSet = '', origin }: Asked): string {
   if (by === 'server' || (by === 'client' && client === undefined)) return server
   if (by === 'client') return `${server}\n${client}`
   if (by === 'featureSet' || origin === undefined) return `${server}\n${featureSet}`
@@ -139,9 +132,8 @@ export class SharedCounts implements RateCounts {
     this.#failed = failed
   }
 
-  wait({ name, rule }: ReadRule, asked: Asked): number {
-    const rate = rule.when?.above
-    const part = rate === undefined ? undefined : this.#of(name, rate, asked)
+  wait(rule: ReadRule, asked: Asked): number {
+    const part = this.#of(rule, asked)
     if (part === undefined || part.tokens >= 1) return 0
     const waitMs = part.nextAt - this.#clock.now()
     // Long ago: nobody knows what is there now.
@@ -150,9 +142,8 @@ export class SharedCounts implements RateCounts {
 
   ready(rules: readonly ReadRule[], asked: Asked): Promise<void> | undefined {
     const now = this.#clock.now()
-    for (const { name, rule } of rules) {
-      const rate = rule.when?.above
-      const part = rate === undefined ? undefined : this.#of(name, rate, asked)
+    for (const rule of rules) {
+      const part = this.#of(rule, asked)
       if (part !== undefined && part.tokens < 1 && now >= part.lookAt) {
         part.taking ??= this.#take(part).finally(() => {
           part.taking = undefined
@@ -164,9 +155,8 @@ export class SharedCounts implements RateCounts {
   }
 
   took(rules: readonly ReadRule[], asked: Asked): void {
-    for (const { name, rule } of rules) {
-      const rate = rule.when?.above
-      const part = rate === undefined ? undefined : this.#of(name, rate, asked)
+    for (const rule of rules) {
+      const part = this.#of(rule, asked)
       if (part === undefined || part.tokens < 1) continue
       part.tokens--
       part.usedAt = this.#clock.now()
@@ -179,7 +169,8 @@ export class SharedCounts implements RateCounts {
     await Promise.all([...this.#parts.values()].map(part => this.#give(part).catch(this.#failed)))
   }
 
-  #of(name: string, rate: RuleRate, asked: Asked): Part {
+  #of({ name, above: rate }: ReadRule, asked: Asked): Part | undefined {
+    if (rate === undefined) return undefined
     const id = `${name}\n${JSON.stringify(rate)}\n${countedAs(rate.by, asked)}`
     const known = this.#parts.get(id)
     if (known !== undefined) return known

@@ -3,9 +3,8 @@ import { toMilliseconds } from '../../core/clock.ts'
 import { isRisk, risks } from '../../features/reliability/confirmation/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Conditions, conditionsOf, listConditions } from './conditions.ts'
+import { conditionsOf, listConditions } from './conditions.ts'
 import {
-  type Counted,
   counted,
   type DefaultEffect,
   type Effect,
@@ -14,6 +13,7 @@ import {
   kinds,
   type Otherwise,
   type Rule,
+  type RuleRate,
   type When,
 } from './rule.ts'
 
@@ -24,7 +24,11 @@ export interface ReadRule {
   /** False: it says only what a gateway adds to calls, and lets through or refuses nothing. */
   readonly decides: boolean
   readonly effect: Effect
-  readonly conditions: Conditions
+  readonly conditions: ReturnType<typeof conditionsOf>
+  /** The rate beyond which it holds. */
+  readonly above: RuleRate | undefined
+  /** While so many are under way. */
+  readonly running: number | undefined
   readonly hours: OpenHours | undefined
   readonly until: number
   readonly forMs: number | undefined
@@ -75,6 +79,8 @@ export function readRule(rule: Rule): ReadRule {
     decides: effect !== undefined,
     effect: effect ?? 'allow',
     conditions: conditionsOf(when, effect === 'allow' || effect === 'coalesce'),
+    above: when.above,
+    running: when.running,
     hours: when.hours && openHours(when.hours),
     until,
     forMs: rule.for === undefined ? undefined : toMilliseconds(rule.for, 'for'),
@@ -123,7 +129,7 @@ function checkCounts(rule: Rule, { above, running }: When): void {
   checkCounted('above.by', above?.by)
 }
 
-function checkCounted(name: string, by: Counted | undefined): void {
+function checkCounted(name: string, by: Rule['by']): void {
   if (by !== undefined && !counted.includes(by)) throw new TypeError(`${name} is ${clip(String(by))}: give ${counted.join(', ')}`)
 }
 
@@ -147,11 +153,7 @@ const ofTools: ReadonlySet<string> = new Set(['kind', 'server', 'tool'])
 function checkTogether(rule: Rule, when: When): void {
   const read = (['resource', 'prompt'] as const).find(kind => when[kind] !== undefined || [when.kind].flat().includes(kind))
   const called =
-    when.arguments !== undefined
-      ? 'arguments'
-      : when.above !== undefined
-        ? 'above'
-        : ofCalls.find(name => rule[name] !== undefined)
+    (['arguments', 'above'] as const).find(name => when[name] !== undefined) ?? ofCalls.find(name => rule[name] !== undefined)
   if (read !== undefined && (called !== undefined || (rule.do !== 'allow' && rule.do !== 'deny')))
     throw new TypeError(
       `a ${read} is only allowed or denied: ${called ?? `do: ${rule.do}`} is for calls of tools, say it in a rule of its own`,
@@ -220,7 +222,13 @@ function minuteOf(text: string): number {
 }
 
 function localTime(zone: string): (now: number) => { readonly day: Day; readonly minute: number } {
-  const format = formatOf(zone)
+  let format: Intl.DateTimeFormat
+  try {
+    const minutes = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
+    format = new Intl.DateTimeFormat('en-US', { timeZone: zone, weekday: 'short', ...minutes })
+  } catch (cause) {
+    throw new TypeError(`${clip(String(zone))} is no time zone: write Europe/Berlin or UTC`, { cause })
+  }
   return now => {
     const parts = new Map(format.formatToParts(now).map(({ type, value }) => [type, value]))
     const day = (parts.get('weekday') ?? '').toLowerCase()
@@ -231,24 +239,10 @@ function localTime(zone: string): (now: number) => { readonly day: Day; readonly
   }
 }
 
-function formatOf(zone: string): Intl.DateTimeFormat {
-  try {
-    return new Intl.DateTimeFormat('en-US', {
-      timeZone: zone,
-      weekday: 'short',
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-    })
-  } catch (cause) {
-    throw new TypeError(`${clip(String(zone))} is no time zone: write Europe/Berlin or UTC`, { cause })
-  }
-}
-
 // What happens where no rule says anything.
 
 /** By kind, for every kind. */
-export type Defaults = Readonly<Record<Kind, DefaultEffect>>
+type Defaults = Readonly<Record<Kind, DefaultEffect>>
 
 /** New feature sets and what leads out of them are asked about; the rest lies within what was enabled. */
 const usual: Defaults = {

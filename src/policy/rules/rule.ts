@@ -94,7 +94,7 @@ export interface RuleRate {
 /** By what rates can be counted. */
 export const counted = ['client', 'server', 'featureSet', 'origin'] as const
 /** What is counted apart from each other. `server`: all clients of a gateway together. */
-export type Counted = (typeof counted)[number]
+type Counted = (typeof counted)[number]
 
 /** All of these must hold. In texts a star stands for any characters; of several texts one must fit. */
 export interface When {

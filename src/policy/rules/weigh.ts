@@ -3,15 +3,16 @@
  * narrower in every respect beats the wider one; where neither is, the more careful one counts.
  */
 import { matches } from '../../core/scope.ts'
-import type { Conditions } from './conditions.ts'
 import type { ReadRule } from './read.ts'
 import { effects, targets } from './rule.ts'
+
+type Conditions = ReadRule['conditions']
 
 /** The one that counts, of those that hold. */
 export function strongest(rules: readonly ReadRule[]): ReadRule | undefined {
   const denials = rules.filter(({ effect }) => effect === 'deny')
   const among = denials.length > 0 ? denials : rules
-  const narrowest = among.filter(one => !among.some(other => isNarrower(other, one)))
+  const narrowest = among.filter(one => !among.some(other => covers(one, other) && !covers(other, one)))
   return narrowest.reduce<ReadRule | undefined>(
     (best, one) => (best === undefined || precedes(one, best) ? one : best),
     undefined,
@@ -22,10 +23,6 @@ export function strongest(rules: readonly ReadRule[]): ReadRule | undefined {
 function precedes(one: ReadRule, other: ReadRule): boolean {
   const [a, b] = [effects.indexOf(one.effect), effects.indexOf(other.effect)]
   return a === b ? one.name < other.name : a < b
-}
-
-function isNarrower(one: ReadRule, other: ReadRule): boolean {
-  return covers(other, one) && !covers(one, other)
 }
 
 /** Whether the wide one is about everything that the other is about, at any time. */
@@ -66,11 +63,11 @@ function coversTexts(wide: readonly string[] | undefined, narrow: readonly strin
 
 /** Compares hours, rates and expiry. */
 function coversTimes(wide: ReadRule, narrow: ReadRule): boolean {
-  const [a, b] = [wide.rule.when ?? {}, narrow.rule.when ?? {}]
+  const [a, b] = [wide.rule.when?.hours, narrow.rule.when?.hours]
   return (
-    (a.hours === undefined || same(a.hours, b.hours)) &&
-    (a.above === undefined || same(a.above, b.above)) &&
-    (a.running === undefined || (b.running !== undefined && a.running <= b.running)) &&
+    (a === undefined || same(a, b)) &&
+    (wide.above === undefined || same(wide.above, narrow.above)) &&
+    (wide.running === undefined || (narrow.running !== undefined && wide.running <= narrow.running)) &&
     wide.until >= narrow.until
   )
 }
@@ -80,7 +77,7 @@ function same(one: unknown, other: unknown): boolean {
 }
 
 /** A rule that never counts, and the one that keeps it from it. */
-export interface Shadow {
+interface Shadow {
   readonly rule: string
   readonly by: string
   readonly why: string

@@ -10,7 +10,7 @@ import type { Policy } from '../policy.ts'
 type Arguments = Readonly<Record<string, unknown>>
 
 /** The names of the arguments that say it, or a function that reads them. */
-export type Extractor = string | readonly string[] | ((args: Arguments) => Scope | readonly Scope[] | undefined)
+type Extractor = string | readonly string[] | ((args: Arguments) => Scope | readonly Scope[] | undefined)
 
 /** By `server/tool`; stars stand for any characters. */
 export type Extractors = Readonly<Record<string, Extractor>>

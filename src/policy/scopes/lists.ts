@@ -12,14 +12,8 @@ type ScopeVerdict =
   /** Neither: somebody has to be asked. `flaw`: the spelling is unusual, and this is how. */
   | { readonly is: 'open'; readonly flaw: string | undefined }
 
-/** The lists of a feature set, ready to be held against scopes. */
-export interface ScopeJudge {
-  readonly lists: ScopeLists
-  judge(scope: Scope): ScopeVerdict
-}
-
-/** Throws where a pattern is none. */
-export function scopeJudge(lists: ScopeLists): ScopeJudge {
+/** The lists of a feature set, ready to be held against scopes. Throws where a pattern is none. */
+export function scopeJudge(lists: ScopeLists) {
   const allows = (lists.whitelist ?? []).map(pattern => ({ pattern: checked(pattern), fits: glob(pattern) }))
   const forbids = (lists.blacklist ?? []).flatMap(pattern =>
     withFolder(folded(checked(pattern))).map(text => ({ pattern, fits: glob(text) })),
