@@ -21,7 +21,7 @@ export function readArguments(words: readonly string[], schema: Schema, given: V
   for (const word of words) {
     const [, key, raw, text] = /^(.+?)(:?)=(.*)$/s.exec(word) ?? []
     if (key === undefined || text === undefined)
-      throw new CliError(1, `"${clip(word)}" is no argument`, `Write ${clip(word)}=value, or the whole as --json '{…}'`)
+      throw new CliError(`"${clip(word)}" is no argument`, `Write ${clip(word)}=value, or the whole as --json '{…}'`)
     const path = Object.hasOwn(propertiesOf(schema), key) ? [key] : key.split('.')
     const at = schemaAt(schema, path)
     if (at === undefined) throw unknown(key, schema, of)
@@ -81,7 +81,7 @@ function others(schema: Schema): unknown {
 function unknown(key: string, schema: Schema, of: string): CliError {
   const names = Object.keys(propertiesOf(schema))
   const all = names.length === 0 ? 'It takes none' : `There are ${names.map(each => clip(each)).join(', ')}`
-  return new CliError(1, `${clip(of)} has no ${clip(key)}`, meantText(key, names) ?? all)
+  return new CliError(`${clip(of)} has no ${clip(key)}`, meantText(key, names) ?? all)
 }
 
 /** The text as the first of the types that the schema allows and that it fits. */
@@ -93,7 +93,6 @@ function typedValue(key: string, text: string, schema: Schema, root: Schema): un
     if (value !== undefined) return value.is
   }
   throw new CliError(
-    1,
     `${clip(key)}: "${clip(text)}" is no ${typeText(schema, root)}`,
     `Write ${exampleOf(clip(key), schema, root)}`,
   )
@@ -113,7 +112,7 @@ function oneOf(key: string, text: string, listed: readonly Plain[]): Plain {
   if (found !== undefined) return found
   const names = listed.map(each => String(each))
   const some = names.slice(0, 12).map(each => clip(each))
-  throw new CliError(1, `${clip(key)} has no value "${clip(text)}"`, meantText(text, names) ?? `Write one of ${some.join(', ')}`)
+  throw new CliError(`${clip(key)} has no value "${clip(text)}"`, meantText(text, names) ?? `Write one of ${some.join(', ')}`)
 }
 
 /** A word as it could be typed. */
@@ -210,7 +209,7 @@ function json(name: string, text: string): unknown {
     return JSON.parse(text)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new CliError(1, `${clip(name)} is no JSON: ${why}`, `Names and texts stand in ", all of it in ': '{"name": "value"}'`)
+    throw new CliError(`${clip(name)} is no JSON: ${why}`, `Names and texts stand in ", all of it in ': '{"name": "value"}'`)
   }
 }
 
@@ -234,7 +233,7 @@ export async function givenArguments(
 /** All of standard input; refused where it is a terminal, which would wait for ever. */
 function fromInput({ input }: Io): Promise<string> {
   if (input.isTTY === true)
-    throw new CliError(1, '- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
+    throw new CliError('- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
   return text(input)
 }
 
@@ -243,7 +242,7 @@ async function fromFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new CliError(1, `The file ${clip(path)} cannot be read`, 'Correct the path', { cause: error })
+    throw new CliError(`The file ${clip(path)} cannot be read`, 'Correct the path', { cause: error })
   }
 }
 
@@ -251,7 +250,7 @@ async function fromFile(path: string): Promise<string> {
 function objectOf(name: string, source: string): Values {
   const value = json(name, source)
   if (isRecord(value)) return { ...value }
-  throw new CliError(1, `${clip(name)} is no JSON object`, `Write {"key": "value"}`)
+  throw new CliError(`${clip(name)} is no JSON object`, `Write {"key": "value"}`)
 }
 
 // A JSON Schema as a line that people read: `add(a: number, b?: number = 1) → { sum: number }`.

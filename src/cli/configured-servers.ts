@@ -210,7 +210,7 @@ async function readFileNamed(file: string, places: ConfigPlaces): Promise<FileTo
   try {
     return await readNamed(file, places)
   } catch (error) {
-    throw new CliError(1, `The config ${clip(file)} cannot be read`, 'Correct the path', { cause: error })
+    throw new CliError(`The config ${clip(file)} cannot be read`, 'Correct the path', { cause: error })
   }
 }
 
@@ -218,10 +218,10 @@ async function readFileNamed(file: string, places: ConfigPlaces): Promise<FileTo
 function fail(word: string, file: string, { servers, faults }: HostConfig): never {
   const [fault] = faults
   if (servers.size === 0 && fault !== undefined)
-    throw new CliError(1, `${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
+    throw new CliError(`${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
   const names = [...servers.keys()]
   const fix = meantText(word, names) ?? `It has ${names.map(each => clip(each)).join(', ')}`
-  throw new CliError(1, `${clip(file)} has no server ${quoted(word)}`, fix)
+  throw new CliError(`${clip(file)} has no server ${quoted(word)}`, fix)
 }
 
 /** The nearest file that knows the name, by what is written there: nothing is filled in for those that are not used. */
@@ -240,7 +240,7 @@ function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: ConfigP
       ? `${source}:${name}`
       : `${name} --config ${relative(cwd, file).startsWith('..') ? file : relative(cwd, file)}`,
   )
-  return new CliError(1, `Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
+  return new CliError(`Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
 }
 
 /** `again` is how it is named again. */
@@ -248,7 +248,7 @@ function resolved({ source }: Candidate, name: string, again: string, config: Ho
   const server = config.servers.get(name)
   if (server !== undefined) return targetOf(server, source, again, config.file)
   const why = config.refused.get(name)
-  throw new CliError(1, `${config.file}: ${why?.message}`, why?.fix)
+  throw new CliError(`${config.file}: ${why?.message}`, why?.fix)
 }
 
 /** The server of a config as a target. */

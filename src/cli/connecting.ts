@@ -220,16 +220,16 @@ export function headersOf(
     lines.map(line => {
       const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/.exec(line) ?? []
       if (name === undefined || value === undefined)
-        throw new CliError(1, `--header: "${clip(line)}" is no header`, "Write 'Name: value'")
+        throw new CliError(`--header: "${clip(line)}" is no header`, "Write 'Name: value'")
       const expanded = expand(value, { env, folder: process.cwd(), home: homedir() })
-      if ('why' in expanded) throw new CliError(1, `--header ${name}: ${expanded.why.message}`, expanded.why.fix)
+      if ('why' in expanded) throw new CliError(`--header ${name}: ${expanded.why.message}`, expanded.why.fix)
       return [name, expanded.text]
     }),
   )
   if (bearerEnv === undefined) return headers
   const token = env[bearerEnv]
   if (token === undefined || token === '')
-    throw new CliError(1, `--bearer-env: the variable ${clip(bearerEnv)} is not set`, `Set it: export ${clip(bearerEnv)}=…`)
+    throw new CliError(`--bearer-env: the variable ${clip(bearerEnv)} is not set`, `Set it: export ${clip(bearerEnv)}=…`)
   return { ...headers, authorization: `Bearer ${token}` }
 }
 

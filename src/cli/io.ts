@@ -94,7 +94,7 @@ export class CliError extends Error {
   /** The one thing to do about it. */
   readonly fix: string | undefined
 
-  constructor(exit: Exit, message: string, fix?: string, options?: ErrorOptions) {
+  constructor(message: string, fix?: string, { exit = 1, ...options }: ErrorOptions & { readonly exit?: Exit } = {}) {
     super(message, options)
     this.exit = exit
     this.fix = fix

@@ -197,7 +197,7 @@ export async function saveBlocks(file: string, blocks: readonly ContentBlock[], 
   const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
   const [first, ...others] = binary
   if (others.length > 0)
-    throw new CliError(1, `There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
+    throw new CliError(`There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
   if (first !== undefined) return save(file, Buffer.from(first, 'base64'))
   return save(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
 }
@@ -206,7 +206,7 @@ export async function saveBlocks(file: string, blocks: readonly ContentBlock[], 
 export function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
   const [first] = contents
   if (contents.length !== 1 || first === undefined)
-    throw new CliError(1, `The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
+    throw new CliError(`The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
   return save(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
 }
 

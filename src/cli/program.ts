@@ -69,7 +69,7 @@ export async function run(args: readonly string[], io: Io, version: string): Pro
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode === 0) return 0
-    throw new CliError(1, misspelt(error), helpLine(asked), { cause: error })
+    throw new CliError(misspelt(error), helpLine(asked), { cause: error })
   }
   return code
 }
@@ -188,7 +188,7 @@ function optionOf(flags: string, about: string, { fallback, choices, repeated, p
     try {
       return parse === undefined ? text : parse(text)
     } catch (error) {
-      throw new CliError(1, `${option.long}: ${error instanceof Error ? error.message : String(error)}`)
+      throw new CliError(`${option.long}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
   if (repeated === true)
@@ -226,7 +226,7 @@ async function noVerb(word: string): Promise<CliError> {
   const { meantText } = await import('../core/suggestion.ts')
   const names = verbs.map(({ name }) => name)
   const meant = meantText(word, names)
-  return new CliError(1, `There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'vivarium --help')
+  return new CliError(`There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'vivarium --help')
 }
 
 /** The help that is suggested after a mistake. */

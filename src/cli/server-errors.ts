@@ -7,7 +7,7 @@ import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { tapConnection } from '../recording/tap.ts'
-import { CliError, Interrupted } from './io.ts'
+import { CliError, type Exit, Interrupted } from './io.ts'
 import { brief } from './terminal/text.ts'
 
 /** What helps where the server wants credentials. */
@@ -18,26 +18,27 @@ const secure = 'Use its https address, or do not sign in: --no-auth'
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
 export function unreachable(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
   if (error instanceof CliError || error instanceof Interrupted) return error
+  const failure = (exit: Exit, message: string, fix?: string): CliError => new CliError(message, fix, { exit, cause: error })
   if (error instanceof ServesHttp)
-    return new CliError(
+    return failure(
       4,
       `${label} serves HTTP at ${clip(error.url)}, and says nothing on its standard output`,
       `Start it by itself and name its address, or give it the argument with which it speaks on stdio`,
-      { cause: error },
     )
   const needs = authorizationIn(error)
   if (needs !== undefined)
-    return new CliError(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn, {
-      cause: error,
-    })
+    return failure(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn)
   if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
-  if (error instanceof Problem) return new CliError(exitOf(error), error.message, remedyOf(error, again), { cause: error })
+  if (error instanceof Problem) return failure(exitOf(error), error.message, remedyOf(error, again))
   if (isTimeout(error)) {
     const words = said.length === 0 ? '' : `. On standard error it said: "${brief(said.join(' '), 300)}"`
-    const fix = `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`
-    return new CliError(4, `${label} did not answer in time${words}`, fix, { cause: error })
+    return failure(
+      4,
+      `${label} did not answer in time${words}`,
+      `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`,
+    )
   }
-  return error instanceof McpError ? new CliError(1, told(error), undefined, { cause: error }) : error
+  return error instanceof McpError ? failure(1, told(error)) : error
 }
 
 /** A server that does not know the method has nothing of the kind: that is what one wants to hear. */
@@ -46,7 +47,7 @@ export async function offering<T>(kind: 'prompts' | 'resources', label: string, 
     return await asked
   } catch (error) {
     if (!(error instanceof McpError) || error.code !== -32601) throw error
-    throw new CliError(1, `${label} offers no ${kind}`, undefined, { cause: error })
+    throw new CliError(`${label} offers no ${kind}`, undefined, { cause: error })
   }
 }
 
@@ -62,7 +63,7 @@ export async function orMeant(
   const names = await known().catch((): readonly string[] => [])
   if (names.length === 0 || names.includes(name)) throw error
   const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
-  throw new CliError(1, `The server has no ${what} ${clip(name)}`, fix, { cause: error })
+  throw new CliError(`The server has no ${what} ${clip(name)}`, fix, { cause: error })
 }
 
 /** Whether somebody waited in vain. */
@@ -102,7 +103,7 @@ function remedyOf({ suggestion }: Problem, again: string): string | undefined {
 }
 
 /** The exit code for a problem, by its category. */
-function exitOf({ category, code }: Problem): 1 | 3 | 4 {
+function exitOf({ category, code }: Problem): Exit {
   if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' ? 1 : 3
   return category === 'transient' ? 4 : 1
 }
@@ -113,12 +114,11 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
   if (at !== -1) {
     const message = brief(said[at]?.slice('vivarium: '.length) ?? '', 600)
     const [, fix] = /^\s*→ (.+)$/.exec(said[at + 1] ?? '') ?? []
-    return new CliError(1, message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
+    return new CliError(message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
   }
   const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
   if (name === undefined) return undefined
   return new CliError(
-    1,
     `${label} cannot be loaded: the package ${brief(name, 80)} is not installed`,
     `npm install ${brief(name, 80)}`,
     {
@@ -133,10 +133,8 @@ function connectionFailure(error: ConnectionError, again: string): CliError {
   const fix = /exit code 0\b/.test(error.message)
     ? 'A file exports its server: export const server = createServer({ … }); a program serves on its standard input until that ends'
     : `vivarium doctor ${again} says why`
-  const status = error.status === undefined ? '' : ` (HTTP ${error.status})`
-  return new CliError(4, `${error.message}${error.message.includes(String(error.status)) ? '' : status}`, fix, {
-    cause: error,
-  })
+  const isSaid = error.status === undefined || error.message.includes(String(error.status))
+  return new CliError(`${error.message}${isSaid ? '' : ` (HTTP ${error.status})`}`, fix, { exit: 4, cause: error })
 }
 
 // A program that serves at an address instead of its standard input and output: noticed by what it says, so that nobody waits for it.

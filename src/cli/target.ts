@@ -77,7 +77,7 @@ const howToName = 'Name a URL, a file, an npm package or a server of a config fi
 async function noTarget(places: ConfigPlaces): Promise<CliError> {
   const names = (await knownNames(places)).slice(0, 12).map(each => clip(each))
   const known = names.length === 0 ? '' : `. Your configs have ${names.join(', ')}`
-  return new CliError(1, 'No target is given', `${howToName}${known}`)
+  return new CliError('No target is given', `${howToName}${known}`)
 }
 
 /** A word that is neither an address nor a file. */
@@ -90,7 +90,6 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
   // A word that may mean anything is no wish to run what lies in the folder under that name.
   if (installed !== undefined && named?.sure === false)
     throw new CliError(
-      1,
       `No config has a server ${clip(word)}, but a package of that name is here: ${installed.says}`,
       `Write npm:${clip(word)} to run it`,
     )
@@ -103,14 +102,14 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
 
 /** The failure for a word that names nothing, by what it looks like. */
 function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
-  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
-  if (namesFile(word)) return new CliError(1, `There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
+  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(`${clip(word)} is no address`, `Write http://${clip(word)}`)
+  if (namesFile(word)) return new CliError(`There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
   if (isFile(word))
-    return new CliError(1, `No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
+    return new CliError(`No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
   const meant = meantText(word, names)
-  if (meant !== undefined) return new CliError(1, `Nothing is called ${clip(word)}`, meant)
+  if (meant !== undefined) return new CliError(`Nothing is called ${clip(word)}`, meant)
   const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
-  return new CliError(1, `No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
+  return new CliError(`No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
 }
 
 /** A file beside it that is called alike. */
@@ -131,12 +130,12 @@ function plain(label: string, target: Target, again = shellWord(label)): Resolve
 /** An address, checked. */
 function addressOf(text: string): string {
   if (URL.canParse(text)) return text
-  throw new CliError(1, `"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
+  throw new CliError(`"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
 }
 
 /** What was typed here is run as the shell would: with all variables. */
 function commandTarget([command, ...args]: readonly string[], io: Io): Resolved {
-  if (command === undefined) throw new CliError(1, 'No program stands behind --', 'Write -- node server.js')
+  if (command === undefined) throw new CliError('No program stands behind --', 'Write -- node server.js')
   const typed = [command, ...args].join(' ')
   return plain(typed, { command, args, env: environment(io) }, `-- ${shellWords([command, ...args])}`)
 }
@@ -154,7 +153,6 @@ function fileTarget(file: string, io: Io): Target {
   if (exportsServer(path)) return { ...selfCommand(['serve', path, '--stdio']), env }
   if (listensOnly(path))
     throw new CliError(
-      1,
       `${clip(file)} listens on HTTP and exports no server`,
       'Write: export const server = …; or start it, and name its address',
     )
@@ -194,7 +192,7 @@ function isFile(path: string): boolean {
 function folderOf(path: string): string {
   const folder = resolve(path)
   if (existsSync(folder) && statSync(folder).isDirectory()) return folder
-  throw new CliError(1, `--cwd: there is no folder ${clip(path)}`, 'Correct the path')
+  throw new CliError(`--cwd: there is no folder ${clip(path)}`, 'Correct the path')
 }
 
 /** By their names, so that no secret stands in a list of processes. */
@@ -203,7 +201,7 @@ function given(names: readonly string[], { env }: Io): Record<string, string> {
     names.map(word => {
       const [, name = word, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
       const text = value ?? env[name]
-      if (text === undefined) throw new CliError(1, `--env: the variable ${clip(name)} is not set`, `Set it, or leave it out`)
+      if (text === undefined) throw new CliError(`--env: the variable ${clip(name)} is not set`, `Set it, or leave it out`)
       return [name, text]
     }),
   )

@@ -66,7 +66,7 @@ export function bundleFiles(facts: PackageFacts, included: readonly string[] = [
     })
   }
   if (!found.files.has(facts.entry))
-    throw new CliError(1, `${clip(facts.entry)} is not among the files of the package`, 'Add it to "files" in package.json')
+    throw new CliError(`${clip(facts.entry)} is not among the files of the package`, 'Add it to "files" in package.json')
   return { files: found.files, leftOut, bytes: found.bytes }
 }
 
@@ -75,10 +75,9 @@ function wishedFile(root: string, path: string): string {
   const plain = path.split('\\').join('/').replace(/^\.\//, '')
   const place = join(root, plain)
   const stat = lstatSync(place, { throwIfNoEntry: false })
-  if (stat?.isFile() !== true)
-    throw new CliError(1, `--include: there is no file ${clip(path)} in the package`, 'Correct the path')
+  if (stat?.isFile() !== true) throw new CliError(`--include: there is no file ${clip(path)} in the package`, 'Correct the path')
   if (!realpathSync(place).startsWith(`${realpathSync(root)}${sep}`))
-    throw new CliError(1, `--include: ${clip(path)} lies outside of the package`, 'Put it into the package')
+    throw new CliError(`--include: ${clip(path)} lies outside of the package`, 'Put it into the package')
   return plain
 }
 
@@ -87,7 +86,6 @@ function secretsWanted(paths: readonly string[]): CliError {
   const shown = paths.slice(0, 10).map(path => clip(path, 120))
   const more = paths.length > shown.length ? ` and ${paths.length - shown.length} more` : ''
   return new CliError(
-    1,
     `The bundle would hold what looks like secrets: ${shown.join(', ')}${more}. Nothing was written`,
     `Leave them out of "files" or name them in .mcpbignore; one that is no secret: --include ${shown[0]}`,
   )
@@ -116,7 +114,6 @@ function walk(folder: string, prefix: string, found: Found, takes: Takes): void 
     }
     if (found.files.size > mostFiles || found.bytes > mostBytes)
       throw new CliError(
-        1,
         `The bundle would have more than ${mostFiles} files or ${mostBytes >> 20} MiB`,
         'Leave some out: name them in .mcpbignore',
       )
@@ -157,7 +154,6 @@ function importedFiles(root: string, entry: string): readonly string[] {
       const inside = relative(root, file).split('\\').join('/')
       if (inside.startsWith('../'))
         throw new CliError(
-          1,
           `${clip(path)} imports ${clip(specifier)}, which lies outside of the package`,
           'Put it into the package, or make a dependency of it',
         )
@@ -197,13 +193,12 @@ function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependen
     const { name, from, needed } = next
     if (!isPackageName(name))
       throw new CliError(
-        1,
         `The dependency "${clip(name)}" has a name that npm does not take`,
         'Correct "dependencies" in package.json',
       )
     const folder = installed(name, from)
     if (folder === undefined) {
-      if (needed) throw new CliError(1, `The dependency ${clip(name)} is not installed`, 'Run npm install')
+      if (needed) throw new CliError(`The dependency ${clip(name)} is not installed`, 'Run npm install')
       continue
     }
     const place = nested(name, folder, root)
@@ -222,7 +217,6 @@ function filesOf(name: string, folder: string, files: unknown): (path: string) =
   if (folder.split(sep).includes('node_modules')) return () => true
   if (!Array.isArray(files))
     throw new CliError(
-      1,
       `The dependency ${clip(name)} is a link to ${clip(folder, 200)}, whose package.json lists no files`,
       'Add "files" to that package.json, or install the package itself',
     )

@@ -22,9 +22,9 @@ interface ManifestInput {
 /** The manifest of a bundle. Throws where package.json lacks what it must say. */
 export function manifestOf({ facts, offer, variables, args }: ManifestInput): Record<string, unknown> {
   const { author, description } = facts
-  if (author === undefined) throw new CliError(1, 'package.json names no author, and a bundle must', 'Add it: "author": "…"')
+  if (author === undefined) throw new CliError('package.json names no author, and a bundle must', 'Add it: "author": "…"')
   if (description === undefined)
-    throw new CliError(1, 'package.json has no description, and a bundle must', 'Add it: "description": "…"')
+    throw new CliError('package.json has no description, and a bundle must', 'Add it: "description": "…"')
   return given({
     manifest_version: manifestVersion,
     name: facts.name,
@@ -90,17 +90,15 @@ export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJ
   const { mcpName, description, version, repository, homepage } = facts
   if (mcpName === undefined || !namePattern.test(mcpName) || mcpName.length > 200)
     throw new CliError(
-      1,
       mcpName === undefined
         ? 'package.json has no mcpName, by which the registry knows the server'
         : `The mcpName ${clip(mcpName)} is none`,
       'Add it: "mcpName": "io.github.you/notes"',
     )
-  if (description === undefined) throw new CliError(1, 'package.json has no description', 'Add it: "description": "…"')
+  if (description === undefined) throw new CliError('package.json has no description', 'Add it: "description": "…"')
   const packages = packagesOf(facts, variables, bundle)
   if (packages.length === 0 && remotes.length === 0)
     throw new CliError(
-      1,
       `${clip(facts.name)} can be had nowhere: its package is private or has no "bin", and neither --remote nor --mcpb-url is given`,
       'Give package.json a "bin", or the address where it is served: --remote https://host/mcp',
     )

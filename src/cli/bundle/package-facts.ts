@@ -68,7 +68,7 @@ export function packageFacts(file: string): PackageFacts {
   const path = resolve(file)
   const root = rootOf(dirname(path))
   if (!existsSync(path)) throw missing(file, root)
-  if (root === undefined) throw new CliError(1, `No package.json is above ${clip(file)}`, 'Make one: npm init')
+  if (root === undefined) throw new CliError(`No package.json is above ${clip(file)}`, 'Make one: npm init')
   const of = packageIn(root)
   const { engines, bugs, files, keywords, dependencies } = of
   return {
@@ -98,7 +98,7 @@ export function mainFile(): string {
   const root = rootOf(process.cwd())
   const { main } = root === undefined ? {} : packageIn(root)
   if (root === undefined || typeof main !== 'string')
-    throw new CliError(1, 'No server is named', 'Name its file, or write it as "main" in package.json')
+    throw new CliError('No server is named', 'Name its file, or write it as "main" in package.json')
   return relative('.', join(root, main))
 }
 
@@ -106,7 +106,7 @@ export function mainFile(): string {
 function missing(file: string, root: string | undefined): CliError {
   const { scripts } = root === undefined ? {} : packageIn(root)
   const builds = isRecord(scripts) && scripts['build'] !== undefined && /\.[cm]?js$/.test(file)
-  return new CliError(1, `There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
+  return new CliError(`There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
 }
 
 /** Asks the server, as any client would. */
@@ -156,7 +156,7 @@ function text(value: unknown): string | undefined {
 /** A member that package.json must have. */
 function needed(value: unknown, member: string): string {
   const found = text(value)
-  if (found === undefined) throw new CliError(1, `package.json has no ${member}`, `Add it: "${member}": "…"`)
+  if (found === undefined) throw new CliError(`package.json has no ${member}`, `Add it: "${member}": "…"`)
   return found
 }
 
@@ -198,7 +198,6 @@ export function isPackageName(name: string): boolean {
 function checkedName(name: string): string {
   if (isPackageName(name)) return name
   throw new CliError(
-    1,
     `package.json has the name "${clip(name)}", which npm does not take`,
     'Write "name": "notes", or "@you/notes"',
   )
@@ -207,7 +206,7 @@ function checkedName(name: string): string {
 /** The version, or a failure that shows what one looks like. */
 function checkedVersion(text: string): string {
   if (text.length <= 128 && version.test(text)) return text
-  throw new CliError(1, `package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
+  throw new CliError(`package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
 }
 
 /** The file of a bundle, where no other is named. */
@@ -220,5 +219,5 @@ export function checkedEntry(path: string): string {
   const parts = path.split('/')
   const fine = parts.every(part => part !== '' && part !== '.' && part !== '..') && !/[\\\p{Cc}\p{Cf}]|^[a-z]:/iu.test(path)
   if (fine) return path
-  throw new CliError(1, `"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
+  throw new CliError(`"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
 }

@@ -75,8 +75,7 @@ export const bundle: Verb = (command, io) => {
 async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const [file = mainFile()] = call.words
   const { mcpb, serverJson: registry } = call.options
-  if (mcpb === undefined && registry === undefined)
-    throw new CliError(1, 'Say what to make', 'Write --mcpb, --server-json, or both')
+  if (mcpb === undefined && registry === undefined) throw new CliError('Say what to make', 'Write --mcpb, --server-json, or both')
   const facts = packageFacts(file)
   // Before anything is started for it.
   const taken = [mcpb === true ? bundleName(facts) : mcpb, registry === true ? 'server.json' : registry].find(
@@ -89,7 +88,7 @@ async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
     offer = await whileWaiting(io, 'asking what it offers', offerFacts(client))
     return 0
   })
-  if (offer === undefined) throw new CliError(4, `${clip(file)} did not say what it offers`)
+  if (offer === undefined) throw new CliError(`${clip(file)} did not say what it offers`, undefined, { exit: 4 })
   return write({ facts, offer, files, file }, call.options, io)
 }
 
@@ -122,7 +121,7 @@ async function write({ facts, offer, files, file }: Parts, options: BundleOption
   }
   if (registry !== undefined) {
     if (mcpbUrl !== undefined && sha256 === undefined)
-      throw new CliError(1, '--mcpb-url names a bundle, whose digest is not known', 'Make it in the same run: --mcpb')
+      throw new CliError('--mcpb-url names a bundle, whose digest is not known', 'Make it in the same run: --mcpb')
     const bundled = mcpbUrl === undefined || sha256 === undefined ? undefined : { url: mcpbUrl, sha256 }
     const path = registry === true ? 'server.json' : registry
     const document = serverJson({ facts, offer, variables, remotes: remote, bundle: bundled })
@@ -152,7 +151,6 @@ function show(path: string, { files, leftOut, bytes }: BundleFiles, { aside }: P
 function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string): readonly string[] {
   if (!/\.[cm]?js$/.test(entry))
     throw new CliError(
-      1,
       `${clip(entry)} is no JavaScript, and hosts start bundles with a Node of their own`,
       builds ? `npm run build, then name the .js file that it makes` : 'Compile it, and name the .js file',
     )
@@ -160,7 +158,6 @@ function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string
   if (!exportsServer(file)) return [place]
   if (!dependencies.includes('vivarium'))
     throw new CliError(
-      1,
       `${clip(entry)} exports a server, and vivarium that serves it is no dependency`,
       'Run npm install vivarium',
     )
@@ -199,7 +196,7 @@ function isThere(path: string): boolean {
 
 /** The failure for a file that would be overwritten. */
 function alreadyThere(path: string): CliError {
-  return new CliError(1, `There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
+  return new CliError(`There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
 }
 
 /** Replaced as a whole: of a link the link, not what it leads to. */

@@ -89,7 +89,7 @@ async function callOn(
   io: Io,
   { declined, screen }: Asks,
 ): Promise<number> {
-  if (name === undefined) throw new CliError(1, 'No tool is named', `${listCommand(again, 'tools')} shows them`)
+  if (name === undefined) throw new CliError('No tool is named', `${listCommand(again, 'tools')} shows them`)
   const { options } = typed
   const printer = printerOf(io)
   const tools = await gather(client.tools())
@@ -101,7 +101,6 @@ async function callOn(
   const missing = missingArguments(tool.inputSchema, args)
   if (missing.length > 0)
     throw new CliError(
-      1,
       `${clip(name)} needs ${missing.map(each => clip(each)).join(', ')}`,
       signature(clip(name), tool.inputSchema),
     )
@@ -135,7 +134,7 @@ function toolNamed(tools: readonly Tool[], name: string): Tool {
   if (tool !== undefined) return tool
   const names = tools.map(each => each.name)
   const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
-  throw new CliError(1, `The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has none at all' : fix)
+  throw new CliError(`The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has none at all' : fix)
 }
 
 /** What printing a result needs beside it. */
@@ -191,7 +190,9 @@ function isSame(text: string, structured: unknown): boolean {
 /** The failure for a tool that reports an error. */
 function toolError(name: string, { text, problem }: ToolOutcome): CliError {
   const said = problem === undefined ? text : problem.message
-  return new CliError(5, `${clip(name)} failed: ${brief(said === '' ? 'it does not say why' : said, 600)}`, problem?.suggestion)
+  return new CliError(`${clip(name)} failed: ${brief(said === '' ? 'it does not say why' : said, 600)}`, problem?.suggestion, {
+    exit: 5,
+  })
 }
 
 /** A call that was refused because nobody answered says so itself; what would have answered is told with it. */
@@ -199,5 +200,5 @@ function withDeclined(error: unknown, declined: readonly string[]): unknown {
   const [first] = declined
   if (!(error instanceof CliError) || first === undefined || error.exit === 5) return error
   const [what = '', fix] = first.split(' → ')
-  return new CliError(error.exit, `${error.message}. Declined: ${what}`, fix, { cause: error })
+  return new CliError(`${error.message}. Declined: ${what}`, fix, { exit: error.exit, cause: error })
 }

@@ -23,8 +23,7 @@ export const completions: Verb = (command, io) => {
     .action(async ({ words: [shell = ''], command: typed = [] }) => {
       if (shell === 'words') return words(typed, io)
       const known = shells.find(each => each === shell)
-      if (known === undefined)
-        throw new CliError(1, `There are no completions for ${clip(shell)}`, `There are ${shells.join(', ')}`)
+      if (known === undefined) throw new CliError(`There are no completions for ${clip(shell)}`, `There are ${shells.join(', ')}`)
       io.output.write(scripts[known])
       return 0
     })

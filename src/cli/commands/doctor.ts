@@ -83,11 +83,7 @@ async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): 
     if (file !== undefined) configs.push(await used(source.name, file, io, options))
   }
   if (configs.length === 0)
-    throw new CliError(
-      1,
-      'No client on this machine has a config with servers',
-      'Name a server or a file: vivarium doctor TARGET',
-    )
+    throw new CliError('No client on this machine has a config with servers', 'Name a server or a file: vivarium doctor TARGET')
   return configs
 }
 

@@ -60,7 +60,7 @@ export const gateway: Verb = (command, io) => {
 async function run({ words: [file = ''], options }: VerbCall<GatewayOptions>, io: Io): Promise<number> {
   const { createGateway } = await import('../../gateway/index.ts')
   if (options.stdio === true && options.port !== undefined)
-    throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+    throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   const read = await configOf(file, io)
   const serves = options.signIn === undefined && options.approve === undefined
   const { asServed } = await import('../gateway/config.ts')
@@ -109,7 +109,6 @@ function refuse({ faults, file }: GatewayConfig<TrustSettings>): void {
   if (first === undefined) return
   const more = faults.length === 1 ? '' : ` (and ${faults.length - 1} more)`
   throw new CliError(
-    1,
     `${first.file}:${first.line}: ${first.why.message}${more}`,
     `${first.why.fix}; vivarium gateway ${file} --check shows all`,
   )
@@ -259,7 +258,7 @@ function countOf(text: string): number {
 async function configOf(file: string, io: Io): Promise<GatewayConfig<TrustSettings>> {
   const { readGatewayFile } = await import('../../gateway/index.ts')
   return readGatewayFile(file, { env: io.env }).catch(error => {
-    throw new CliError(1, error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
+    throw new CliError(error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
   })
 }
 

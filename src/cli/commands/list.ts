@@ -44,7 +44,7 @@ function kindOf(word = 'all'): readonly ListKind[] {
   const kind = listKinds.find(each => each === word || each === `${word}s`)
   if (kind === undefined) {
     const fix = meantText(word, listKinds) ?? `There are ${listKinds.join(', ')} and all`
-    throw new CliError(1, `There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
+    throw new CliError(`There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
   }
   return [kind]
 }

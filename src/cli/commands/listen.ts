@@ -94,7 +94,7 @@ async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
     )
     const hears = await subscribe(client, options, following, tell)
     if (hears.length === 0)
-      throw new CliError(1, `${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
+      throw new CliError(`${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
     if (options.format !== 'json') printer.aside.line(printer.aside.paint.dim(`Listening to ${hears.join(', ')}. Ctrl-C ends it`))
     const lost = client.ended.then(reason => {
       if (reason !== undefined && !signal.aborted) throw reason

@@ -42,9 +42,9 @@ async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: I
   const folder = resolve(given)
   const name = basename(folder)
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
-    throw new CliError(1, `"${clip(name)}" is no name for a package`, 'Use small letters, digits, - and _')
+    throw new CliError(`"${clip(name)}" is no name for a package`, 'Use small letters, digits, - and _')
   if (existsSync(folder) && readdirSync(folder).length > 0)
-    throw new CliError(1, `The folder ${clip(given)} is not empty`, 'Choose another name')
+    throw new CliError(`The folder ${clip(given)} is not empty`, 'Choose another name')
   const files = scaffold({ name, vivarium: dependencyOf(options.vivarium, folder), author: authorName() })
   mkdirSync(folder, { recursive: true })
   for (const [path, text] of files) writeFileSync(join(folder, path), text)
@@ -81,7 +81,7 @@ function dependencyOf(given: string | undefined, folder: string): string {
   const path = resolve(spec.replace(/^file:/, ''))
   if (/^[a-z+]+:/.test(spec) && !spec.startsWith('file:')) return spec
   if (!spec.startsWith('file:') && !/[\\/]|\.tgz$/.test(spec)) return spec
-  if (!existsSync(path)) throw new CliError(1, `--vivarium: there is no file ${clip(path)}`, 'Correct the path')
+  if (!existsSync(path)) throw new CliError(`--vivarium: there is no file ${clip(path)}`, 'Correct the path')
   return `file:${isAbsolute(spec.replace(/^file:/, '')) ? path : relative(folder, path)}`
 }
 
@@ -94,7 +94,7 @@ function install(folder: string): Promise<void> {
   })
   return new Promise((done, failed) => {
     const wrong = (how: string): void =>
-      failed(new CliError(1, `npm install ${how}; the files are there`, `cd ${clip(folder)} && npm install`))
+      failed(new CliError(`npm install ${how}; the files are there`, `cd ${clip(folder)} && npm install`))
     child.once('error', () => wrong('could not be started'))
     child.once('exit', code => (code === 0 ? done() : wrong(`failed (${code})`)))
   })

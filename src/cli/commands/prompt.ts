@@ -37,7 +37,7 @@ export const prompt: Verb = (command, io) => {
     .action<PromptOptions>(async call => {
       const asks = createAsks(io, call.options)
       const work: Parameters<typeof withClient>[2] = async ({ client, label, again, rest: [name, ...words] }) => {
-        if (name === undefined) throw new CliError(1, 'No prompt is named', `${listCommand(again, 'prompts')} shows them`)
+        if (name === undefined) throw new CliError('No prompt is named', `${listCommand(again, 'prompts')} shows them`)
         const schema = words.length === 0 ? {} : await offering('prompts', label, schemaOf(client, name))
         const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
           readArguments(pairs, schema, known, name),

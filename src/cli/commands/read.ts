@@ -27,7 +27,7 @@ export const read: Verb = (command, io) => {
     ])
     .action<ReadOptions>(call =>
       withClient(call, io, async ({ client, label, again, rest: [uri] }) => {
-        if (uri === undefined) throw new CliError(1, 'No resource is named', `${listCommand(again, 'resources')} shows them`)
+        if (uri === undefined) throw new CliError('No resource is named', `${listCommand(again, 'resources')} shows them`)
         const asked = client
           .readResource(uri, { signal: io.signal })
           .catch(error => orMeant(error, 'resource', uri, () => urisOf(client)))

@@ -76,11 +76,11 @@ function sizeOf(text: string): number {
 /** Stands between client and server until one of them ends or it is interrupted. */
 async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
   const { out, stdio = false, port, redact, maxMb, sse, env, format } = call.options
-  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   // A link is no file of ours, wherever it leads.
   const there = lstatSync(out, { throwIfNoEntry: false })
   if (there !== undefined && (call.options.force !== true || there.isSymbolicLink()))
-    throw new CliError(1, `There is a file ${clip(out)} already`, 'Name another by --out, or write over it with --force')
+    throw new CliError(`There is a file ${clip(out)} already`, 'Name another by --out, or write over it with --force')
   const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env, trust: call.options.trust })
   const headers = { ...options.headers, ...headersOf(call.options.header ?? [], call.options.bearerEnv, io) }
   // On stdio standard output belongs to the protocol.

@@ -86,7 +86,7 @@ async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const [file = ''] = words
   const target = command !== undefined ? ['--', ...command] : options.against === undefined ? undefined : [options.against]
   if ((target === undefined) === (options.serve !== true))
-    throw new CliError(1, 'Say what to do with the tape, and one thing only', 'Write --against TARGET, or --serve')
+    throw new CliError('Say what to do with the tape, and one thing only', 'Write --against TARGET, or --serve')
   const tape = await read(file)
   if (tape.cut) printerOf(io).aside.line(`vivarium: ${clip(file)} breaks off at its end; what stands before is played`)
   return target === undefined ? serve(tape, call, io) : against(tape, target, call, io)
@@ -99,14 +99,14 @@ async function read(file: string): Promise<Tape> {
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     const message = missing ? `There is no file ${clip(file)}` : error instanceof Error ? error.message : String(error)
-    throw new CliError(1, message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
+    throw new CliError(message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
   }
 }
 
 /** Serves the tape until its client goes or it is interrupted. */
 async function serve(tape: Tape, { options }: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { stdio = false, port, speed, fault, seed, format } = options
-  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   const mock = await serveTape(tape, {
     client: stdio ? { stdio: true } : given({ port }),
     ...given({ speed, faults: fault, seed }),

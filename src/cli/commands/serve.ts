@@ -54,7 +54,7 @@ export const serve: Verb = (command, io) => {
 function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): Promise<number> {
   const { stdio = false, port, watch = false, format } = options
   const { aside, json, line, paint } = printerOf(io)
-  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   // Whoever serves a file writes it: a tool without a description, and the like, is for him.
   process.env['VIVARIUM_LOG'] ??= 'warn'
   const note = (text: string): void => aside.line(aside.paint.dim(text))

@@ -225,7 +225,7 @@ function callerAgain({ client, host }: TestOptions): (options: string) => string
 /** Tokens are made for the address that the server is reached by. */
 function addressOf(target: Target): string {
   if (typeof target === 'string' || target instanceof URL) return String(target)
-  throw new CliError(1, '--issuer is for servers that are reached by a URL')
+  throw new CliError('--issuer is for servers that are reached by a URL')
 }
 
 /** Where else the same server serves is said beside the target. */
@@ -239,7 +239,7 @@ function targetOf(target: Target, { sse, ws, carrier }: TestOptions): JudgeTarge
       ? { ...places, http: target, sse: target }
       : { ...places, http: target }
   }
-  if (!('command' in target)) throw new CliError(1, 'Only a URL or a program can be judged')
+  if (!('command' in target)) throw new CliError('Only a URL or a program can be judged')
   const { command, args, env, cwd } = target
   return { ...places, stdio: { command, ...given({ args, env, cwd }) } }
 }
@@ -252,14 +252,14 @@ function watching(bar: ReturnType<typeof createProgress>): (result: Result) => v
 
 /** The failure for options that leave no scenario. */
 function nothingToJudge(): CliError {
-  return new CliError(1, 'There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
+  return new CliError('There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
 }
 
 /** A server that cannot be reached has not failed: it was not judged. What its guard shows was. */
 function refuse(report: Report, label: string): void {
   const found = faultOf(report)
   if (found === undefined || found.fault === 'guarded') return
-  throw new CliError(4, `${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`)
+  throw new CliError(`${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`, { exit: 4 })
 }
 
 /** Writes the report in the formats that were asked for. */
@@ -295,7 +295,6 @@ export function judgeCaller(
   if (client === undefined && host === undefined) return undefined
   if (client !== undefined && host !== undefined)
     throw new CliError(
-      1,
       '--client and --host judge one program each',
       'vivarium test --client "COMMAND", then vivarium test --host "COMMAND"',
     )
@@ -309,9 +308,9 @@ export function refuseUnheard(report: Report): Report {
   const isCell = ({ test_id, status }: Result): boolean => test_id.startsWith('cell/') && status === 'skipped'
   if (first === undefined || !report.results.every(isCell)) return report
   throw new CliError(
-    4,
     `The program cannot be judged at any revision. ${clip(first.message, 300)}`,
     'It is started with the address of a server as its last word, and has to connect to it: try it by hand with one',
+    { exit: 4 },
   )
 }
 

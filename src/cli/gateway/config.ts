@@ -27,7 +27,7 @@ export async function storeIn({ file, frame }: Pick<GatewayConfig<unknown>, 'fil
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (url === 'memory:' || (path !== undefined && !existsSync(path))) return undefined
   return openStore(url).catch((error: unknown) => {
-    throw new CliError(4, `The store of ${file} cannot be opened: ${brief(String(error), 200)}`, 'Correct store')
+    throw new CliError(`The store of ${file} cannot be opened: ${brief(String(error), 200)}`, 'Correct store', { exit: 4 })
   })
 }
 
@@ -36,7 +36,6 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
   const store = await storeIn(config)
   if (store !== undefined) return store
   throw new CliError(
-    1,
     `${config.file} keeps nothing that a second process could see: it has no store, or nothing was kept there yet`,
     'Add store: sqlite:PATH to it (the path counts from the folder of the file), and start the gateway',
   )
@@ -46,7 +45,7 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
 function serverNamed({ file, servers }: Pick<GatewayConfig<unknown>, 'file' | 'servers'>, name: string): FoundServer {
   const server = servers.get(name)
   if (server !== undefined) return server
-  throw new CliError(1, `${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
+  throw new CliError(`${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
 }
 
 /** Options that change how a file is served. */
@@ -179,7 +178,6 @@ export async function approveLaunch(config: Config, name: string, io: Io): Promi
   })
   if (known) return 0
   throw new CliError(
-    1,
     `${config.file} keeps nothing that could be approved: it has no store, or nothing was kept there yet`,
     'Start the gateway: what it sees first is the right one. Add store: sqlite:PATH to keep that',
   )
@@ -216,8 +214,9 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
   const server = serverNamed(config, name)
   const auth = server.auth === undefined ? undefined : authOf(server.auth)
   if (typeof server.target !== 'string' || auth?.signIn !== true)
-    throw new CliError(1, `The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
-  if (!io.interactive) throw new CliError(3, 'There is no terminal to sign in from', 'Run it in a terminal on the same account')
+    throw new CliError(`The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
+  if (!io.interactive)
+    throw new CliError('There is no terminal to sign in from', 'Run it in a terminal on the same account', { exit: 3 })
   const authorization = await signInWith(auth, userStorage(io.env), cli())
   try {
     const { headers } = server

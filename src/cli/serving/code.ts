@@ -22,15 +22,14 @@ interface Loaded {
 /** Loads a file. Throws a failure that says what to correct in it. */
 export async function loadServer(file: string): Promise<Loaded> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Correct the path')
+  if (!existsSync(path)) throw new CliError(`There is no file ${clip(file)}`, 'Correct the path')
   if (!/\.[cm]?[jt]sx?$/i.test(path))
-    throw new CliError(1, `${clip(file)} is no code`, 'Name the file that exports the server: .ts or .js')
+    throw new CliError(`${clip(file)} is no code`, 'Name the file that exports the server: .ts or .js')
   let module: Readonly<Record<string, unknown>>
   try {
     module = await import(pathToFileURL(path).href)
   } catch (error) {
     throw new CliError(
-      1,
       `${clip(file)} cannot be loaded: ${placeOf(error, path)}${error instanceof Error ? error.message : String(error)}`,
       remedyOf(error),
       {
@@ -40,7 +39,7 @@ export async function loadServer(file: string): Promise<Loaded> {
   }
   const server = [module['default'], module['server']].map(exported).find(isServer)
   if (server === undefined)
-    throw new CliError(1, `${clip(file)} exports no server`, `Write: export const server = createServer({ … })`)
+    throw new CliError(`${clip(file)} exports no server`, `Write: export const server = createServer({ … })`)
   return { server, auth: [module['auth']].find(isAuthorization) }
 }
 

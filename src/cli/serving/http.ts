@@ -78,14 +78,14 @@ function authOf(
   exported: Auth | undefined,
 ): Auth | undefined {
   if (issuer === undefined && (resource !== undefined || scopes.length > 0))
-    throw new CliError(1, '--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
-  if (unprotected && issuer !== undefined) throw new CliError(1, '--unprotected and --issuer exclude each other', 'Leave one out')
+    throw new CliError('--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
+  if (unprotected && issuer !== undefined) throw new CliError('--unprotected and --issuer exclude each other', 'Leave one out')
   if (unprotected) return 'none'
   if (issuer === undefined) return exported
   try {
     return oauth({ issuer, ...given({ resource }), scopes })
   } catch (error) {
-    throw new CliError(1, error instanceof Error ? error.message : String(error), 'Correct --issuer, --resource or --scope', {
+    throw new CliError(error instanceof Error ? error.message : String(error), 'Correct --issuer, --resource or --scope', {
       cause: error,
     })
   }
@@ -108,7 +108,6 @@ async function listen(open: () => Promise<Listening>): Promise<Listening> {
     const unprotected = error instanceof Error && error.message.includes('without authorization')
     if (!unprotected) throw error
     throw new CliError(
-      1,
       'Others could reach this server without authorization',
       'Leave out --host; or give --issuer and --resource, or say --unprotected',
       {

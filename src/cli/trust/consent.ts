@@ -144,7 +144,7 @@ export function trustOption(command: CommandLike): CommandLike {
 /** The file with its variables filled in. Throws where it may not be used. */
 export async function useFile(file: FileToUse, io: Io, { trust }: TrustOption): Promise<HostConfig> {
   const decided = trust === true ? trusted(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
-  if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
+  if ('code' in decided) throw new CliError(decided.message, decided.fix)
   return file.filled(decided)
 }
 
@@ -159,7 +159,7 @@ export async function agreedConfig(
   const file = await fileToUse({ file: config, text, env })
   if (trust !== true) {
     const decided = await decideConsent(file, { confirm: confirmIn(io), env: io.env })
-    if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
+    if ('code' in decided) throw new CliError(decided.message, decided.fix)
   }
   return { parsed: file.parsed, digest: consentDigest(file) }
 }
@@ -304,7 +304,6 @@ export async function useData(path: string, io: Io, { trust }: TrustOption): Pro
     )
     if (yes !== true)
       throw new CliError(
-        1,
         `${fullyEscaped(folder)} holds data that you did not make here: answers and grants in it would count as your own. ${notAgreed(yes)}, so it is not used`,
         'Delete it, name another folder with --data, or repeat the command with --trust',
       )
@@ -335,7 +334,6 @@ export async function useNpmSettings(cwd: string, io: Io, { trust }: TrustOption
     const yes = await confirmIn(io)(question, lines)
     if (yes !== true)
       throw new CliError(
-        1,
         `${fullyEscaped(file)} says where npm fetches programs from, and is not trusted. ${notAgreed(yes)}, so nothing is fetched`,
         'Read the file; then repeat the command with --trust, or from another folder',
       )
