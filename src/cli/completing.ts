@@ -8,7 +8,7 @@ import { userFolder } from '../auth/client/user-storage.ts'
 import type { Prompt, Resource, Tool } from '../client/index.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { propertiesOf } from './arguments.ts'
-import { configPlacesOf, readSource, sourcesOf } from './configured-servers.ts'
+import { configPlacesOf, configuredFiles } from './configured-servers.ts'
 import type { Io } from './io.ts'
 import { listKinds } from './lists.ts'
 import { type OptionShape, shapeOf, type VerbShape, verbs } from './program.ts'
@@ -313,12 +313,9 @@ function pairWords(offer: CompletionOffer | undefined, given: readonly string[],
 
 /** Names that can stand for a server, with the program that has it where that is needed. */
 async function serverWords(env: Io['env']): Promise<readonly Word[]> {
-  const places = configPlacesOf(env)
   const found = new Map<string, Set<string>>()
-  for (const source of sourcesOf(places)) {
-    const config = await readSource(source, places)
-    for (const name of config?.written.servers.keys() ?? []) found.set(name, (found.get(name) ?? new Set()).add(source.name))
-  }
+  for (const { source, file } of await configuredFiles(configPlacesOf(env)))
+    for (const name of file.written.servers.keys()) found.set(name, (found.get(name) ?? new Set()).add(source))
   return [...found]
     .flatMap(([name, sources]) =>
       [...sources].map(source => ({ word: sources.size === 1 ? name : `${source}:${name}`, about: `a server of ${source}` })),

@@ -90,7 +90,6 @@ export interface OpenedTarget {
   readonly openedMs: number
   /** With which another client to the same target is opened. */
   readonly options: ConnectOptions
-  close(): Promise<void>
 }
 
 /** How long a server may take to open, as the help says; one that is fetched first takes longer. */
@@ -122,14 +121,8 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       wrap: connection => watch.wrap(more.wrap?.(connection) ?? connection),
       signal: AbortSignal.any([io.signal, patience, watch.signal]),
     })
-    const close = async (): Promise<void> => {
-      await client.close()
-      await resolved.close()
-    }
-    const openedMs = performance.now() - begun
-    return { client, label, again: resolved.again, target, rest, missing, openedMs, options, close }
+    return { client, label, again: resolved.again, target, rest, missing, openedMs: performance.now() - begun, options }
   } catch (error) {
-    await resolved.close()
     throw unreachable(error, label, said, resolved.again)
   } finally {
     watch.end()
@@ -168,7 +161,7 @@ export async function withClient(
   } catch (error) {
     throw unreachable(error, opened.label, [], opened.again)
   } finally {
-    await opened.close()
+    await opened.client.close()
   }
 }
 
@@ -196,7 +189,7 @@ export function targetFor(
 /** The options of a client, by those of the command and of the config. */
 export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: Io): ConnectOptions {
   const { timeout, revision, verbose = false } = options
-  const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
+  const headers = headersOf(resolved, options, io)
   const auth = options.auth ? authorizationOf(resolved.target, headers, io) : undefined
   return {
     ...resolved.options,
@@ -210,14 +203,17 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
   }
 }
 
-/** Variables are filled in here, so that secrets stand neither in a history nor in a list of processes. */
+/**
+ * The headers of the config and of the options. Variables are filled in here, so that secrets stand neither in a history nor in a list
+ * of processes.
+ */
 export function headersOf(
-  lines: readonly string[],
-  bearerEnv: string | undefined,
+  { options }: Pick<Resolved, 'options'>,
+  { header = [], bearerEnv }: Pick<ConnectingOptions, 'header' | 'bearerEnv'>,
   { env }: Io,
 ): Readonly<Record<string, string>> {
-  const headers = Object.fromEntries(
-    lines.map(line => {
+  const named = Object.fromEntries(
+    header.map(line => {
       const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/.exec(line) ?? []
       if (name === undefined || value === undefined)
         throw new CliError(`--header: "${clip(line)}" is no header`, "Write 'Name: value'")
@@ -226,6 +222,7 @@ export function headersOf(
       return [name, expanded.text]
     }),
   )
+  const headers = { ...options.headers, ...named }
   if (bearerEnv === undefined) return headers
   const token = env[bearerEnv]
   if (token === undefined || token === '')

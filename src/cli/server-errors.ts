@@ -1,13 +1,15 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
 import { AuthorizationError } from '../auth/client/addresses.ts'
-import type { ConnectOptions } from '../client/index.ts'
 import { Problem } from '../core/problem.ts'
 import { meantText } from '../core/suggestion.ts'
-import { ConnectionError } from '../jsonrpc/connection.ts'
+import { type Connection, ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { tapConnection } from '../recording/tap.ts'
+import { messageOf } from '../stores/store.ts'
+import type { OpenedTarget } from './connecting.ts'
 import { CliError, type Exit, Interrupted } from './io.ts'
+import { gather } from './lists.ts'
 import { brief } from './terminal/text.ts'
 
 /** What helps where the server wants credentials. */
@@ -41,29 +43,32 @@ export function unreachable(error: unknown, label: string, said: readonly string
   return error instanceof McpError ? failure(1, told(error)) : error
 }
 
-/** A server that does not know the method has nothing of the kind: that is what one wants to hear. */
-export async function offering<T>(kind: 'prompts' | 'resources', label: string, asked: Promise<T>): Promise<T> {
+/**
+ * What a server gives under a name. One that does not know the method has nothing of the kind, and where it has nothing of that name it
+ * is told what may have been meant.
+ */
+export async function offered<T>(
+  kind: 'prompts' | 'resources',
+  { client, label }: Pick<OpenedTarget, 'client' | 'label'>,
+  name: string,
+  asked: Promise<T>,
+): Promise<T> {
   try {
     return await asked
   } catch (error) {
-    if (!(error instanceof McpError) || error.code !== -32601) throw error
-    throw new CliError(`${label} offers no ${kind}`, undefined, { cause: error })
+    if (!(error instanceof McpError)) throw error
+    if (error.code === -32601) throw new CliError(`${label} offers no ${kind}`, undefined, { cause: error })
+    // Older servers have a number of their own for resources that are not there.
+    if (error.code !== -32602 && error.code !== -32002) throw error
+    const listed =
+      kind === 'prompts'
+        ? gather(client.prompts()).then(all => all.map(each => each.name))
+        : gather(client.resources()).then(all => all.map(({ uri }) => uri))
+    const names = await listed.catch((): readonly string[] => [])
+    if (names.length === 0 || names.includes(name)) throw error
+    const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
+    throw new CliError(`The server has no ${kind.slice(0, -1)} ${clip(name)}`, fix, { cause: error })
   }
-}
-
-/** What was refused, told with what may have been meant where the server has nothing of that name. */
-export async function orMeant(
-  error: unknown,
-  what: 'prompt' | 'resource',
-  name: string,
-  known: () => Promise<readonly string[]>,
-): Promise<never> {
-  // Older servers have a number of their own for resources that are not there.
-  if (!(error instanceof McpError) || (error.code !== -32602 && error.code !== -32002)) throw error
-  const names = await known().catch((): readonly string[] => [])
-  if (names.length === 0 || names.includes(name)) throw error
-  const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
-  throw new CliError(`The server has no ${what} ${clip(name)}`, fix, { cause: error })
 }
 
 /** Whether somebody waited in vain. */
@@ -74,7 +79,7 @@ function isTimeout(error: unknown): boolean {
 /** What failed, in a line, for whoever goes on all the same. */
 export function errorWords(error: unknown): string {
   if (error instanceof McpError) return told(error)
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }
 
 /** A refusal of the server, with its number. */
@@ -118,13 +123,10 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
   }
   const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
   if (name === undefined) return undefined
-  return new CliError(
-    `${label} cannot be loaded: the package ${brief(name, 80)} is not installed`,
-    `npm install ${brief(name, 80)}`,
-    {
-      cause: error,
-    },
-  )
+  const missing = brief(name, 80)
+  return new CliError(`${label} cannot be loaded: the package ${missing} is not installed`, `npm install ${missing}`, {
+    cause: error,
+  })
 }
 
 /** The failure for a connection that could not be opened or broke. */
@@ -162,20 +164,11 @@ class ServesHttp extends Error {
 /** Who serves HTTP and speaks on stdio as well has answered so long after the last question. */
 const answerMs = 2_000
 
-/** Notices a program that serves HTTP instead of stdio. */
-interface HttpWatch {
-  /** Aborted once the program has told an address, and has answered nothing on its output. */
-  readonly signal: AbortSignal
-  /** Hears a line of the program. */
-  line(text: string): void
-  /** Hears what comes on standard output and is no message. */
-  readonly wrap: NonNullable<ConnectOptions['wrap']>
-  /** Stops watching. */
-  end(): void
-}
-
-/** `probeMs`: when the handshake goes out at the latest; an older server may be silent until then. */
-export function watchForHttp(probeMs: number): HttpWatch {
+/**
+ * Notices a program that serves HTTP instead of stdio. `probeMs`: when the handshake goes out at the latest; an older server may be
+ * silent until then.
+ */
+export function watchForHttp(probeMs: number) {
   const found = new AbortController()
   const asked = performance.now() + probeMs
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -187,12 +180,16 @@ export function watchForHttp(probeMs: number): HttpWatch {
     timer.unref()
   }
   return {
+    /** Aborted once the program has told an address, and has answered nothing on its output. */
     signal: found.signal,
+    /** Hears a line of the program. */
     line,
-    wrap: connection =>
+    /** Hears what comes on standard output and is no message. */
+    wrap: (connection: Connection): Connection =>
       tapConnection(connection, ({ way, text }) => {
         if (way === 'in' && !text.startsWith('{') && !text.startsWith('[')) line(text)
       }),
+    /** Stops watching. */
     end: () => clearTimeout(timer),
   }
 }

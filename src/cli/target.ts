@@ -26,8 +26,6 @@ export interface Resolved {
   readonly options: Pick<ConnectOptions, 'headers' | 'timeout'>
   /** The folder of the config that names it. */
   readonly folder?: string
-  /** Lets go of what was set up for it. */
-  close(): Promise<void>
 }
 
 /** The words that name the target, and the others: behind `--` stands a target, else the first word is it. */
@@ -47,7 +45,6 @@ interface TargetOptions extends TrustOption {
   readonly env?: readonly string[] | undefined
   /** The folder in which a program is started. */
   readonly cwd?: string | undefined
-  readonly places?: ConfigPlaces
 }
 
 /** `['https://…']`, `['./server.ts']`, `['--', 'node', 'server.js']`, `['@scope/package']`, `['cursor:notes']`. */
@@ -64,7 +61,7 @@ export async function resolveTarget(words: readonly string[], io: Io, options: T
 async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
   const [first, ...more] = words
   if (first === '--') return commandTarget(more, io)
-  if (first === undefined) throw await noTarget(options.places ?? configPlacesOf(io.env))
+  if (first === undefined) throw await noTarget(configPlacesOf(io.env))
   if (/^(https?|wss?):\/\//i.test(first)) return plain(first, addressOf(first))
   if (options.config === undefined && namesFile(first) && isFile(first)) return plain(first, fileTarget(first, io))
   return named(first, io, options)
@@ -82,7 +79,8 @@ async function noTarget(places: ConfigPlaces): Promise<CliError> {
 
 /** A word that is neither an address nor a file. */
 async function named(word: string, io: Io, options: TargetOptions): Promise<Resolved> {
-  const { config, places = configPlacesOf(io.env) } = options
+  const { config } = options
+  const places = configPlacesOf(io.env)
   const found = await findNamed(word, places, config, file => useFile(file, io, options))
   if (found !== undefined) return found
   const named = config === undefined ? packageNamed(word) : undefined
@@ -124,7 +122,7 @@ function fileMeant(word: string): string | undefined {
 
 /** A target without a config. */
 function plain(label: string, target: Target, again = shellWord(label)): Resolved {
-  return { label: clip(label), again: clip(again, 400), target, options: {}, close: async () => {} }
+  return { label: clip(label), again: clip(again, 400), target, options: {} }
 }
 
 /** An address, checked. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import type { ConfiguredServer, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type ConfigPlaces, configPlacesOf, readNamed, readSource, sourcesOf } from '../configured-servers.ts'
+import { type ConfigPlaces, configPlacesOf, configuredFiles, readNamed } from '../configured-servers.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
 import { examineCollisions, examineFile } from '../doctor/definitions.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
@@ -78,10 +78,7 @@ async function used(name: string, file: FileToUse, io: Io, options: ConnectingOp
 /** The config files of all programs on this machine. Throws where there is none. */
 async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): Promise<readonly NamedConfig[]> {
   const configs: NamedConfig[] = []
-  for (const source of sourcesOf(places)) {
-    const file = await readSource(source, places)
-    if (file !== undefined) configs.push(await used(source.name, file, io, options))
-  }
+  for (const { source, file } of await configuredFiles(places)) configs.push(await used(source, file, io, options))
   if (configs.length === 0)
     throw new CliError('No client on this machine has a config with servers', 'Name a server or a file: vivarium doctor TARGET')
   return configs
@@ -193,7 +190,6 @@ async function examineServer({ server, file }: Asked, options: ConnectingOptions
     target,
     folder: dirname(file),
     options: headers === undefined ? {} : { headers },
-    close: async () => {},
   }
   return { server: name, examined: await examine(resolved, options, io, waits) }
 }

@@ -22,7 +22,7 @@ interface NewOptions {
 }
 
 /** `vivarium new`. */
-export const newServer: Verb = (command, io) => {
+const newServer: Verb = (command, io) => {
   command
     .argument('<name>', 'its name, and that of its folder')
     .option('--no-install', 'Do not run npm install in it')
@@ -36,6 +36,8 @@ export const newServer: Verb = (command, io) => {
     ])
     .action<NewOptions>(call => run(call, io))
 }
+
+export { newServer as new }
 
 /** Writes the files of a new server and installs what they need. */
 async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: Io): Promise<number> {

@@ -7,7 +7,7 @@ import { CliError } from '../io.ts'
 import { gather } from '../lists.ts'
 import { blockText, printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { offering, orMeant } from '../server-errors.ts'
+import { offered } from '../server-errors.ts'
 import { askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
 import { brief, listCommand, say } from '../terminal/text.ts'
 
@@ -36,18 +36,22 @@ export const prompt: Verb = (command, io) => {
     .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
     .action<PromptOptions>(async call => {
       const asks = createAsks(io, call.options)
-      const work: Parameters<typeof withClient>[2] = async ({ client, label, again, rest: [name, ...words] }) => {
+      const work: Parameters<typeof withClient>[2] = async opened => {
+        const {
+          client,
+          again,
+          rest: [name, ...words],
+        } = opened
         if (name === undefined) throw new CliError('No prompt is named', `${listCommand(again, 'prompts')} shows them`)
-        const schema = words.length === 0 ? {} : await offering('prompts', label, schemaOf(client, name))
+        const schema = words.length === 0 ? {} : await offered('prompts', opened, name, schemaOf(client, name))
         const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
           readArguments(pairs, schema, known, name),
         )
         const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
-        const asked = client
-          .getPrompt(name, texts, { signal: io.signal })
-          .catch(error => orMeant(error, 'prompt', name, async () => (await gather(client.prompts())).map(each => each.name)))
         const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
-        const result = await offering('prompts', label, asked).finally(waited)
+        const result = await offered('prompts', opened, name, client.getPrompt(name, texts, { signal: io.signal })).finally(
+          waited,
+        )
         const printer = printerOf(io)
         const { paint } = printer
         if (call.options.format === 'json') printer.json(result)

@@ -1,11 +1,9 @@
 /** `vivarium read`: the content of a resource. */
-import type { Client } from '../../client/index.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
-import { gather } from '../lists.ts'
 import { contentsText, printerOf, saveContents, whileWaiting } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { offering, orMeant } from '../server-errors.ts'
+import { offered } from '../server-errors.ts'
 import { brief, listCommand } from '../terminal/text.ts'
 
 /** The options of `vivarium read`. */
@@ -26,12 +24,14 @@ export const read: Verb = (command, io) => {
       ['vivarium read https://example.com/mcp image://logo --output logo.png', 'save it'],
     ])
     .action<ReadOptions>(call =>
-      withClient(call, io, async ({ client, label, again, rest: [uri] }) => {
+      withClient(call, io, async opened => {
+        const {
+          again,
+          rest: [uri],
+        } = opened
         if (uri === undefined) throw new CliError('No resource is named', `${listCommand(again, 'resources')} shows them`)
-        const asked = client
-          .readResource(uri, { signal: io.signal })
-          .catch(error => orMeant(error, 'resource', uri, () => urisOf(client)))
-        const result = await whileWaiting(io, `reading ${brief(uri, 60)}`, offering('resources', label, asked))
+        const asked = offered('resources', opened, uri, opened.client.readResource(uri, { signal: io.signal }))
+        const result = await whileWaiting(io, `reading ${brief(uri, 60)}`, asked)
         const printer = printerOf(io)
         const { output, format } = call.options
         if (output !== undefined)
@@ -41,9 +41,4 @@ export const read: Verb = (command, io) => {
         return 0
       }),
     )
-}
-
-/** The URIs that the server lists, to suggest one for a URI that it does not know. */
-async function urisOf(client: Client): Promise<readonly string[]> {
-  return (await gather(client.resources())).map(({ uri }) => uri)
 }

@@ -81,12 +81,12 @@ async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
   const there = lstatSync(out, { throwIfNoEntry: false })
   if (there !== undefined && (call.options.force !== true || there.isSymbolicLink()))
     throw new CliError(`There is a file ${clip(out)} already`, 'Name another by --out, or write over it with --force')
-  const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env, trust: call.options.trust })
-  const headers = { ...options.headers, ...headersOf(call.options.header ?? [], call.options.bearerEnv, io) }
+  const resolved = await resolveTarget(splitTarget(call).target, io, { env, trust: call.options.trust })
+  const headers = headersOf(resolved, call.options, io)
   // On stdio standard output belongs to the protocol.
   const { aside, json, line, paint } = printerOf(io)
   let troubled = false
-  const proxy = await startRecording(target, {
+  const proxy = await startRecording(resolved.target, {
     file: out,
     headers,
     onTrouble: error => {
@@ -98,12 +98,11 @@ async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
   })
   if (proxy.url !== undefined && format === 'json') json({ url: proxy.url, file: out }, true)
   else if (proxy.url !== undefined) {
-    line(say`${label} is recorded into ${clip(out)}; its client connects to ${paint.name(proxy.url)}`)
+    line(say`${resolved.label} is recorded into ${clip(out)}; its client connects to ${paint.name(proxy.url)}`)
     aside.line(aside.paint.dim('  Ctrl-C ends it'))
   }
   await Promise.race([untilInterrupted(io.signal), proxy.over])
   await proxy.close()
-  await close()
   // On a port the next client may have more luck; a pipe has only one.
   return stdio && troubled ? 4 : 0
 }

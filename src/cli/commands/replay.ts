@@ -126,13 +126,10 @@ async function against(
   { options: wanted }: VerbCall<ReplayOptions>,
   io: Io,
 ): Promise<number> {
-  const { label, target, options, close } = await resolveTarget(words, io, { env: wanted.env, trust: wanted.trust })
-  const headers = { ...options.headers, ...headersOf(wanted.header ?? [], wanted.bearerEnv, io) }
+  const resolved = await resolveTarget(words, io, { env: wanted.env, trust: wanted.trust })
+  const headers = headersOf(resolved, wanted, io)
   const { ignore, timeout, format } = wanted
-  const found = await replayTape(tape, target, {
-    headers,
-    ...given({ ignore, timeoutMs: timeout }),
-  }).finally(close)
+  const found = await replayTape(tape, resolved.target, { headers, ...given({ ignore, timeoutMs: timeout }) })
   const printer = printerOf(io)
   if (format === 'json') printer.json(found)
   else {
@@ -140,7 +137,7 @@ async function against(
     const count = found.differences.length
     const verdict = count === 0 ? 'nothing differs' : `${count} ${count === 1 ? 'difference' : 'differences'}`
     const talks = found.conversations === 1 ? '1 conversation' : `${found.conversations} conversations`
-    printer.line(`${label}: ${found.sent} frames in ${talks}, ${verdict}`)
+    printer.line(`${resolved.label}: ${found.sent} frames in ${talks}, ${verdict}`)
   }
   return found.differences.length === 0 ? 0 : 1
 }

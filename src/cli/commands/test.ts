@@ -191,7 +191,7 @@ async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<
   try {
     const target = targetOf(resolved.target, options)
     const auth = issuer?.trial({ resource: addressOf(resolved.target), scopes: options.scope ?? [] })
-    const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
+    const headers = headersOf(resolved, options, io)
     const judged = (more: Readonly<Record<string, string>>): Promise<Report> =>
       judge(target, {
         ...given({ revisions: options.revision, carriers: options.carrier, only: options.only, auth }),
@@ -206,7 +206,6 @@ async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<
     refuse(report, resolved.label)
     return { report, again: flags => againOf(resolved.again, flags) }
   } finally {
-    await resolved.close()
     await issuer?.close()
   }
 }
