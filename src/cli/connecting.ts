@@ -12,11 +12,10 @@ import { clip } from '../jsonrpc/limits.ts'
 import { type RevisionId, revisions } from '../revisions/index.ts'
 import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
-import { aside } from './print.ts'
+import { asideOf } from './print.ts'
 import { type CommandLike, given, type VerbCall } from './program.ts'
 import { unreachable, watchForHttp } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
-import { Screen } from './terminal/screen.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
@@ -103,7 +102,7 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
   const resolved = await resolveTarget(words, io, call.options)
   const { label } = resolved
   const said: string[] = []
-  const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${label}`)
+  const waited = asideOf(io).work(`waiting for ${label}`)
   const watch = watchForHttp(probeMs(resolved.target))
   const target = targetFor(resolved, call.options, io, said, watch.line)
   const { missing, onTrace } = missingLists()
@@ -178,7 +177,7 @@ export function targetFor(
 ): Resolved['target'] {
   if (typeof target !== 'object' || !('command' in target)) return target
   const heard = (line: string): void => {
-    if (verbose) aside(io, foreignText(line))
+    if (verbose) asideOf(io).line(foreignText(line))
     onLine(line)
     said.push(line)
     if (said.length > keptLines) said.shift()
@@ -198,7 +197,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
     ...given({ auth, timeout, revisions: revision && [revision] }),
     ...(verbose && {
       logLevel: 'debug',
-      onLog: ({ level, data }) => aside(io, foreignText(`${level}: ${JSON.stringify(data)}`)),
+      onLog: ({ level, data }) => asideOf(io).line(foreignText(`${level}: ${JSON.stringify(data)}`)),
     }),
   }
 }

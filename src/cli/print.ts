@@ -5,7 +5,7 @@ import { durationText } from '../core/clock.ts'
 import type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
 import { dataReference } from '../features/reliability/data-references/messages.ts'
 import { CliError, type Io } from './io.ts'
-import { Screen } from './terminal/screen.ts'
+import { clearLine, Screen } from './terminal/screen.ts'
 import {
   brief,
   drawn,
@@ -18,7 +18,6 @@ import {
   say,
   type TerminalText,
   type Words,
-  wantsColours,
 } from './terminal/text.ts'
 
 /** Writes results and notes of one command. */
@@ -28,32 +27,36 @@ export interface Printer {
   line(text?: Words): void
   /** Several lines that a server wrote: marked where a person reads them, as they are in a pipe. */
   foreign(text: string): TerminalText
+  /** Lines within the columns of the output, broken between words, each behind the same mark. */
+  wrapped(text: string, mark: string): TerminalText
   /** One JSON value, or one line of many where `compact`. */
   json(value: unknown, compact?: boolean): void
   /** Beside the result: on standard error. */
-  readonly aside: { readonly paint: Paint; line(text: Words): void }
+  readonly aside: Screen
 }
 
-/** A line on standard error, for whoever has no printer. */
-export function aside({ errors }: Pick<Io, 'errors'>, text: Words): void {
-  errors.write(`${drawn(text)}\n`)
+/** What is told beside results, on standard error. */
+export function asideOf({ errors, env }: Pick<Io, 'errors' | 'env'>): Screen {
+  return new Screen({ output: errors, env })
 }
 
 /** A printer for the output of the command. */
-export function printerOf({ output, errors, colour, env }: Io): Printer {
+export function printerOf(io: Io): Printer {
+  const { output, colour } = io
   const mark = output.isTTY === true ? foreignMark : ''
   return {
     paint: painter(colour),
     line: (text = '') => void output.write(`${drawn(text)}\n`),
     foreign: text => foreignText(text, mark),
+    wrapped: (text, before) => wrapped(text, Math.min(120, Math.max(40, output.columns ?? 100)), before),
     json: (value, compact = false) =>
       void output.write(`${harmlessJson(compact ? JSON.stringify(value) : JSON.stringify(value, null, 2))}\n`),
-    aside: { paint: painter(wantsColours(errors, env)), line: text => aside({ errors }, text) },
+    aside: asideOf(io),
   }
 }
 
 /** Lines of at most so many columns, broken between words, each behind the same mark. */
-export function wrapped(text: string, width: number, mark: string): TerminalText {
+function wrapped(text: string, width: number, mark: string): TerminalText {
   const room = Math.max(20, width - mark.length)
   const lines: string[] = []
   for (const paragraph of text.split('\n')) {
@@ -67,11 +70,6 @@ export function wrapped(text: string, width: number, mark: string): TerminalText
     lines.push(line)
   }
   return foreignText(lines.join('\n'), mark)
-}
-
-/** The columns that text is wrapped at. */
-export function widthOf({ output }: Io): number {
-  return Math.min(120, Math.max(40, output.columns ?? 100))
 }
 
 /** In the largest unit that makes a number above 1. */
@@ -89,55 +87,34 @@ interface Step {
   readonly remainingMs?: number
 }
 
-/** Shows how far something is. */
-interface ProgressBar {
-  /** Replaces what is shown. */
-  show(step: Step): void
-  /** Takes the bar away. */
-  end(): void
-}
-
 /** In characters. */
 const barWidth = 24
-/** Moves to the beginning of the line and deletes it. */
-const clearLine = '\r\u001b[K'
 /** Where it is no terminal. */
 const linesEveryMs = 1_000
 
 /** A bar in a terminal; elsewhere a line now and then. */
-export function createProgress(
-  { errors, env }: Pick<Io, 'errors' | 'env'>,
-  now: () => number = () => performance.now(),
-): ProgressBar {
-  const drawn = errors.isTTY === true && env['TERM'] !== 'dumb'
-  const paint = painter(wantsColours(errors, env))
+export function createProgress(io: Pick<Io, 'errors' | 'env'>) {
+  const { errors } = io
+  const { animated, paint } = asideOf(io)
   let shown = false
   let last = Number.NEGATIVE_INFINITY
   return {
-    show(step) {
+    /** Replaces what is shown. */
+    show(step: Step): void {
       const text = stepText(step)
-      if (drawn) {
+      if (animated) {
         errors.write(`${clearLine}${paint.dim(text.slice(0, Math.max(20, (errors.columns || 80) - 1)))}`)
         shown = true
-      } else if (now() - last >= linesEveryMs) {
-        last = now()
+      } else if (performance.now() - last >= linesEveryMs) {
+        last = performance.now()
         errors.write(`${text}\n`)
       }
     },
-    end() {
+    /** Takes the bar away. */
+    end(): void {
       if (shown) errors.write(clearLine)
       shown = false
     },
-  }
-}
-
-/** Shows in a terminal what is waited for, until it is there or has failed. */
-export async function whileWaiting<T>({ errors, env }: Pick<Io, 'errors' | 'env'>, label: string, work: Promise<T>): Promise<T> {
-  const done = new Screen({ output: errors, env }).work(label)
-  try {
-    return await work
-  } finally {
-    done()
   }
 }
 

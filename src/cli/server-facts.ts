@@ -6,6 +6,7 @@ import { liveExtension, mcplName } from '../features/live/feature-sets/messages.
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import { manifestExtension } from '../features/reliability/manifest/messages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { jsonValue } from '../recording/format.ts'
 import { tapConnection } from '../recording/tap.ts'
 import { revisionById } from '../revisions/index.ts'
 import type { OpenedTarget } from './connecting.ts'
@@ -76,25 +77,15 @@ export function overhearing(): { readonly heard: Overheard; readonly wrap: NonNu
     wrap: connection => {
       heard.carrier = connection.carrier
       return tapConnection(connection, ({ way, text }) => {
-        if (way === 'in' && text.includes('"supportedVersions"')) heard.speaks = versionsIn(text)
-        const id = idIn(text)
+        const value = jsonValue(text)
+        const { id, result } = isRecord(value) ? value : {}
+        const versions = way === 'in' && isRecord(result) ? result['supportedVersions'] : undefined
+        if (Array.isArray(versions)) heard.speaks = versions.filter(each => typeof each === 'string').slice(0, 32)
         const since = way === 'in' ? asked.get(id) : undefined
         if (since !== undefined) heard.took.push(performance.now() - since)
         else if (way === 'out' && id !== undefined) asked.set(id, performance.now())
       })
     },
-  }
-}
-
-/** The revisions that a server says it speaks. */
-function versionsIn(text: string): readonly string[] {
-  try {
-    const frame: unknown = JSON.parse(text)
-    const result = isRecord(frame) ? frame['result'] : undefined
-    const versions = isRecord(result) ? result['supportedVersions'] : undefined
-    return Array.isArray(versions) ? versions.filter(each => typeof each === 'string').slice(0, 32) : []
-  } catch {
-    return []
   }
 }
 
@@ -147,16 +138,6 @@ function hasManifest({ capabilities }: Client): boolean {
 export function extensionsIn({ extensions, experimental }: Client['capabilities']): readonly string[] {
   const names = [extensions, experimental].flatMap(each => (isRecord(each) ? Object.keys(each) : []))
   return [...new Set(names)].sort()
-}
-
-/** The id of a frame. */
-function idIn(text: string): unknown {
-  try {
-    const frame: unknown = JSON.parse(text)
-    return isRecord(frame) ? frame['id'] : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Enough for a median. */

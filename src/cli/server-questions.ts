@@ -6,11 +6,12 @@ import type { ConnectOptions } from '../client/api.ts'
 import type { ElicitResult, ElicitValue } from '../features/mcp/elicitation/messages.ts'
 import { missingArguments, propertiesOf, readArguments } from './arguments.ts'
 import type { Io } from './io.ts'
+import { asideOf } from './print.ts'
 import type { CommandLike } from './program.ts'
 import { fillForm, wantsOnlyYes } from './terminal/form.ts'
 import { QuestionQueue } from './terminal/questions.ts'
 import { LineReader } from './terminal/reader.ts'
-import { Screen } from './terminal/screen.ts'
+import type { Screen } from './terminal/screen.ts'
 import { brief, foreignMark, foreignText, say } from './terminal/text.ts'
 
 /** The options by which questions are answered beforehand. */
@@ -46,7 +47,7 @@ type Form = Readonly<Record<string, unknown>>
 /** Answers by the options, else in the terminal, else declines. */
 export function createAsks(io: Io, given: QuestionOptions): Asks {
   const declined: string[] = []
-  const screen = new Screen({ output: io.errors, env: io.env })
+  const screen = asideOf(io)
   let reader: LineReader | undefined
   const open = (): LineReader => {
     reader ??= new LineReader({

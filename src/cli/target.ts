@@ -9,7 +9,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { type ConfigPlaces, configPlacesOf, findNamed, knownNames } from './configured-servers.ts'
 import { CliError, type Io } from './io.ts'
 import { foldersFrom, packageIn, selfCommand } from './own-package.ts'
-import { aside } from './print.ts'
+import { asideOf } from './print.ts'
 import type { VerbCall } from './program.ts'
 import { shellWord, shellWords } from './terminal/text.ts'
 import { type TrustOption, useFile, useNpmSettings } from './trust/consent.ts'
@@ -94,7 +94,7 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
   const program = named && (installed ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
   if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined, await knownNames(places))
   if (installed === undefined) await useNpmSettings(options.cwd ?? places.cwd, io, options)
-  aside(io, `vivarium: ${program.says}`)
+  asideOf(io).line(`vivarium: ${program.says}`)
   return plain(word, program.command)
 }
 

@@ -18,7 +18,7 @@ import {
 } from '../bundle/package-facts.ts'
 import { type ConnectingOptions, withClient } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
-import { type Printer, printerOf, sizeText, whileWaiting } from '../print.ts'
+import { asideOf, type Printer, printerOf, sizeText } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { exportsServer } from '../target.ts'
 
@@ -85,7 +85,7 @@ async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const files = mcpb === undefined ? undefined : bundleFiles(facts, call.options.include)
   let offer: OfferFacts | undefined
   await withClient({ ...call, words: [file], options: { ...call.options, auth: false } }, io, async ({ client }) => {
-    offer = await whileWaiting(io, 'asking what it offers', offerFacts(client))
+    offer = await asideOf(io).during('asking what it offers', offerFacts(client))
     return 0
   })
   if (offer === undefined) throw new CliError(`${clip(file)} did not say what it offers`, undefined, { exit: 4 })
@@ -141,10 +141,10 @@ function show(path: string, { files, leftOut, bytes }: BundleFiles, { aside }: P
   const nameOf = (file: string): string | undefined =>
     /^(?:node_modules\/(?:@[^/]+\/)?[^/]+\/?)+/.exec(file)?.[0].replace(/\/$/, '')
   const groups = Map.groupBy(files.keys(), file => nameOf(file) ?? '')
-  aside.line(aside.paint.dim(`${path} will hold ${files.size + 1} files, ${sizeText(bytes)}:`))
-  for (const file of ['manifest.json', ...(groups.get('') ?? [])]) aside.line(aside.paint.dim(`  ${file}`))
-  for (const [name, inside] of groups) if (name !== '') aside.line(aside.paint.dim(`  ${name} (${inside.length} files)`))
-  for (const file of leftOut) aside.line(aside.paint.warn(`  left out, its name is that of a secret: ${file}`))
+  aside.note(`${path} will hold ${files.size + 1} files, ${sizeText(bytes)}:`)
+  for (const file of ['manifest.json', ...(groups.get('') ?? [])]) aside.note(`  ${file}`)
+  for (const [name, inside] of groups) if (name !== '') aside.note(`  ${name} (${inside.length} files)`)
+  for (const file of leftOut) aside.warn(`  left out, its name is that of a secret: ${file}`)
 }
 
 /** A file that exports its server is served by the command of this package, which is then a dependency. */

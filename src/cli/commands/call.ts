@@ -154,17 +154,16 @@ async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
   const { options, printer, declined, name, client, ms } = shown
   const { isError, content, structured, problem, cost, warnings, suggestion, meta } = outcome
   const { aside } = printer
-  for (const sentence of declined) aside.line(aside.paint.warn(`Declined: ${sentence}`))
-  for (const warning of warnings) aside.line(aside.paint.warn(brief(warning, 300)))
+  for (const sentence of declined) aside.warn(`Declined: ${sentence}`)
+  for (const warning of warnings) aside.warn(brief(warning, 300))
   // Whose words they are stands before them: what a server suggests is no advice of this program.
-  if (suggestion !== undefined) aside.line(aside.paint.warn(suggestionText(client.server?.name ?? 'The server', suggestion)))
-  if (!isError && options.output !== undefined)
-    aside.line(aside.paint.dim(`Saved ${await saveBlocks(options.output, content, client)}`))
+  if (suggestion !== undefined) aside.warn(suggestionText(client.server?.name ?? 'The server', suggestion))
+  if (!isError && options.output !== undefined) aside.note(`Saved ${await saveBlocks(options.output, content, client)}`)
   else if (options.format === 'json') printer.json({ isError, content, ...given({ structured, meta }) })
   else if (!isError) printResult(outcome, printer)
   if (isError) throw toolError(name, outcome)
   const facts = [durationText(ms), ...(cost === undefined ? [] : [`${cost.units} ${cost.unitLabel ?? 'units'}`])]
-  if (problem === undefined && options.format !== 'json') aside.line(aside.paint.dim(facts.join(' · ')))
+  if (problem === undefined && options.format !== 'json') aside.note(facts.join(' · '))
   return 0
 }
 

@@ -127,8 +127,8 @@ async function serve(opened: Gateway, config: GatewayConfig<TrustSettings>, opti
   if (options.format === 'json') json({ url, port }, true)
   else {
     line(say`${servedOf(opened)} at ${paint.name(url)}`)
-    aside.line(aside.paint.dim(`  vivarium list ${url}`))
-    aside.line(aside.paint.dim('  Ctrl-C ends it'))
+    aside.note(`  vivarium list ${url}`)
+    aside.note('  Ctrl-C ends it')
   }
   await untilInterrupted(io.signal)
 }

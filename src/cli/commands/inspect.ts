@@ -3,11 +3,11 @@ import { durationText } from '../../core/clock.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import type { Io } from '../io.ts'
-import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
+import { asideOf, type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { liveFacts, overhearing, type ServerFacts, serverFactsOf } from '../server-facts.ts'
 import { brief, say, type Words } from '../terminal/text.ts'
-import { exitFor, tellFailed } from './list.ts'
+import { tellFailed } from './list.ts'
 
 /** The options of `vivarium inspect`. */
 interface InspectOptions extends ConnectingOptions {
@@ -38,12 +38,11 @@ async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
     async opened => {
       const { client, label } = opened
       const live = await liveFacts(opened, call.options.live === true)
-      const facts = await whileWaiting(io, 'asking what it is', serverFactsOf(client, heard, opened, live))
+      const facts = await asideOf(io).during('asking what it is', serverFactsOf(client, heard, opened, live))
       const printer = printerOf(io)
       if (call.options.format === 'json') printer.json({ target: label, ...jsonOf(facts) })
-      else print(label, facts, printer, widthOf(io))
-      tellFailed(facts.failed, printer)
-      return exitFor(facts.failed)
+      else print(label, facts, printer)
+      return tellFailed(facts.failed, printer)
     },
     { wrap },
   )
@@ -60,7 +59,7 @@ function jsonOf({ manifest, lists, failed, ...facts }: ServerFacts): object {
 }
 
 /** The facts for people, a line each. */
-function print(label: string, facts: ServerFacts, printer: Printer, width: number): void {
+function print(label: string, facts: ServerFacts, printer: Printer): void {
   const { paint } = printer
   const { server, revision, speaks, era, carrier, live, roundTripMs, openedMs, instructions, lists } = facts
   const row = (name: string, text: Words | undefined): void => {
@@ -96,7 +95,7 @@ function print(label: string, facts: ServerFacts, printer: Printer, width: numbe
     row(at === 0 ? 'events' : '', say`${paint.name(name)} ${paint.dim(brief(description, 120))}`)
   if (instructions !== undefined) {
     printer.line(say`  ${paint.dim('instructions')}`)
-    printer.line(wrapped(shortened(instructions), width, '    │ '))
+    printer.line(printer.wrapped(shortened(instructions), '    │ '))
   }
   printTools(facts, printer)
 }

@@ -90,12 +90,12 @@ async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
   }
   const work: Parameters<typeof withClient>[2] = async ({ client, label }) => {
     const following = new Following(signal, chosen, (what, error) =>
-      printer.aside.line(printer.aside.paint.warn(`Not heard: ${what}: ${cliFailureOf(error).message}`)),
+      printer.aside.warn(`Not heard: ${what}: ${cliFailureOf(error).message}`),
     )
     const hears = await subscribe(client, options, following, tell)
     if (hears.length === 0)
       throw new CliError(`${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
-    if (options.format !== 'json') printer.aside.line(printer.aside.paint.dim(`Listening to ${hears.join(', ')}. Ctrl-C ends it`))
+    if (options.format !== 'json') printer.aside.note(`Listening to ${hears.join(', ')}. Ctrl-C ends it`)
     const lost = client.ended.then(reason => {
       if (reason !== undefined && !signal.aborted) throw reason
     })

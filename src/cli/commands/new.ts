@@ -9,7 +9,6 @@ import { CliError, type Io } from '../io.ts'
 import { installedFrom, packageRoot } from '../own-package.ts'
 import { printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
-import { Screen } from '../terminal/screen.ts'
 import { say } from '../terminal/text.ts'
 
 /** The options of `vivarium new`. */
@@ -54,9 +53,8 @@ async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: I
   const isText = options.format !== 'json'
   if (isText) for (const path of files.keys()) line(say`  ${paint.good('+')} ${join(relative('.', folder) || '.', path)}`)
   if (options.install) {
-    aside.line(aside.paint.dim('npm install …'))
-    const waited = new Screen({ output: io.errors, env: io.env }).work('fetching what it needs, a Node among it')
-    await install(folder).finally(waited)
+    aside.note('npm install …')
+    await aside.during('fetching what it needs, a Node among it', install(folder))
   }
   if (!isText) json({ folder, files: [...files.keys()], installed: options.install })
   else {

@@ -56,7 +56,7 @@ export const prompt: Verb = (command, io) => {
         const { paint } = printer
         if (call.options.format === 'json') printer.json(result)
         else {
-          if (result.description !== undefined) printer.aside.line(printer.aside.paint.dim(clip(result.description)))
+          if (result.description !== undefined) printer.aside.note(clip(result.description))
           for (const { role, content } of result.messages)
             printer.line(say`${paint.bold(`${role}:`)}${io.output.isTTY === true ? '\n' : ' '}${blockText(content, printer)}`)
         }

@@ -1,7 +1,7 @@
 /** `vivarium read`: the content of a resource. */
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
-import { contentsText, printerOf, saveContents, whileWaiting } from '../print.ts'
+import { asideOf, contentsText, printerOf, saveContents } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { offered } from '../server-errors.ts'
 import { brief, listCommand } from '../terminal/text.ts'
@@ -31,11 +31,10 @@ export const read: Verb = (command, io) => {
         } = opened
         if (uri === undefined) throw new CliError('No resource is named', `${listCommand(again, 'resources')} shows them`)
         const asked = offered('resources', opened, uri, opened.client.readResource(uri, { signal: io.signal }))
-        const result = await whileWaiting(io, `reading ${brief(uri, 60)}`, asked)
+        const result = await asideOf(io).during(`reading ${brief(uri, 60)}`, asked)
         const printer = printerOf(io)
         const { output, format } = call.options
-        if (output !== undefined)
-          printer.aside.line(printer.aside.paint.dim(`Saved ${await saveContents(output, result.contents)}`))
+        if (output !== undefined) printer.aside.note(`Saved ${await saveContents(output, result.contents)}`)
         else if (format === 'json') printer.json(result)
         else for (const contents of result.contents) printer.line(contentsText(contents, printer))
         return 0

@@ -91,7 +91,7 @@ async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
     headers,
     onTrouble: error => {
       troubled = true
-      aside.line(aside.paint.warn(`vivarium: ${cliFailureOf(error).message}`))
+      aside.warn(`vivarium: ${cliFailureOf(error).message}`)
     },
     client: stdio ? { stdio: true } : given({ port }),
     ...given({ redact, maxBytes: maxMb && Math.floor(maxMb * 1024 * 1024), pair: sse }),
@@ -99,7 +99,7 @@ async function run(call: VerbCall<RecordOptions>, io: Io): Promise<number> {
   if (proxy.url !== undefined && format === 'json') json({ url: proxy.url, file: out }, true)
   else if (proxy.url !== undefined) {
     line(say`${resolved.label} is recorded into ${clip(out)}; its client connects to ${paint.name(proxy.url)}`)
-    aside.line(aside.paint.dim('  Ctrl-C ends it'))
+    aside.note('  Ctrl-C ends it')
   }
   await Promise.race([untilInterrupted(io.signal), proxy.over])
   await proxy.close()

@@ -57,7 +57,7 @@ function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): P
   if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   // Whoever serves a file writes it: a tool without a description, and the like, is for him.
   process.env['VIVARIUM_LOG'] ??= 'warn'
-  const note = (text: string): void => aside.line(aside.paint.dim(text))
+  const note = (text: string): void => aside.note(text)
   if (stdio) return watch ? watchStdio(file, io, note) : serveFileOverStdio(file)
   const ready = (at: Ready): void => {
     if (cluster.isWorker) return
@@ -75,7 +75,7 @@ function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): P
   return watchHttp(file, options, wordsOf(options), io, {
     ready,
     reloaded: (changed, ms) => note(`${changed} changed: reloaded in ${durationText(Math.round(ms))}`),
-    failed: changed => aside.line(aside.paint.warn(`${changed} changed: it does not start, so the one before goes on`)),
+    failed: changed => aside.warn(`${changed} changed: it does not start, so the one before goes on`),
   })
 }
 

@@ -149,7 +149,7 @@ export function launchQuestions(io: Io): (launch: LaunchChange) => Promise<boole
   const { aside } = printerOf(io)
   let last: Promise<unknown> = Promise.resolve()
   const ask = async ({ upstream, changes }: LaunchChange): Promise<boolean> => {
-    aside.line(aside.paint.warn(`The file starts ${shownText(upstream)} in another way than before:`))
+    aside.warn(`The file starts ${shownText(upstream)} in another way than before:`)
     for (const change of changes) aside.line(`  ${shownText(change)}`)
     const reader = createInterface({ input: io.input, output: io.errors })
     try {

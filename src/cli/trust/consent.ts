@@ -16,10 +16,10 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { messageOf } from '../../stores/store.ts'
 import { CliError, type Io, textAt } from '../io.ts'
 import { packageRoot } from '../own-package.ts'
+import { asideOf } from '../print.ts'
 import type { CommandLike } from '../program.ts'
 import { type Confirm, confirmOn } from '../terminal/questions.ts'
 import { LineReader } from '../terminal/reader.ts'
-import { Screen } from '../terminal/screen.ts'
 import { fullyEscaped } from '../terminal/text.ts'
 import { type FileToUse, fileToUse } from './config-file.ts'
 
@@ -178,7 +178,7 @@ async function configText(config: string): Promise<string> {
 function confirmIn(io: Io): Confirm {
   return async (text, lines) => {
     if (!io.interactive) return undefined
-    const screen = new Screen({ output: io.errors, env: io.env })
+    const screen = asideOf(io)
     const reader: LineReader = new LineReader({
       input: io.input,
       output: io.errors,
