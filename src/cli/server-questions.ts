@@ -50,15 +50,7 @@ export function createAsks(io: Io, given: QuestionOptions): Asks {
   const screen = asideOf(io)
   let reader: LineReader | undefined
   const open = (): LineReader => {
-    reader ??= new LineReader({
-      input: io.input,
-      output: io.errors,
-      screen,
-      interactive: true,
-      prompt: '',
-      interrupted: () => reader?.refuse(),
-      complete: async () => [],
-    })
+    reader ??= new LineReader({ input: io.input, output: io.errors, screen, interactive: true })
     return reader
   }
   const queue = new QuestionQueue()

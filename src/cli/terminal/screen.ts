@@ -13,8 +13,9 @@ export interface Output {
 }
 
 /** What stands below the last line and has to make room for another. */
-export interface Below {
-  readonly shown: boolean
+interface Below {
+  /** It stands there now. */
+  shown(): boolean
   /** Makes room. */
   hide(): void
   /** Comes back below the new line. */
@@ -131,7 +132,7 @@ export class Screen {
   /** Draws a frame now and then, while nothing else is below the lines. */
   #spin(): void {
     if (this.#label === undefined || this.#open) return
-    if (this.#below?.shown !== true) this.#draw(this.#label)
+    if (this.#below?.shown() !== true) this.#draw(this.#label)
     this.#cancel = this.#clock.setTimeout(() => this.#spin(), frameMs, true)
   }
 

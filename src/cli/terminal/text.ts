@@ -66,14 +66,6 @@ export function joinedText(parts: readonly Words[], between: Words): TerminalTex
   return make(parts.map(drawn).join(drawn(between)))
 }
 
-/** A style of Node's `styleText`. */
-type Format = Parameters<typeof styleText>[0]
-
-/** Words in a style. */
-function styled(format: Format, words: Words): TerminalText {
-  return make(styleText(format, drawn(words), { validateStream: false }))
-}
-
 /** How lines that somebody else wrote begin, so that none of them can pass for a line or a question of ours. */
 export const foreignMark = '│ '
 
@@ -121,7 +113,7 @@ export function painter(colours: boolean): Paint {
   const brush =
     (format: Parameters<typeof styleText>[0]): Brush =>
     words =>
-      colours ? styled(format, words) : plain(words)
+      colours ? make(styleText(format, drawn(words), { validateStream: false })) : plain(words)
   return {
     plain,
     bold: brush('bold'),

@@ -179,15 +179,7 @@ function confirmIn(io: Io): Confirm {
   return async (text, lines) => {
     if (!io.interactive) return undefined
     const screen = asideOf(io)
-    const reader: LineReader = new LineReader({
-      input: io.input,
-      output: io.errors,
-      screen,
-      interactive: true,
-      prompt: '',
-      interrupted: () => reader.refuse(),
-      complete: async () => [],
-    })
+    const reader = new LineReader({ input: io.input, output: io.errors, screen, interactive: true })
     try {
       return await confirmOn(screen, reader, text, lines)
     } finally {

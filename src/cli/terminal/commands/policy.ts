@@ -6,7 +6,7 @@ import type { ApprovalQuestion } from '../../../policy/approvals/question.ts'
 import type { AuditQuestion, Noted } from '../../../policy/audit/book.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, foreignMark, say } from '../text.ts'
-import { clockText, noteLines, spanText, whyLines } from '../words.ts'
+import { clockText, showNote, showWhy, spanText } from '../words.ts'
 
 /** `/allow`: a later yes to what was refused. */
 const allow: TerminalCommand = {
@@ -119,7 +119,7 @@ function showRecord({ screen }: TerminalSession, record: InboxRecord): void {
     say` ${paint.dim(clockText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(`${inferenceId}${tried}${until}`)}`,
   )
   if (preview !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(preview, screen.width - 6))}`)
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
+  showWhy(screen, why)
 }
 
 /** One that its server was told no about: it is nowhere but in the audit log. */
@@ -128,7 +128,7 @@ function showRefused({ screen }: TerminalSession, { at, server, featureSet, even
   screen.line(
     say` ${paint.dim(clockText(at))} ${paint.bad('refused')} ${paint.name(`${server}/${featureSet ?? ''}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(detail ?? 'not accepted')}`,
   )
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
+  showWhy(screen, why)
 }
 
 /** `/audit`: the last notes of the audit log, and whether its chain holds. */
@@ -144,8 +144,7 @@ const audit: TerminalCommand = {
       screen.line(' Write /audit server=NAME kind=KIND outcome=success|failure|timeout|refused|held|dropped, any of them.')
       return
     }
-    for (const noted of await lastNotes(session, wanted, shown))
-      for (const line of noteLines(paint, noted)) screen.line(say` ${line}`)
+    for (const noted of await lastNotes(session, wanted, shown)) showNote(screen, noted)
     const verdict = await host.verifyAudit()
     if (verdict.ok) screen.line(say` ${paint.good(`The chain over ${verdict.lines} notes holds.`)}`)
     else

@@ -4,7 +4,7 @@ import type { HostServer } from '../../../host/servers/server.ts'
 import { fairLists } from '../../../host/servers/tool-list.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, type Paint, say, type TerminalText } from '../text.ts'
-import { whyLines } from '../words.ts'
+import { showWhy } from '../words.ts'
 
 /** `/servers`: who is there. */
 const servers: TerminalCommand = {
@@ -32,8 +32,7 @@ async function show({ screen, stderr }: TerminalSession, server: HostServer, who
   const { paint } = screen
   const tools = await server.tools().catch(() => [])
   screen.line(say` ${serverLine(paint, server)} ${paint.dim(`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`)}`)
-  if (server.why !== undefined && server.status !== 'up')
-    for (const line of whyLines(paint, server.why)) screen.line(say`  ${line}`)
+  if (server.status !== 'up') showWhy(screen, server.why, '  ')
   for (const [name, { enabled, description, uses }] of server.live?.featureSets ?? [])
     screen.line(
       say`   ${enabled ? paint.good('on ') : paint.warn('off')} ${paint.plain(name.padEnd(22))} ${paint.dim(brief(`${uses.join(', ')}: ${description}`, 90))}`,

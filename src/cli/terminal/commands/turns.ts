@@ -6,7 +6,7 @@ import type { Turn } from '../../../host/loop/turn.ts'
 import type { TreeNode } from '../../../host/state/book.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, say } from '../text.ts'
-import { clockText, costLine, noteLines, turnName, turnTopic, whyLines } from '../words.ts'
+import { clockText, costLine, showNote, showWhy, turnName, turnTopic } from '../words.ts'
 
 /** Undefined where there is none; that is said already. */
 async function chosenTurn({ conversation, screen }: TerminalSession, rest: string): Promise<Turn | undefined> {
@@ -32,23 +32,20 @@ const whyCommand: TerminalCommand = {
   about: 'what happened and by which rule; without an id of the last turn',
   run: async (session, rest) => {
     const { host, screen } = session
-    const turn = rest === '' || /^#?\d+$/.test(rest) ? await chosenTurn(session, rest) : undefined
-    if (turn === undefined && (rest === '' || /^#?\d+$/.test(rest))) return
+    const isTurn = rest === '' || /^#?\d+$/.test(rest)
+    const turn = isTurn ? await chosenTurn(session, rest) : undefined
+    if (turn === undefined && isTurn) return
     const id = turn?.inferenceId ?? rest
     if (turn !== undefined)
       screen.line(say` ${screen.paint.bold(turnName(turn))} ${screen.paint.dim(`${turnTopic(turn)}, ${turn.status}, ${id}`)}`)
     const { notes, joined } = await host.explain(id)
-    if (notes.length === 0) showUnknown(session, id)
-    for (const noted of notes) for (const line of noteLines(screen.paint, noted)) screen.line(say` ${line}`)
+    if (notes.length === 0)
+      screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
+    for (const noted of notes) showNote(screen, noted)
     const others = joined.filter(other => other !== id)
     if (others.length > 0)
       screen.line(say` ${screen.paint.dim(`belongs to ${others.map(other => brief(other, 60)).join(', ')}`)}`)
   },
-}
-
-/** Says where ids are found. */
-function showUnknown({ screen }: TerminalSession, id: string): void {
-  screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
 }
 
 /** `/cost`: what a turn cost, and all of them. */
@@ -138,7 +135,7 @@ function showUndoStep(
     outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ stays  ') : paint.dim('· nothing')
   const how = by !== undefined ? byWords[by] : declined !== undefined ? `was not done: ${brief(declined, 100)}` : ''
   screen.line(say`   ${mark} ${paint.name(what)} ${paint.dim(how)}`)
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say`   ${line}`)
+  showWhy(screen, why, '   ')
 }
 
 /** The last checkpoints that are shown. */
