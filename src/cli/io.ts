@@ -1,5 +1,6 @@
 /** What a verb reads from and writes to. Results go to `output`, everything else to `errors`, so that a pipe gets results only. */
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { drawn, harmlessJson, say, wantsColours } from './terminal/text.ts'
 
@@ -134,5 +135,17 @@ export function textAt(path: string): string | undefined {
     return readFileSync(path, 'utf8')
   } catch {
     return undefined
+  }
+}
+
+/** Replaces a file of the user as a whole, for nobody else to read. Where that cannot be done all stays as it is: nothing depends on it. */
+export function replaceFile(path: string, text: string): void {
+  const beside = `${path}.${process.pid}`
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    writeFileSync(beside, text, { mode: 0o600 })
+    renameSync(beside, path)
+  } catch {
+    // What is kept there only saves a question or a wait.
   }
 }

@@ -74,44 +74,25 @@ export async function run(args: readonly string[], io: Io, version: string): Pro
   return code
 }
 
-/** What a verb takes, for those who propose words for it. */
-export interface VerbShape {
-  /** The names of its arguments, in their order; the last may stand for many. */
-  readonly arguments: readonly { readonly name: string; readonly many: boolean }[]
-  readonly options: readonly OptionShape[]
-  /** Words behind the verb that have options of their own. */
-  readonly commands: readonly { readonly name: string; readonly about: string }[]
-}
-
-/** An option, for those who propose words for it. */
-export interface OptionShape {
-  readonly name: string
-  readonly about: string
-  /** What its value is called; undefined where it has none. */
-  readonly value: string | undefined
-  readonly choices: readonly string[]
-}
-
-/** Undefined: there is no such verb. `word` is one behind the verb that has options of its own. */
-export async function shapeOf(name: string, word: string | undefined, io: Io): Promise<VerbShape | undefined> {
+/** What a verb takes, for those who propose words for it. Undefined: there is no such verb. `word` is one behind the verb that has options of its own. */
+export async function shapeOf(name: string, word: string | undefined, io: Io) {
   const entry = verbs.find(each => each.name === name)
   if (entry === undefined) return undefined
   const whole = new Command(name).helpOption('-h, --help', 'Print this help')
-  await declare(
-    entry,
-    whole,
-    io,
-    declaring(undefined, () => {}),
-  )
+  const declared = declaring(undefined, () => {})
+  await declare(entry, whole, io, declared)
   const command = whole.commands.find(each => each.name() === word) ?? whole
   return {
+    /** In their order; the last may stand for many. */
     arguments: command.registeredArguments.map(each => ({ name: each.name(), many: each.variadic })),
+    /** Words behind the verb that have options of their own. */
     commands: command.commands.map(each => ({ name: each.name(), about: each.description() })),
     options: command.options
       .filter(({ hidden }) => !hidden)
       .map(({ long, flags, description, required, optional, argChoices }) => ({
         name: long ?? flags,
         about: description,
+        /** What its value is called; undefined where it has none. */
         value: required || optional ? (/[<[]([^>\]]+)[>\]]/.exec(flags)?.[1] ?? 'value') : undefined,
         choices: argChoices ?? [],
       })),

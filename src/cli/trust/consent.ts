@@ -4,7 +4,7 @@
  * this file with this content; any other content is asked about anew, with what is new marked.
  */
 import { hash, randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
@@ -13,8 +13,9 @@ import { type Why, why } from '../../core/suggestion.ts'
 import type { HostConfig } from '../../host/config/read.ts'
 import type { HostOptions } from '../../host/host.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { jsonValue } from '../../recording/format.ts'
 import { messageOf } from '../../stores/store.ts'
-import { CliError, type Io, textAt } from '../io.ts'
+import { CliError, type Io, replaceFile, textAt } from '../io.ts'
 import { packageRoot } from '../own-package.ts'
 import { asideOf } from '../print.ts'
 import type { CommandLike } from '../program.ts'
@@ -59,11 +60,6 @@ export async function decideConsent(file: FileToUse, { confirm, env }: TrustOpti
   return consent(file)
 }
 
-/** `--trust`: whoever starts the command says yes to the file as it is now. */
-export function trusted(file: FileToUse): Consent {
-  return consent(file)
-}
-
 /** For a host, which reads its file again when it changes. `known` is the digest of what was agreed to before it was opened. */
 export function trustIn(options: TrustOptions, known?: string): NonNullable<HostOptions['onConfig']> {
   let opening = known !== undefined
@@ -78,7 +74,7 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
   }
 }
 
-/** The only place that makes a consent. */
+/** The only place that makes a consent; `--trust` says yes to the file as it is now. */
 function consent(file: FileToUse): Consent {
   return { file } as unknown as Consent
 }
@@ -143,7 +139,7 @@ export function trustOption(command: CommandLike): CommandLike {
 
 /** The file with its variables filled in. Throws where it may not be used. */
 export async function useFile(file: FileToUse, io: Io, { trust }: TrustOption): Promise<HostConfig> {
-  const decided = trust === true ? trusted(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
+  const decided = trust === true ? consent(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
   if ('code' in decided) throw new CliError(decided.message, decided.fix)
   return file.filled(decided)
 }
@@ -231,37 +227,24 @@ function bookOf(env: Env): Book {
       const found = all.findLast(each => each.file === file)
       return found === undefined ? undefined : new Set(found.lines)
     },
-    add: (file, digest, lines) => write(path, [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most)),
+    add: (file, digest, lines) => {
+      const agreed = [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most)
+      replaceFile(path, JSON.stringify({ agreed }))
+    },
   }
 }
 
-/** The answers of a file; none where it cannot be read. */
+/** The answers of a file; none where it is not there, or of no use: then everything is asked about again. */
 function read(path: string): readonly Agreed[] {
-  try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    const agreed = isRecord(value) ? value['agreed'] : undefined
-    return Array.isArray(agreed) ? agreed.filter(isAgreed) : []
-  } catch {
-    // Not there, or of no use: then everything is asked about again.
-    return []
-  }
+  const value = jsonValue(textAt(path) ?? '')
+  const agreed = isRecord(value) ? value['agreed'] : undefined
+  return Array.isArray(agreed) ? agreed.filter(isAgreed) : []
 }
 
 /** Whether a value of the file is an answer. */
 function isAgreed(value: unknown): value is Agreed {
   if (!isRecord(value) || typeof value['file'] !== 'string' || typeof value['digest'] !== 'string') return false
   return Array.isArray(value['lines']) && value['lines'].every(line => typeof line === 'string')
-}
-
-/** Writes all answers, replacing the file as a whole. */
-function write(path: string, agreed: readonly Agreed[]): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writeFileSync(`${path}.${process.pid}`, JSON.stringify({ agreed }), { mode: 0o600 })
-    renameSync(`${path}.${process.pid}`, path)
-  } catch {
-    // The answer counts for this run; the next one asks again.
-  }
 }
 
 // The folder in which a host keeps everything, where nobody named one: `.vivarium` in the folder that one works in. What is kept there
