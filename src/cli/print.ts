@@ -144,18 +144,15 @@ export function blockText(block: ContentBlock, printer: Printer): TerminalText {
     case 'audio':
       return paint.dim(`[${block.type} ${block.mimeType}, ${sizeText(bytesIn(block.data))}]`)
     case 'resource':
-      return contentsText(block.resource, printer)
+      if (block.resource.text !== undefined) return printer.foreign(block.resource.text)
+      return paint.dim(
+        `[${block.resource.uri}: ${block.resource.mimeType ?? 'bytes'}, ${sizeText(bytesIn(block.resource.blob ?? ''))}]`,
+      )
     case 'resource_link':
       return say`${paint.dim('→')} ${paint.name(block.uri)} ${paint.dim([block.name, block.mimeType].filter(Boolean).join(', '))}`
     default:
       return paint.dim(JSON.stringify(block))
   }
-}
-
-/** The contents of a resource as lines. */
-export function contentsText({ uri, mimeType, text, blob }: ResourceContents, { paint, foreign }: Printer): TerminalText {
-  if (text !== undefined) return foreign(text)
-  return paint.dim(`[${uri}: ${mimeType ?? 'bytes'}, ${sizeText(bytesIn(blob ?? ''))}]`)
 }
 
 /** How many bytes base64 stands for. */

@@ -40,7 +40,7 @@ export interface BundleFiles {
 
 /** `included`: files that the user wants in it by name, whatever they look like. */
 export function bundleFiles(facts: PackageFacts, included: readonly string[] = []): BundleFiles {
-  const found = new Found()
+  const found = { files: new Map<string, string>(), bytes: 0 }
   const wished = new Set(included.map(path => wishedFile(facts.root, path)))
   const ignored = ignoredIn(facts.root)
   const secrets: string[] = []
@@ -67,12 +67,12 @@ export function bundleFiles(facts: PackageFacts, included: readonly string[] = [
   }
   if (!found.files.has(facts.entry))
     throw new CliError(`${clip(facts.entry)} is not among the files of the package`, 'Add it to "files" in package.json')
-  return { files: found.files, leftOut, bytes: found.bytes }
+  return { ...found, leftOut }
 }
 
 /** A file that was named: it is there, a file, and inside the package even where its folders are links. */
 function wishedFile(root: string, path: string): string {
-  const plain = path.split('\\').join('/').replace(/^\.\//, '')
+  const plain = path.replaceAll('\\', '/').replace(/^\.\//, '')
   const place = join(root, plain)
   const stat = lstatSync(place, { throwIfNoEntry: false })
   if (stat?.isFile() !== true) throw new CliError(`--include: there is no file ${clip(path)} in the package`, 'Correct the path')
@@ -91,17 +91,11 @@ function secretsWanted(paths: readonly string[]): CliError {
   )
 }
 
-/** The files that were found so far. */
-class Found {
-  readonly files = new Map<string, string>()
-  bytes = 0
-}
-
 /** Decides about one file or folder; a folder that is not taken is not entered. */
 type Takes = (path: string, name: string, isFile: boolean) => boolean
 
 /** Adds the files of a folder that are wanted, without following links. */
-function walk(folder: string, prefix: string, found: Found, takes: Takes): void {
+function walk(folder: string, prefix: string, found: { readonly files: Map<string, string>; bytes: number }, takes: Takes): void {
   for (const name of readdirSync(folder).sort()) {
     const path = prefix === '' ? name : `${prefix}/${name}`
     const place = join(folder, name)
@@ -124,11 +118,10 @@ function walk(folder: string, prefix: string, found: Found, takes: Takes): void 
 function ignoredIn(root: string): (path: string) => boolean {
   const file = join(root, '.mcpbignore')
   if (!existsSync(file)) return () => false
-  const lines = readFileSync(file, 'utf8').split('\n')
-  const patterns = lines
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
     .map(line => line.trim())
-    .filter(line => line !== '' && !line.startsWith('#'))
-    .map(patternOf)
+  const patterns = lines.filter(line => line !== '' && !line.startsWith('#')).map(patternOf)
   // A name without a slash is meant wherever it stands.
   return path =>
     patterns.some(({ inside, anywhere }) => inside.test(path) || (anywhere && inside.test(path.split('/').at(-1) ?? '')))
@@ -151,7 +144,7 @@ function importedFiles(root: string, entry: string): readonly string[] {
     for (const specifier of specifiersIn(readFileSync(join(root, path), 'utf8'))) {
       const file = fileAt(resolve(root, dirname(path), specifier))
       if (file === undefined) continue
-      const inside = relative(root, file).split('\\').join('/')
+      const inside = relative(root, file).replaceAll('\\', '/')
       if (inside.startsWith('../'))
         throw new CliError(
           `${clip(path)} imports ${clip(specifier)}, which lies outside of the package`,
@@ -233,12 +226,7 @@ function installed(name: string, from: string): string | undefined {
 /** A package within another stays there, because it is another version. */
 function nested(name: string, folder: string, root: string): string {
   const inside = join(realpathSync(root), 'node_modules')
-  return folder.startsWith(`${inside}${sep}`)
-    ? folder
-        .slice(inside.length + 1)
-        .split('\\')
-        .join('/')
-    : name
+  return folder.startsWith(`${inside}${sep}`) ? folder.slice(inside.length + 1).replaceAll('\\', '/') : name
 }
 
 // Patterns of files as package.json and ignore files have them: a folder, names with stars in them, and a ! that takes out again.

@@ -11,6 +11,8 @@ import { given } from '../program.ts'
 
 /** What package.json says of a server. */
 export interface PackageFacts {
+  /** The server's file, as it was named. */
+  readonly file: string
   /** The folder of package.json. */
   readonly root: string
   /** The server's file, seen from there. */
@@ -72,8 +74,9 @@ export function packageFacts(file: string): PackageFacts {
   const of = packageIn(root)
   const { engines, bugs, files, keywords, dependencies } = of
   return {
+    file,
     root,
-    entry: relative(root, path).split('\\').join('/'),
+    entry: relative(root, path).replaceAll('\\', '/'),
     name: checkedName(needed(of['name'], 'name')),
     version: checkedVersion(needed(of['version'], 'version')),
     description: text(of['description']),
@@ -119,13 +122,10 @@ export async function offerFacts(mcp: Client): Promise<OfferFacts> {
     const names = (prompt.arguments ?? []).map(({ name }) => name)
     const words = await promptText(mcp, prompt.name, names)
     if (words === undefined) morePrompts = true
-    else
-      prompts.push({
-        name: prompt.name,
-        text: words,
-        ...given({ description: prompt.description }),
-        ...(names.length > 0 && { arguments: names }),
-      })
+    else {
+      const described = given({ description: prompt.description, arguments: names.length > 0 ? names : undefined })
+      prompts.push({ name: prompt.name, text: words, ...described })
+    }
   }
   return { title: mcp.server?.title, tools, prompts, morePrompts }
 }
@@ -207,17 +207,4 @@ function checkedName(name: string): string {
 function checkedVersion(text: string): string {
   if (text.length <= 128 && version.test(text)) return text
   throw new CliError(`package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
-}
-
-/** The file of a bundle, where no other is named. */
-export function bundleName(facts: { readonly name: string; readonly version: string }): string {
-  return `${facts.name.replace(/^@/, '').replaceAll('/', '-')}-${facts.version}.mcpb`
-}
-
-/** A path inside an archive: relative, with slashes, and without a step upwards. Whoever unpacks it must stay in one folder. */
-export function checkedEntry(path: string): string {
-  const parts = path.split('/')
-  const fine = parts.every(part => part !== '' && part !== '.' && part !== '..') && !/[\\\p{Cc}\p{Cf}]|^[a-z]:/iu.test(path)
-  if (fine) return path
-  throw new CliError(`"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
 }

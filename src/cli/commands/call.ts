@@ -3,7 +3,7 @@ import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../
 import { durationText } from '../../core/clock.ts'
 import { meantText } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { givenArguments, missingArguments, readArguments, signature } from '../arguments.ts'
+import { givenArguments, missingArguments, signature } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { gather } from '../lists.ts'
@@ -95,9 +95,7 @@ async function callOn(
   const tools = await gather(client.tools())
   rememberOffers(splitTarget(typed).target, { tools }, io.env)
   const tool = toolNamed(tools, name)
-  const args = await givenArguments(words, options.json, io, (pairs, known) =>
-    readArguments(pairs, tool.inputSchema, known, name),
-  )
+  const args = await givenArguments(words, options.json, tool.inputSchema, name, io)
   const missing = missingArguments(tool.inputSchema, args)
   if (missing.length > 0)
     throw new CliError(

@@ -4,6 +4,7 @@ import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { createLog } from '../../core/log.ts'
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import { messageOf } from '../../stores/store.ts'
 import { portOf } from '../arguments.ts'
 import type { AnswerOptions } from '../gateway/approvals.ts'
 import type { AuditOptions } from '../gateway/reports.ts'
@@ -63,23 +64,16 @@ async function run({ words: [file = ''], options }: VerbCall<GatewayOptions>, io
     throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   const read = await configOf(file, io)
   const serves = options.signIn === undefined && options.approve === undefined
-  const { asServed } = await import('../gateway/config.ts')
+  const { approveLaunch, asServed, launchQuestions, signIn } = await import('../gateway/config.ts')
   const config = serves ? asServed(read, options) : read
   if (options.check === true) {
     const { checkGateway } = await import('../gateway/check.ts')
     return checkGateway(config, io, options.format)
   }
   refuse(config)
-  if (options.signIn !== undefined) {
-    const { signIn } = await import('../gateway/config.ts')
-    return signIn(config, options.signIn, io)
-  }
-  if (options.approve !== undefined) {
-    const { approveLaunch } = await import('../gateway/config.ts')
-    return approveLaunch(config, options.approve, io)
-  }
+  if (options.signIn !== undefined) return signIn(config, options.signIn, io)
+  if (options.approve !== undefined) return approveLaunch(config, options.approve, io)
   const { followFile } = await import('../gateway/follow.ts')
-  const { launchQuestions } = await import('../gateway/config.ts')
   const { tell, stderr } = tellingTo(io)
   await using following = await followFile(config, { env: io.env, tell })
   await using opened = await startQuietly(
@@ -258,7 +252,7 @@ function countOf(text: string): number {
 async function configOf(file: string, io: Io): Promise<GatewayConfig<TrustSettings>> {
   const { readGatewayFile } = await import('../../gateway/index.ts')
   return readGatewayFile(file, { env: io.env }).catch(error => {
-    throw new CliError(error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
+    throw new CliError(messageOf(error), 'Give the path of a YAML or JSON file')
   })
 }
 

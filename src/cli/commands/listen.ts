@@ -2,6 +2,7 @@
 import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
 import { eventsExtension } from '../../features/reliability/events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
 import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { gather } from '../lists.ts'
@@ -182,14 +183,7 @@ async function subscribe(
     follow(
       'events',
       client.events(names, { signal, ...(after !== undefined && { after }) }),
-      ({ event, id, cursor, payload, at }) => ({
-        kind: 'event',
-        name: event,
-        data: payload,
-        id,
-        cursor,
-        at,
-      }),
+      ({ event: name, payload: data, id, cursor, at }) => ({ kind: 'event', name, data, id, cursor, at }),
     )
   }
   if (!chosen && names.length === 0 && extensionsIn(client.capabilities).includes(eventsExtension))
@@ -202,7 +196,7 @@ async function subscribe(
 /** Whether a capability has a setting switched on. */
 function says({ capabilities }: Client, list: string, what: string): boolean {
   const settings = capabilities[list]
-  return typeof settings === 'object' && settings !== null && (settings as Readonly<Record<string, unknown>>)[what] === true
+  return isRecord(settings) && settings[what] === true
 }
 
 /** Watching is a request each, so that there is a limit. */
@@ -239,7 +233,5 @@ function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalTe
 function textOf(data: unknown): string {
   if (typeof data === 'string') return data
   if (!Array.isArray(data)) return JSON.stringify(data) ?? ''
-  return data
-    .map(block => (typeof block === 'object' && block !== null && 'text' in block ? String(block.text) : JSON.stringify(block)))
-    .join(' ')
+  return data.map(block => (isRecord(block) && 'text' in block ? String(block['text']) : JSON.stringify(block))).join(' ')
 }

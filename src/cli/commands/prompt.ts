@@ -1,7 +1,7 @@
 /** `vivarium prompt`: a prompt with its arguments filled in, as a model would get it. */
 import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { givenArguments, readArguments } from '../arguments.ts'
+import { givenArguments } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
 import { gather } from '../lists.ts'
@@ -44,9 +44,7 @@ export const prompt: Verb = (command, io) => {
         } = opened
         if (name === undefined) throw new CliError('No prompt is named', `${listCommand(again, 'prompts')} shows them`)
         const schema = words.length === 0 ? {} : await offered('prompts', opened, name, schemaOf(client, name))
-        const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
-          readArguments(pairs, schema, known, name),
-        )
+        const args = await givenArguments(words, call.options.json, schema, name, io)
         const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
         const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
         const result = await offered('prompts', opened, name, client.getPrompt(name, texts, { signal: io.signal })).finally(

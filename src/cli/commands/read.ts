@@ -1,7 +1,7 @@
 /** `vivarium read`: the content of a resource. */
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
-import { asideOf, contentsText, printerOf, saveContents } from '../print.ts'
+import { asideOf, blockText, printerOf, saveContents } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { offered } from '../server-errors.ts'
 import { brief, listCommand } from '../terminal/text.ts'
@@ -36,7 +36,7 @@ export const read: Verb = (command, io) => {
         const { output, format } = call.options
         if (output !== undefined) printer.aside.note(`Saved ${await saveContents(output, result.contents)}`)
         else if (format === 'json') printer.json(result)
-        else for (const contents of result.contents) printer.line(contentsText(contents, printer))
+        else for (const resource of result.contents) printer.line(blockText({ type: 'resource', resource }, printer))
         return 0
       }),
     )

@@ -1,6 +1,7 @@
 /** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
 
 import { clip, echo } from '../../jsonrpc/limits.ts'
+import { messageOf } from '../../stores/store.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
 import { headersOf, milliseconds } from '../connecting.ts'
@@ -98,7 +99,7 @@ async function read(file: string): Promise<Tape> {
     return await openTape(file)
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    const message = missing ? `There is no file ${clip(file)}` : error instanceof Error ? error.message : String(error)
+    const message = missing ? `There is no file ${clip(file)}` : messageOf(error)
     throw new CliError(message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
   }
 }

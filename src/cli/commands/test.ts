@@ -159,7 +159,8 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
     const { report, again } = await (caller?.then(told => ({ report: refuseUnheard(told), again: callerAgain(options) })) ??
       judgeServer(call, io, bar))
     bar.end()
-    if (report.results.length === 0) throw nothingToJudge()
+    if (report.results.length === 0)
+      throw new CliError('There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
     await write(report, options)
     if (options.format === 'json') printerOf(io).json(report)
     else {
@@ -249,11 +250,6 @@ function watching(bar: ReturnType<typeof createProgress>): (result: Result) => v
   return ({ test_id, revision, carrier }) => bar.show({ progress: ++done, message: `${revision} ${carrier} ${test_id}` })
 }
 
-/** The failure for options that leave no scenario. */
-function nothingToJudge(): CliError {
-  return new CliError('There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
-}
-
 /** A server that cannot be reached has not failed: it was not judged. What its guard shows was. */
 function refuse(report: Report, label: string): void {
   const found = faultOf(report)
@@ -263,32 +259,21 @@ function refuse(report: Report, label: string): void {
 
 /** Writes the report in the formats that were asked for. */
 async function write(report: Report, { report: file, junit, badge }: TestOptions): Promise<void> {
-  const files: readonly (readonly [string | undefined, () => string])[] = [
-    [file, () => `${JSON.stringify(report, null, 2)}\n`],
-    [junit, () => junitOf(report)],
-    [badge, () => `${JSON.stringify(badgeOf(report), null, 2)}\n`],
-  ]
-  for (const [path, text] of files) {
-    if (path === undefined) continue
+  const save = async (path: string | undefined, text: () => string): Promise<void> => {
+    if (path === undefined) return
     await mkdir(dirname(path), { recursive: true })
     await writeFile(path, text())
   }
+  await save(file, () => `${JSON.stringify(report, null, 2)}\n`)
+  await save(junit, () => junitOf(report))
+  await save(badge, () => `${JSON.stringify(badgeOf(report), null, 2)}\n`)
 }
 
 // `vivarium test --client` and `--host`: judges a program that connects, by servers that the kit plays.
 
-/** The options by which a client or host is judged. */
-interface CallerOptions {
-  readonly client?: string
-  readonly host?: string
-  readonly revision?: readonly RevisionId[]
-  readonly carrier?: readonly Carrier[]
-  readonly only?: RegExp
-}
-
 /** Undefined: neither is asked for. */
 export function judgeCaller(
-  { client, host, revision, carrier, only }: CallerOptions,
+  { client, host, revision, carrier, only }: Pick<TestOptions, 'client' | 'host' | 'revision' | 'carrier' | 'only'>,
   more: { readonly signal: AbortSignal; readonly onResult: (result: Result) => void },
 ): Promise<Report> | undefined {
   if (client === undefined && host === undefined) return undefined

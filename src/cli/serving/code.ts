@@ -7,6 +7,7 @@ import type { ResourceAuthorization } from '../../auth/resource/options.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/index.ts'
+import { messageOf } from '../../stores/store.ts'
 import { CliError } from '../io.ts'
 
 /** What is served of it. The file may have another copy of this package, so it is known by what it can do. */
@@ -29,13 +30,8 @@ export async function loadServer(file: string): Promise<Loaded> {
   try {
     module = await import(pathToFileURL(path).href)
   } catch (error) {
-    throw new CliError(
-      `${clip(file)} cannot be loaded: ${placeOf(error, path)}${error instanceof Error ? error.message : String(error)}`,
-      remedyOf(error),
-      {
-        cause: error,
-      },
-    )
+    const message = `${clip(file)} cannot be loaded: ${placeOf(error, path)}${messageOf(error)}`
+    throw new CliError(message, remedyOf(error), { cause: error })
   }
   const server = [module['default'], module['server']].map(exported).find(isServer)
   if (server === undefined)

@@ -8,6 +8,7 @@ import { networkInterfaces } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { oauth } from '../../auth/resource/options.ts'
 import type { Auth } from '../../server/auth.ts'
+import { messageOf } from '../../stores/store.ts'
 import type { Listening } from '../../transports/http/listening.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { selfCommand } from '../own-package.ts'
@@ -40,13 +41,33 @@ export interface HttpPlace {
 const defaultPort = 3000
 
 /** Where the server listens. */
-export interface Ready {
+interface Ready {
   readonly url: string
   readonly port: number
 }
 
+/** What is told while a file is served. */
+interface ServeEvents {
+  ready(at: Ready): void
+  /** A new worker takes requests, after so long. */
+  reloaded(file: string, ms: number): void
+  /** The changed file does not start. */
+  failed(file: string): void
+}
+
+/** Serves until it is interrupted. `words` are those that make a worker, where the file is watched. */
+export function serveOverHttp(
+  file: string,
+  place: HttpPlace,
+  words: readonly string[] | undefined,
+  io: Io,
+  tell: ServeEvents,
+): Promise<number> {
+  return words === undefined ? serve(file, place, io, tell) : watch(file, place, words, io, tell)
+}
+
 /** Serves until it is interrupted. */
-export async function serveFileOverHttp(file: string, place: HttpPlace, io: Io, ready: (at: Ready) => void): Promise<number> {
+async function serve(file: string, place: HttpPlace, io: Io, { ready }: ServeEvents): Promise<number> {
   const { server, auth: exported } = await loadServer(file)
   const auth = authOf(place, exported)
   const listening = await listen(() =>
@@ -85,7 +106,7 @@ function authOf(
   try {
     return oauth({ issuer, ...given({ resource }), scopes })
   } catch (error) {
-    throw new CliError(error instanceof Error ? error.message : String(error), 'Correct --issuer, --resource or --scope', {
+    throw new CliError(messageOf(error), 'Correct --issuer, --resource or --scope', {
       cause: error,
     })
   }
@@ -127,23 +148,8 @@ function interrupted(signal: AbortSignal): Promise<void> {
   return Promise.race([untilInterrupted(signal), leaving])
 }
 
-/** What is told while a file is watched. */
-interface WatchEvents {
-  ready(at: Ready): void
-  /** A new worker takes requests, after so long. */
-  reloaded(file: string, ms: number): void
-  /** The changed file does not start. */
-  failed(file: string): void
-}
-
 /** Serves and watches until it is interrupted. `words` are those that make a worker. */
-export async function watchHttp(
-  file: string,
-  place: HttpPlace,
-  words: readonly string[],
-  io: Io,
-  tell: WatchEvents,
-): Promise<number> {
+async function watch(file: string, place: HttpPlace, words: readonly string[], io: Io, tell: ServeEvents): Promise<number> {
   // A worker that comes later must find the port of the first.
   const { port: wanted = defaultPort } = place
   const port = wanted === 0 ? await freePort(place.host) : wanted

@@ -12,6 +12,7 @@ import type { Turn } from '../../host/loop/turn.ts'
 import type { Attachment } from '../../host/loop/user-input.ts'
 import type { HostServer } from '../../host/servers/server.ts'
 import type { Noted } from '../../policy/audit/book.ts'
+import { messageOf } from '../../stores/store.ts'
 import { commands } from './commands/index.ts'
 import { allResources } from './commands/servers.ts'
 import { type Confirm, Questions } from './questions.ts'
@@ -296,10 +297,9 @@ class Terminal {
   /** Tells what failed and, where it is known, what helps. */
   #failed(error: unknown): void {
     const { paint } = this.#screen
-    const said = error instanceof Error ? error.message : String(error)
     const fix =
       error instanceof Error && 'suggestion' in error && typeof error.suggestion === 'string' ? error.suggestion : undefined
-    this.#screen.line(say` ${paint.bad('✗')} ${paint.plain(said)}`)
+    this.#screen.line(say` ${paint.bad('✗')} ${paint.plain(messageOf(error))}`)
     if (fix !== undefined) this.#screen.line(say`  ${paint.dim('→')} ${paint.plain(fix)}`)
   }
 }

@@ -48,7 +48,9 @@ export async function decideConsent(file: FileToUse, { confirm, env }: TrustOpti
   const book = bookOf(env)
   if (book.has(path, digest)) return consent(file)
   const before = book.last(path)
-  const yes = await confirm(question(path, before !== undefined), [...marked(lines, before), `${summary}.`])
+  const said = before === undefined ? 'is not trusted yet' : 'has changed since you agreed to it'
+  const question = `${fullyEscaped(path)} ${said}. Do you agree to all of this?`
+  const yes = await confirm(question, [...marked(lines, before), `${summary}.`])
   if (yes !== true)
     return why(
       'CONFIG_NOT_TRUSTED',
@@ -68,7 +70,13 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
     const first = opening
     opening = false
     if (known !== undefined && consentDigest(next) === known) return undefined
-    if (first) return swapped(file)
+    if (first)
+      return why(
+        'CONFIG_CHANGED',
+        'config.trust',
+        `${fullyEscaped(file)} changed after you agreed to it and before it was used, so nothing of it is used`,
+        'Start the command again',
+      )
     const decided = await decideConsent(next, options)
     return 'code' in decided ? decided : undefined
   }
@@ -77,12 +85,6 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
 /** The only place that makes a consent; `--trust` says yes to the file as it is now. */
 function consent(file: FileToUse): Consent {
   return { file } as unknown as Consent
-}
-
-/** The question about a file. */
-function question(path: string, again: boolean): string {
-  const said = again ? 'has changed since you agreed to it' : 'is not trusted yet'
-  return `${fullyEscaped(path)} ${said}. Do you agree to all of this?`
 }
 
 /** What was not agreed to before stands behind a plus. */
@@ -99,16 +101,6 @@ function marked(lines: readonly string[], before: ReadonlySet<string> | undefine
 /** Why a question to which the answer was no `true` ends the use of a file. */
 function notAgreed(answer: boolean | undefined): string {
   return answer === undefined ? 'Nobody can be asked without a terminal' : 'You did not agree'
-}
-
-/** Why a file that changed between question and use is not used. */
-function swapped(file: string): Why {
-  return why(
-    'CONFIG_CHANGED',
-    'config.trust',
-    `${fullyEscaped(file)} changed after you agreed to it and before it was used, so nothing of it is used`,
-    'Start the command again',
-  )
 }
 
 /** Without links: the same name may lead elsewhere tomorrow. */
@@ -139,9 +131,14 @@ export function trustOption(command: CommandLike): CommandLike {
 
 /** The file with its variables filled in. Throws where it may not be used. */
 export async function useFile(file: FileToUse, io: Io, { trust }: TrustOption): Promise<HostConfig> {
+  return file.filled(await consentFor(file, io, trust))
+}
+
+/** The consent to a file, without a question where the command line says yes. Throws where there is none. */
+async function consentFor(file: FileToUse, io: Io, trust: boolean | undefined): Promise<Consent> {
   const decided = trust === true ? consent(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
   if ('code' in decided) throw new CliError(decided.message, decided.fix)
-  return file.filled(decided)
+  return decided
 }
 
 /** What the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
@@ -153,10 +150,7 @@ export async function agreedConfig(
 ): Promise<Pick<FileToUse, 'parsed'> & { readonly digest: string }> {
   const text = await configText(config)
   const file = await fileToUse({ file: config, text, env })
-  if (trust !== true) {
-    const decided = await decideConsent(file, { confirm: confirmIn(io), env: io.env })
-    if ('code' in decided) throw new CliError(decided.message, decided.fix)
-  }
+  await consentFor(file, io, trust)
   return { parsed: file.parsed, digest: consentDigest(file) }
 }
 
