@@ -110,15 +110,8 @@ export function failureText(error: unknown, json: boolean): string {
   return drawn(fix === undefined ? say`vivarium: ${message}\n` : say`vivarium: ${message}\n  → ${fix}\n`)
 }
 
-/** What is told of a failure. */
-interface Failure {
-  readonly exit: Exit
-  readonly message: string
-  readonly fix: string | undefined
-}
-
 /** Everything that is thrown, as a failure; what nobody foresaw counts as 1. */
-export function cliFailureOf(error: unknown): Failure {
+export function cliFailureOf(error: unknown): Pick<CliError, 'exit' | 'message' | 'fix'> {
   const message = plain(error instanceof Error ? error.message : String(error))
   if (!(error instanceof CliError)) return { exit: 1, message, fix: undefined }
   return { exit: error.exit, message, fix: error.fix === undefined ? undefined : plain(error.fix) }

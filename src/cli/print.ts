@@ -1,10 +1,8 @@
 /** Writing results: JSON as one value, and for people lines whose foreign words cannot command a terminal. */
 import { writeFile } from 'node:fs/promises'
-import type { Client } from '../client/index.ts'
 import { durationText } from '../core/clock.ts'
-import type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
-import { dataReference } from '../features/reliability/data-references/messages.ts'
-import { CliError, type Io } from './io.ts'
+import type { ContentBlock } from '../features/mcp/content/messages.ts'
+import type { Io } from './io.ts'
 import { clearLine, Screen } from './terminal/screen.ts'
 import {
   brief,
@@ -160,37 +158,8 @@ function bytesIn(base64: string): number {
   return Math.floor((base64.length * 3) / 4) - (base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0)
 }
 
-/** Saves what there is in one file: its bytes where it has some, what a reference stands for, else its text. Gives what was saved. */
-export async function saveBlocks(file: string, blocks: readonly ContentBlock[], client: Client): Promise<string> {
-  const referring = blocks.find(block => dataReference(block) !== undefined)
-  if (referring !== undefined) {
-    const chunks: Uint8Array[] = []
-    for await (const chunk of await client.readReference(referring)) chunks.push(chunk)
-    return save(file, Buffer.concat(chunks))
-  }
-  const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
-  const [first, ...others] = binary
-  if (others.length > 0)
-    throw new CliError(`There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
-  if (first !== undefined) return save(file, Buffer.from(first, 'base64'))
-  return save(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
-}
-
-/** Saves a resource in a file; gives what was saved. */
-export function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
-  const [first] = contents
-  if (contents.length !== 1 || first === undefined)
-    throw new CliError(`The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
-  return save(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
-}
-
-/** The bytes of an embedded resource. */
-function embedded(block: ContentBlock): readonly string[] {
-  return block.type === 'resource' && block.resource.blob !== undefined ? [block.resource.blob] : []
-}
-
 /** Writes a file; gives its name and size. */
-async function save(file: string, data: string | Uint8Array): Promise<string> {
+export async function saveFile(file: string, data: string | Uint8Array): Promise<string> {
   await writeFile(file, data)
   return `${file}, ${sizeText(typeof data === 'string' ? Buffer.byteLength(data) : data.length)}`
 }

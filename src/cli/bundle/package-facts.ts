@@ -46,24 +46,7 @@ export interface PackageFacts {
 }
 
 /** What a server says it offers. */
-export interface OfferFacts {
-  /** Its name for people. */
-  readonly title: string | undefined
-  readonly tools: readonly { readonly name: string; readonly description?: string }[]
-  /** Those whose text could be had without arguments of a user. */
-  readonly prompts: readonly OfferedPrompt[]
-  /** Some prompts could not be written down without a call. */
-  readonly morePrompts: boolean
-}
-
-/** A prompt as a manifest lists it. */
-interface OfferedPrompt {
-  readonly name: string
-  readonly description?: string
-  readonly arguments?: readonly string[]
-  /** With `${arguments.name}` in the place of each argument. */
-  readonly text: string
-}
+export type OfferFacts = Awaited<ReturnType<typeof offerFacts>>
 
 /** Reads the package.json above the file. */
 export function packageFacts(file: string): PackageFacts {
@@ -113,10 +96,12 @@ function missing(file: string, root: string | undefined): CliError {
 }
 
 /** Asks the server, as any client would. */
-export async function offerFacts(mcp: Client): Promise<OfferFacts> {
+export async function offerFacts(mcp: Client) {
   const tools: { name: string; description?: string }[] = []
   for await (const { name, description } of mcp.tools()) tools.push({ name, ...given({ description }) })
-  const prompts: OfferedPrompt[] = []
+  /** With `${arguments.name}` in the place of each argument. */
+  const prompts: { name: string; text: string; description?: string; arguments?: string[] }[] = []
+  /** Some prompts could not be written down without a call. */
   let morePrompts = false
   for await (const prompt of mcp.prompts()) {
     const names = (prompt.arguments ?? []).map(({ name }) => name)

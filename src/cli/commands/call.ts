@@ -2,15 +2,17 @@
 import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/clock.ts'
 import { meantText } from '../../core/suggestion.ts'
+import type { ContentBlock } from '../../features/mcp/content/messages.ts'
+import { dataReference } from '../../features/reliability/data-references/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { givenArguments, missingArguments, signature } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { gather } from '../lists.ts'
 import { rememberOffers } from '../offers.ts'
-import { blockText, createProgress, type Printer, printerOf, saveBlocks } from '../print.ts'
+import { blockText, createProgress, type Printer, printerOf, saveFile } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
-import { type Asks, askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
+import { askOptions, type QuestionOptions, ServerQuestions } from '../server-questions.ts'
 import { splitTarget } from '../target.ts'
 import { brief, listCommand } from '../terminal/text.ts'
 
@@ -68,7 +70,7 @@ function count(text: string): number {
 
 /** Opens the server, calls the tool, and adds to a failure what nobody answered. */
 async function run(typed: VerbCall<CallOptions>, io: Io): Promise<number> {
-  const asks = createAsks(io, typed.options)
+  const asks = new ServerQuestions(io, typed.options)
   const { intent } = typed.options
   try {
     return await withClient(typed, io, opened => callOn(opened, typed, io, asks), {
@@ -87,7 +89,7 @@ async function callOn(
   { client, again, rest: [name, ...words] }: OpenedTarget,
   typed: VerbCall<CallOptions>,
   io: Io,
-  { declined, screen }: Asks,
+  { declined, screen }: ServerQuestions,
 ): Promise<number> {
   if (name === undefined) throw new CliError('No tool is named', `${listCommand(again, 'tools')} shows them`)
   const { options } = typed
@@ -198,4 +200,25 @@ function withDeclined(error: unknown, declined: readonly string[]): unknown {
   if (!(error instanceof CliError) || first === undefined || error.exit === 5) return error
   const [what = '', fix] = first.split(' → ')
   return new CliError(`${error.message}. Declined: ${what}`, fix, { exit: error.exit, cause: error })
+}
+
+/** Saves what there is in one file: its bytes where it has some, what a reference stands for, else its text. Gives what was saved. */
+async function saveBlocks(file: string, blocks: readonly ContentBlock[], client: Client): Promise<string> {
+  const referring = blocks.find(block => dataReference(block) !== undefined)
+  if (referring !== undefined) {
+    const chunks: Uint8Array[] = []
+    for await (const chunk of await client.readReference(referring)) chunks.push(chunk)
+    return saveFile(file, Buffer.concat(chunks))
+  }
+  const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
+  const [first, ...others] = binary
+  if (others.length > 0)
+    throw new CliError(`There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
+  if (first !== undefined) return saveFile(file, Buffer.from(first, 'base64'))
+  return saveFile(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
+}
+
+/** The bytes of an embedded resource. */
+function embedded(block: ContentBlock): readonly string[] {
+  return block.type === 'resource' && block.resource.blob !== undefined ? [block.resource.blob] : []
 }

@@ -34,7 +34,10 @@ interface GatewayOptions {
 
 /** `vivarium gateway`, and its words for whoever runs one. */
 export const gateway: Verb = (command, io) => {
-  declareOperating(command, io)
+  answering(command.command('approvals', 'What waits for a yes: calls, changed tools, changed commands'), false, io)
+  answering(command.command('pins', 'Tools and commands that are not as they were first seen, old and new'), true, io)
+  status(command.command('status', 'Whether it is ready, and how each of its servers is'), io)
+  auditing(command.command('audit', 'What was done, by whom; --verify: whether anybody changed what was written'), io)
   command
     .argument('<file>', 'YAML or JSON: include, servers, listen, store, auth, clients, rules, pins, audit')
     .option('--check', 'Say what the file comes to: servers, names, rules, mistakes. Serves nothing')
@@ -76,15 +79,13 @@ async function run({ words: [file = ''], options }: VerbCall<GatewayOptions>, io
   const { followFile } = await import('../gateway/follow.ts')
   const { tell, stderr } = tellingTo(io)
   await using following = await followFile(config, { env: io.env, tell })
-  await using opened = await startQuietly(
-    () =>
-      createGateway({
-        config: file,
-        onStderr: stderr,
-        onNotice: ({ message, fix }) => tell(say`${message}\n  → ${fix}`, 'warning'),
-        ...(io.interactive && options.stdio !== true && { onLaunchChanged: launchQuestions(io) }),
-      }),
-    gateway => gateway.ready(),
+  await using opened = await startQuietly(() =>
+    createGateway({
+      config: file,
+      onStderr: stderr,
+      onNotice: ({ message, fix }) => tell(say`${message}\n  → ${fix}`, 'warning'),
+      ...(io.interactive && options.stdio !== true && { onLaunchChanged: launchQuestions(io) }),
+    }),
   )
   following.open(opened)
   try {
@@ -163,13 +164,13 @@ function tellingTo(io: Io): Telling {
   return { tell, stderr: (server, line) => tell(`${server}: ${line}`, 'done') }
 }
 
-/** Opens something; `ready` tells when it is up, which nobody waits for here. */
-async function startQuietly<T>(open: () => Promise<T>, ready: (opened: T) => Promise<void>): Promise<T> {
+/** Opens a gateway, with little memory for what is made as it starts. Nobody waits here until it is ready. */
+async function startQuietly(open: () => Promise<Gateway>): Promise<Gateway> {
   setFlagsFromString('--semi-space-growth-factor=1')
   const relax = (): void => setFlagsFromString('--semi-space-growth-factor=2')
   try {
     const opened = await open()
-    void ready(opened).then(relax, relax)
+    void opened.ready().then(relax, relax)
     return opened
   } catch (error) {
     relax()
@@ -183,14 +184,6 @@ async function startQuietly<T>(open: () => Promise<T>, ready: (opened: T) => Pro
 const fileAbout = 'The file of the gateway'
 /** The rules of `--format`, for words that declare it themselves. */
 const formats = { choices: ['text', 'json'], fallback: 'text' } as const
-
-/** Declares `approvals`, `pins`, `status` and `audit`. */
-function declareOperating(command: CommandLike, io: Io): void {
-  answering(command.command('approvals', 'What waits for a yes: calls, changed tools, changed commands'), false, io)
-  answering(command.command('pins', 'Tools and commands that are not as they were first seen, old and new'), true, io)
-  status(command.command('status', 'Whether it is ready, and how each of its servers is'), io)
-  auditing(command.command('audit', 'What was done, by whom; --verify: whether anybody changed what was written'), io)
-}
 
 /** `approvals` and `pins`: the same options, with another list. */
 function answering(command: CommandLike, pins: boolean, io: Io): void {

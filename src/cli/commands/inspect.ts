@@ -125,16 +125,7 @@ function manifestWords({ manifest }: ServerFacts): string | undefined {
 /** What is worth knowing of tools before they are called; where nothing is said of any there is nothing to show. */
 function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   const rows = (manifest?.tools ?? []).map(tool => {
-    const {
-      cost,
-      latency,
-      idempotent,
-      requiresConfirmation,
-      riskLevel,
-      requiredScopes = [],
-      supportsStreaming,
-      compensation,
-    } = tool
+    const { cost, latency, requiredScopes = [], riskLevel, compensation } = tool
     const facts = [
       ...(riskLevel === undefined ? [] : [riskLevel]),
       ...(requiredScopes.length > 0 ? [`scopes ${requiredScopes.join(' ')}`] : []),
@@ -142,9 +133,9 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
         ? []
         : [cost.estimatedUnits === undefined ? cost.category : `${cost.estimatedUnits} ${cost.unitLabel ?? 'units'}`]),
       ...(latency === undefined ? [] : [latency]),
-      ...(idempotent === true ? ['idempotent'] : []),
-      ...(requiresConfirmation === true ? ['asks first'] : []),
-      ...(supportsStreaming === true ? ['streams'] : []),
+      ...(tool.idempotent === true ? ['idempotent'] : []),
+      ...(tool.requiresConfirmation === true ? ['asks first'] : []),
+      ...(tool.supportsStreaming === true ? ['streams'] : []),
       ...(compensation === undefined ? [] : [`undone by ${compensation.tool}`]),
     ]
     return { name: tool.name, facts }

@@ -8,7 +8,7 @@ import { type ListKind, type Lists, listKinds, listsOf } from '../lists.ts'
 import { rememberOffers } from '../offers.ts'
 import { asideOf, type Printer, printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
-import type { FailedFact } from '../server-facts.ts'
+import type { ServerFacts } from '../server-facts.ts'
 import { splitTarget } from '../target.ts'
 import { brief, joinedText, say, type TerminalText, type Words } from '../terminal/text.ts'
 
@@ -49,7 +49,7 @@ function kindOf(word = 'all'): readonly ListKind[] {
 }
 
 /** Beside what could be had: what could not, and why. A list that the server does not have is no failure of the command. */
-export function tellFailed(failed: readonly FailedFact[], { aside }: Printer): 0 | 1 {
+export function tellFailed(failed: readonly ServerFacts['failed'][number][], { aside }: Printer): 0 | 1 {
   for (const { kind, message } of failed)
     aside.line(say`${aside.paint.warn('!')} ${kind}: ${aside.paint.plain(brief(message, 300))}`)
   return failed.some(({ unknown }) => !unknown) ? 1 : 0

@@ -8,7 +8,7 @@ import { gather } from '../lists.ts'
 import { blockText, printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { offered } from '../server-errors.ts'
-import { askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
+import { askOptions, type QuestionOptions, ServerQuestions } from '../server-questions.ts'
 import { brief, listCommand, say } from '../terminal/text.ts'
 
 /** The options of `vivarium prompt`. */
@@ -35,7 +35,7 @@ export const prompt: Verb = (command, io) => {
   connectingOptions(askOptions(command))
     .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
     .action<PromptOptions>(async call => {
-      const asks = createAsks(io, call.options)
+      const asks = new ServerQuestions(io, call.options)
       const work: Parameters<typeof withClient>[2] = async opened => {
         const {
           client,

@@ -1,7 +1,8 @@
 /** `vivarium read`: the content of a resource. */
+import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
-import { asideOf, blockText, printerOf, saveContents } from '../print.ts'
+import { asideOf, blockText, printerOf, saveFile } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { offered } from '../server-errors.ts'
 import { brief, listCommand } from '../terminal/text.ts'
@@ -40,4 +41,12 @@ export const read: Verb = (command, io) => {
         return 0
       }),
     )
+}
+
+/** Saves a resource in a file; gives what was saved. */
+function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
+  const [first] = contents
+  if (contents.length !== 1 || first === undefined)
+    throw new CliError(`The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
+  return saveFile(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
 }

@@ -100,9 +100,7 @@ export const test: Verb = (command, io) => {
     .option(
       '--issuer <port>',
       'Be the authorization server that the server trusts, http://127.0.0.1:PORT, with tokens of every kind',
-      {
-        parse: portNumber,
-      },
+      { parse: portNumber },
     )
     .option('--scope <name>', 'With --issuer: a scope that the server wants; may be given again', { repeated: true })
     .option('--config <file>', 'Look names up in this file alone')

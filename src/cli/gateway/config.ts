@@ -19,7 +19,7 @@ import type { Store } from '../../stores/store.ts'
 import { CliError, type Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import { unreachable } from '../server-errors.ts'
-import { brief } from '../terminal/text.ts'
+import { brief, jsonEscape } from '../terminal/text.ts'
 
 /** Undefined where there is none to look into: it is in memory, or nothing was kept yet. */
 export async function storeIn({ file, frame }: Pick<GatewayConfig<unknown>, 'file' | 'frame'>): Promise<Store | undefined> {
@@ -106,16 +106,9 @@ function shown(value: unknown, whole: boolean): string {
 /** Control and format characters, separators other than the space, and what stands for half a character. */
 const unplain = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u3164\uffa0]/gu
 
-/** A character as JSON escapes it. */
-function escaped(char: string): string {
-  let text = ''
-  for (let i = 0; i < char.length; i++) text += `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`
-  return text
-}
-
 /** A name or sentence, without quotation marks. */
 export function shownText(text: string): string {
-  return text.replace(unplain, escaped)
+  return text.replace(unplain, jsonEscape)
 }
 
 /** A value, exactly as it was sent. */

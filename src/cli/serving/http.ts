@@ -3,7 +3,8 @@
  * the old one finishes its own and goes, so that the port is never closed. One that does not start changes nothing.
  */
 import cluster, { type Worker } from 'node:cluster'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { oauth } from '../../auth/resource/options.ts'
@@ -106,9 +107,7 @@ function authOf(
   try {
     return oauth({ issuer, ...given({ resource }), scopes })
   } catch (error) {
-    throw new CliError(messageOf(error), 'Correct --issuer, --resource or --scope', {
-      cause: error,
-    })
+    throw new CliError(messageOf(error), 'Correct --issuer, --resource or --scope', { cause: error })
   }
 }
 
@@ -131,9 +130,7 @@ async function listen(open: () => Promise<Listening>): Promise<Listening> {
     throw new CliError(
       'Others could reach this server without authorization',
       'Leave out --host; or give --issuer and --resource, or say --unprotected',
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
 }
@@ -205,25 +202,19 @@ function started(): Promise<{ readonly worker: Worker; readonly at: Ready } | un
 const goneMs = 6_000
 
 /** Resolves when the worker has ended. */
-function gone(worker: Worker): Promise<void> {
-  return new Promise(done => {
-    if (worker.isDead()) return done()
-    const timer = setTimeout(() => worker.process.kill('SIGKILL'), goneMs)
-    worker.once('exit', () => {
-      clearTimeout(timer)
-      done()
-    })
-  })
+async function gone(worker: Worker): Promise<void> {
+  if (worker.isDead()) return
+  const timer = setTimeout(() => worker.process.kill('SIGKILL'), goneMs)
+  await once(worker, 'exit')
+  clearTimeout(timer)
 }
 
 /** A port that nobody has now. */
-function freePort(host: string): Promise<number> {
-  return new Promise((found, failed) => {
-    const probe = createServer()
-    probe.once('error', failed)
-    probe.listen(0, host, () => {
-      const address = probe.address()
-      probe.close(() => found(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
+async function freePort(host: string): Promise<number> {
+  const probe = createServer().listen(0, host)
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
 }

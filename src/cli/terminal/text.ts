@@ -77,14 +77,15 @@ export function foreignText(text: string, mark: string = foreignMark): TerminalT
 
 /** JSON that is the same for programs, and harmless where it is shown on a terminal. */
 export function harmlessJson(json: string): string {
-  return json.replace(harmful, char =>
-    char === '\n' ? char : [...Array(char.length).keys()].map(at => unit(char.charCodeAt(at))).join(''),
-  )
+  return json.replace(harmful, char => (char === '\n' ? char : jsonEscape(char)))
 }
 
-/** Half a character, or a whole one, as JSON escapes it. */
-function unit(code: number): string {
-  return `\\u${code.toString(16).padStart(4, '0')}`
+/** A character as JSON escapes it: one escape, or two where it is made of halves. */
+export function jsonEscape(char: string): string {
+  return char
+    .split('')
+    .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
 }
 
 /** Gives words a colour. */

@@ -181,9 +181,6 @@ function confirmIn(io: Io): Confirm {
 // What the user agreed to before. It is kept with the user, where no folder can bring it along, and holds only digests: a file may
 // have secrets in it.
 
-/** The variables that say where answers are kept. */
-type Env = Readonly<Record<string, string | undefined>>
-
 /** An answer that is remembered. */
 interface Agreed {
   readonly file: string
@@ -196,32 +193,25 @@ interface Agreed {
 /** Answers that are remembered; the oldest are asked for again. */
 const most = 1_000
 
-/** The answers of this user. */
-interface Book {
-  /** Whether exactly this was agreed to. */
-  has(file: string, digest: string): boolean
-  /** The lines that were agreed to last for this file, by their digests; undefined where there was no question yet. */
-  last(file: string): ReadonlySet<string> | undefined
-  /** Remembers an answer. */
-  add(file: string, digest: string, lines: readonly string[]): void
-}
-
 /** A short digest, which tells lines apart and keeps no secret. */
 function lineDigest(line: string): string {
   return hash('sha256', line, 'base64url').slice(0, 22)
 }
 
 /** The answers that the user's file holds. */
-function bookOf(env: Env): Book {
+function bookOf(env: Io['env']) {
   const path = join(userFolder(env, 'XDG_CONFIG_HOME', '.config'), 'vivarium', 'trusted.json')
   const all = read(path)
   return {
-    has: (file, digest) => all.some(each => each.file === file && each.digest === digest),
-    last: file => {
+    /** Whether exactly this was agreed to. */
+    has: (file: string, digest: string): boolean => all.some(each => each.file === file && each.digest === digest),
+    /** The lines that were agreed to last for this file, by their digests; undefined where there was no question yet. */
+    last: (file: string): ReadonlySet<string> | undefined => {
       const found = all.findLast(each => each.file === file)
       return found === undefined ? undefined : new Set(found.lines)
     },
-    add: (file, digest, lines) => {
+    /** Remembers an answer. */
+    add: (file: string, digest: string, lines: readonly string[]): void => {
       const agreed = [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most)
       replaceFile(path, JSON.stringify({ agreed }))
     },
