@@ -19,16 +19,30 @@ import { type Resolved, resolveTarget, splitTarget } from './target.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
-/** The options of every verb that speaks with a server. */
-export interface ConnectingOptions extends TrustOption {
+/** How a server is found and spoken with. */
+export interface ServerOptions extends TrustOption {
   /** Lines `Name: value`, with variables. */
   readonly header?: readonly string[]
   /** The name of the variable that holds a bearer token. */
   readonly bearerEnv?: string
-  /** Sign in where the server asks for it. */
-  readonly auth: boolean
   /** Variables for the program: names, or `NAME=value`. */
   readonly env?: readonly string[]
+}
+
+/** Declares them for what stands between a client and a server, or in the place of one. */
+export function serverOptions(command: CommandLike): CommandLike {
+  return command
+    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+      repeated: true,
+    })
+    .option('--bearer-env <name>', 'Send the token in this variable')
+    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+}
+
+/** The options of every verb that speaks with a server. */
+export interface ConnectingOptions extends ServerOptions {
+  /** Sign in where the server asks for it. */
+  readonly auth: boolean
   /** The folder in which the program is started. */
   readonly cwd?: string
   /** The only file in which a name is looked up. */
@@ -208,7 +222,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
  */
 export function headersOf(
   { options }: Pick<Resolved, 'options'>,
-  { header = [], bearerEnv }: Pick<ConnectingOptions, 'header' | 'bearerEnv'>,
+  { header = [], bearerEnv }: Pick<ServerOptions, 'header' | 'bearerEnv'>,
   { env }: Io,
 ): Readonly<Record<string, string>> {
   const named = Object.fromEntries(

@@ -96,7 +96,7 @@ export class ServerQuestions {
       screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.dim('the server asks:')}`)
       screen.line(foreignText(question.message, `   ${foreignMark}`))
       if (question.mode === 'form') return fillForm(screen, this.#open, { ...question, server: 'the server' }, signal, shown)
-      screen.line(say`   ${paint.plain(question.url)}`)
+      screen.line(say`   ${question.url}`)
       screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.host)}`)
       const opened = await this.#open.ask(`${shown.label(question.host)}have you opened it? [y]es · [N]o › `, signal)
       return { action: isYes(opened) ? 'accept' : 'decline' }

@@ -50,8 +50,8 @@ async function run(call: VerbCall<ConnectingOptions>, io: Io): Promise<number> {
 /** A finding on a line, its fix below it. */
 function printFinding({ level, check, message, fix }: Finding, { line, paint }: Printer, indent = ''): void {
   const mark = level === 'ok' ? paint.good('✓') : level === 'warn' ? paint.warn('!') : paint.bad('✗')
-  line(say`${indent}${mark} ${paint.dim(check.padEnd(8))} ${paint.plain(message)}`)
-  if (fix !== undefined) line(say`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${paint.plain(fix)}`)
+  line(say`${indent}${mark} ${paint.dim(check.padEnd(8))} ${message}`)
+  if (fix !== undefined) line(say`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${fix}`)
 }
 
 /** A config file, by the program that it belongs to. */
@@ -200,12 +200,9 @@ function printRow({ server, disabled, examined }: Row, { line, paint }: Printer)
   const warned = findings.filter(({ level }) => level === 'warn')
   const worst = failed ?? warned[0]
   const mark = failed !== undefined ? paint.bad('✗') : warned.length > 0 ? paint.warn('!') : paint.good('✓')
-  const said = [
-    ...(summary === undefined ? [] : [paint.dim(summary)]),
-    ...(worst === undefined ? [] : [paint.plain(worst.message)]),
-  ]
+  const said = [...(summary === undefined ? [] : [paint.dim(summary)]), ...(worst === undefined ? [] : [worst.message])]
   line(say`  ${mark} ${paint.name(name)} ${joinedText(said, paint.dim(' · '))}`)
-  if (worst?.fix !== undefined) line(say`    ${' '.repeat(16)} ${paint.dim('→')} ${paint.plain(worst.fix)}`)
+  if (worst?.fix !== undefined) line(say`    ${' '.repeat(16)} ${paint.dim('→')} ${worst.fix}`)
 }
 
 // What is wrong with a config file as a whole.

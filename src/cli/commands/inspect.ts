@@ -65,25 +65,24 @@ function print(label: string, facts: ServerFacts, printer: Printer): void {
   const row = (name: string, text: Words | undefined): void => {
     if (text !== undefined && String(text) !== '') printer.line(say`  ${paint.dim(name.padEnd(13))} ${text}`)
   }
-  const { plain } = paint
   printer.line(say`${paint.bold(server?.title ?? server?.name ?? label)} ${paint.dim(server?.version ?? '')}`)
-  row('target', plain(label))
-  row('name', server?.title === undefined ? undefined : plain(server.name))
-  row('about', server?.description === undefined ? undefined : plain(brief(server.description, 300)))
-  row('page', server?.websiteUrl === undefined ? undefined : plain(server.websiteUrl))
+  row('target', label)
+  row('name', server?.title === undefined ? undefined : server.name)
+  row('about', server?.description === undefined ? undefined : brief(server.description, 300))
+  row('page', server?.websiteUrl)
   const others = speaks.filter(each => each !== revision)
   row('revision', say`${paint.name(revision)}${others.length > 0 ? paint.dim(` also ${others.join(', ')}`) : ''}`)
   row('era', era === 'request' ? 'each request stands for itself' : 'a session, opened by a handshake')
   row('carrier', carrier)
   row('opened in', durationText(openedMs))
   row('round trip', roundTripMs === undefined ? undefined : `${roundTripMs.toFixed(1)} ms`)
-  row('capabilities', plain(capabilityWords(facts.capabilities).join(', ')))
-  row('extensions', plain(facts.extensions.join(', ')))
+  row('capabilities', capabilityWords(facts.capabilities).join(', '))
+  row('extensions', facts.extensions.join(', '))
   row(
     'live',
     live === undefined
       ? undefined
-      : say`MCP Live ${plain(live.version)}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
+      : say`MCP Live ${live.version}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
   )
   for (const { name, uses } of live?.featureSets ?? []) row('', say`${paint.name(name)} ${paint.dim(uses.join(', '))}`)
   const counts = Object.entries(lists).map(([kind, items]) => `${items.length} ${items.length === 1 ? kind.slice(0, -1) : kind}`)
@@ -146,7 +145,7 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   const wide = Math.min(40, Math.max(...rows.map(({ name }) => name.length)))
   for (const { name, facts } of rows)
     line(
-      say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : paint.plain(facts.join(' · '))}`,
+      say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : facts.join(' · ')}`,
     )
 }
 

@@ -50,8 +50,7 @@ function kindOf(word = 'all'): readonly ListKind[] {
 
 /** Beside what could be had: what could not, and why. A list that the server does not have is no failure of the command. */
 export function tellFailed(failed: readonly ServerFacts['failed'][number][], { aside }: Printer): 0 | 1 {
-  for (const { kind, message } of failed)
-    aside.line(say`${aside.paint.warn('!')} ${kind}: ${aside.paint.plain(brief(message, 300))}`)
+  for (const { kind, message } of failed) aside.line(say`${aside.paint.warn('!')} ${kind}: ${brief(message, 300)}`)
   return failed.some(({ unknown }) => !unknown) ? 1 : 0
 }
 
@@ -101,7 +100,7 @@ function toolLine(tool: Tool, { paint }: Printer): TerminalText {
     ...(destructiveHint === true && readOnlyHint !== true ? [paint.warn('may destroy')] : []),
     ...(tool.execution?.taskSupport === 'required' ? ['as a task'] : []),
   ]
-  return say`${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`
+  return say`${paint.name(tool.name)}${whole.slice(tool.name.length)}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`
 }
 
 /** The URI or template, its title and its type. */
@@ -112,12 +111,12 @@ function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'ur
 
 /** The name with its arguments; optional ones have a question mark. */
 function promptLine({ name, arguments: parameters = [] }: Prompt, { paint }: Printer): TerminalText {
-  return say`${paint.name(name)}${paint.plain(`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`)}`
+  return say`${paint.name(name)}${`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`}`
 }
 
 /** With what it tells, and what one must be allowed to hear of it. */
 function eventLine({ name, payload, scopes = [] }: EventType, { paint }: Printer): TerminalText {
-  const tells = payload === undefined ? '' : paint.plain(` ${typeText(payload, payload)}`)
-  const needs = scopes.length === 0 ? '' : say`  ${paint.dim('·')} ${paint.plain(`needs ${scopes.join(' ')}`)}`
+  const tells = payload === undefined ? '' : ` ${typeText(payload, payload)}`
+  const needs = scopes.length === 0 ? '' : say`  ${paint.dim('·')} ${`needs ${scopes.join(' ')}`}`
   return say`${paint.name(name)}${tells}${needs}`
 }

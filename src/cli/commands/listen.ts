@@ -225,7 +225,7 @@ const words = { event: 'event', push: 'push', updated: 'updated', list: 'list ch
 
 /** One thing that was heard, for people. */
 function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalText {
-  const said = data === undefined ? '' : say` ${paint.plain(brief(textOf(data), 400))}`
+  const said = data === undefined ? '' : say` ${brief(textOf(data), 400)}`
   return say`${paint.dim(clockText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
 }
 

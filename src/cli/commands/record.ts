@@ -4,16 +4,16 @@ import { lstatSync } from 'node:fs'
 import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
-import { headersOf } from '../connecting.ts'
+import { headersOf, type ServerOptions, serverOptions } from '../connecting.ts'
 import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/consent.ts'
+import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium record`. */
-interface RecordOptions extends TrustOption {
+interface RecordOptions extends ServerOptions {
   /** The tape to write. */
   readonly out: string
   /** Overwrite a tape that is there. */
@@ -24,36 +24,27 @@ interface RecordOptions extends TrustOption {
   readonly port?: number
   /** Members whose values are left out of the tape. */
   readonly redact?: readonly string[]
-  /** Headers for the server, with variables. */
-  readonly header?: readonly string[]
-  /** The name of the variable that holds a bearer token. */
-  readonly bearerEnv?: string
   /** The most megabytes of the tape. */
   readonly maxMb?: number
   /** The server speaks by the old pair of HTTP endpoints. */
   readonly sse?: boolean
-  /** Variables for a server that is a program. */
-  readonly env?: readonly string[]
   readonly format: 'text' | 'json'
 }
 
 /** `vivarium record`. */
 export const record: Verb = (command, io) => {
-  trustOption(command)
-    .argument('[target]', 'the server')
-    .option('--out <file>', 'The tape', { fallback: 'session.tape' })
-    .option('--force', 'Write over a tape that is there')
-    .option(
-      '--stdio',
-      'The client speaks on standard input and output: put this command in its config in the place of the server',
-    )
-    .option('--port <number>', 'The client comes over HTTP at this port (default: any that is free)', { parse: portOf })
-    .option('--redact <path>', 'Leave the values of this member out: params.arguments.password, **.apiKey', { repeated: true })
-    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-      repeated: true,
-    })
-    .option('--bearer-env <name>', 'Send the token in this variable')
-    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+  serverOptions(
+    trustOption(command)
+      .argument('[target]', 'the server')
+      .option('--out <file>', 'The tape', { fallback: 'session.tape' })
+      .option('--force', 'Write over a tape that is there')
+      .option(
+        '--stdio',
+        'The client speaks on standard input and output: put this command in its config in the place of the server',
+      )
+      .option('--port <number>', 'The client comes over HTTP at this port (default: any that is free)', { parse: portOf })
+      .option('--redact <path>', 'Leave the values of this member out: params.arguments.password, **.apiKey', { repeated: true }),
+  )
     .option('--sse', 'The server speaks by the pair of endpoints of 2024-11-05 (with --stdio)')
     .option('--max-mb <number>', 'The most megabytes of the tape (default: 256)', { parse: sizeOf })
     .note(

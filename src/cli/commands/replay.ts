@@ -4,16 +4,16 @@ import { clip, echo } from '../../jsonrpc/limits.ts'
 import { messageOf } from '../../stores/store.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
-import { headersOf, milliseconds } from '../connecting.ts'
+import { headersOf, milliseconds, type ServerOptions, serverOptions } from '../connecting.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/consent.ts'
+import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium replay`. */
-interface ReplayOptions extends TrustOption {
+interface ReplayOptions extends ServerOptions {
   /** The server to which the tape is sent. */
   readonly against?: string
   /** Serve the tape as a mock. */
@@ -30,11 +30,6 @@ interface ReplayOptions extends TrustOption {
   readonly seed?: number
   /** Members that may differ. */
   readonly ignore?: readonly string[]
-  /** Headers for the server, with variables. */
-  readonly header?: readonly string[]
-  /** The name of the variable that holds a bearer token. */
-  readonly bearerEnv?: string
-  readonly env?: readonly string[]
   /** How long to wait for what was said then, in milliseconds. */
   readonly timeout?: number
   readonly format: 'text' | 'json'
@@ -42,18 +37,15 @@ interface ReplayOptions extends TrustOption {
 
 /** `vivarium replay`. */
 export const replay: Verb = (command, io) => {
-  trustOption(command)
-    .argument('<tape>', 'what vivarium record has written')
-    .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
-    .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
-    .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
-      parse: milliseconds,
-    })
-    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-      repeated: true,
-    })
-    .option('--bearer-env <name>', 'Send the token in this variable')
-    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+  serverOptions(
+    trustOption(command)
+      .argument('<tape>', 'what vivarium record has written')
+      .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
+      .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
+      .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
+        parse: milliseconds,
+      }),
+  )
     .option('--serve', 'Be the server: answer what is asked as it was answered then')
     .option('--stdio', 'With --serve: over standard input and output')
     .option('--port <number>', 'With --serve: over HTTP at this port (default: any that is free)', { parse: portOf })

@@ -28,16 +28,16 @@ import {
   tableOf,
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { authorizationOf, headersOf } from '../connecting.ts'
+import { authorizationOf, type ConnectingOptions, headersOf } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { shellWord } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/consent.ts'
+import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium test`. */
-interface TestOptions extends TrustOption {
+interface TestOptions extends Pick<ConnectingOptions, 'trust' | 'header' | 'bearerEnv' | 'auth' | 'config'> {
   readonly format: 'text' | 'json'
   /** Only these revisions. */
   readonly revision?: readonly RevisionId[]
@@ -53,17 +53,12 @@ interface TestOptions extends TrustOption {
   readonly badge?: string
   /** The file for the whole report. */
   readonly report?: string
-  readonly header?: readonly string[]
-  readonly bearerEnv?: string
-  /** Sign in where the server wants it. */
-  readonly auth: boolean
   /** The same server over the old pair of HTTP endpoints. */
   readonly sse?: string
   /** The same server over a WebSocket. */
   readonly ws?: string
   /** Say what was skipped, and why. */
   readonly skipped?: boolean
-  readonly config?: string
   /** The command of a client to judge instead of a server. */
   readonly client?: string
   /** The command of a host to judge instead of a server. */

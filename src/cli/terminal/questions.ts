@@ -50,7 +50,7 @@ export class Questions {
   readonly onApproval: OnApproval = async (question, { signal }) => {
     const screen = this.#screen
     if (this.#allowed.delete(question.digest)) {
-      screen.line(say` ${screen.paint.good('✓')} ${screen.paint.plain(question.text)} Yes: you said /allow.`)
+      screen.line(say` ${screen.paint.good('✓')} ${question.text} Yes: you said /allow.`)
       // A feature set is not asked for again: its yes has to last.
       return question.about === 'set' ? true : { yes: true, for: 0 }
     }
@@ -128,7 +128,7 @@ export class Questions {
     screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(question.server)} ${paint.dim('asks:')}`)
     screen.line(foreignText(question.message, `   ${foreignMark}`))
     if (question.mode === 'url') {
-      screen.line(say`   ${paint.plain(question.url)}`)
+      screen.line(say`   ${question.url}`)
       screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
     }
     if (!this.#reader.interactive) {
@@ -204,7 +204,7 @@ export async function confirmOn(
   const { paint } = screen
   const number = shown === undefined ? '' : `${shown.number}. `
   screen.line(say` ${paint.warn('?')} ${number}${paint.bold(text)}`)
-  for (const line of lines) screen.line(say`   ${paint.plain(line)}`)
+  for (const line of lines) screen.line(say`   ${line}`)
   return yesOrNo(screen, reader, `${shown?.label(text) ?? '   '}[y]es · [N]o › `, never)
 }
 

@@ -94,7 +94,7 @@ export class LineReader {
     const ahead = this.#ahead.shift()
     if (ahead !== undefined) {
       if (this.#ahead.length === 0 && !this.#over) this.#lines.resume()
-      this.#options.screen.line(say`${this.#options.prompt}${this.#options.screen.paint.plain(ahead)}`)
+      this.#options.screen.line(say`${this.#options.prompt}${ahead}`)
       return ahead
     }
     if (this.#over) return undefined
@@ -163,7 +163,7 @@ export class LineReader {
     if (answered !== undefined) return answered(line)
     if (this.#waiting !== undefined) {
       const echo = !this.#options.interactive
-      if (echo) this.#options.screen.line(say`${this.#options.prompt}${this.#options.screen.paint.plain(line)}`)
+      if (echo) this.#options.screen.line(say`${this.#options.prompt}${line}`)
       this.#waiting(line)
       this.#gate.open = this.#shown
       return

@@ -169,7 +169,7 @@ export async function welcome(session: TerminalSession, { model, place, examples
   const offline = model.id === 'offline-assistant' ? ' (no key is set: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL)' : ''
   screen.line(say`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, shape what it sees, and be undone.`)
   screen.line(say` ${paint.dim('model')}  ${paint.name(model.id)}${paint.dim(offline)}`)
-  screen.line(say` ${paint.dim('store')}  ${paint.plain(place)}`)
+  screen.line(say` ${paint.dim('store')}  ${place}`)
   for (const server of host.servers) {
     const sets = [...(server.live?.featureSets ?? [])].filter(([, { enabled }]) => enabled).map(([name]) => name)
     screen.line(say` ${serverLine(paint, server)} ${paint.dim(sets.join(', '))}`)
@@ -179,7 +179,7 @@ export async function welcome(session: TerminalSession, { model, place, examples
   if (turns.length > 0) showBefore(session, turns)
   else if (examples.length > 0) {
     screen.line(say` ${paint.dim('Try:')}`)
-    for (const example of examples) screen.line(say`   ${paint.plain(example)}`)
+    for (const example of examples) screen.line(say`   ${example}`)
   }
   screen.line(say` ${paint.dim('/help shows the commands, Ctrl-D ends.')}`)
   screen.line()
@@ -190,7 +190,7 @@ function showBefore({ screen }: TerminalSession, turns: readonly Turn[]): void {
   const { paint } = screen
   screen.line(say` ${paint.bold(`From before: ${turns.length} turn${turns.length === 1 ? '' : 's'}`)}${paint.dim('; the last:')}`)
   for (const turn of turns.slice(-recalled)) {
-    screen.line(say`   ${paint.dim(`${turnName(turn)}:`)} ${paint.plain(turnTopic(turn))}`)
+    screen.line(say`   ${paint.dim(`${turnName(turn)}:`)} ${turnTopic(turn)}`)
     screen.line(say`     ${paint.dim(turn.answer === undefined ? `(${turn.status})` : brief(turn.answer, 100))}`)
   }
 }

@@ -167,8 +167,7 @@ class Terminal {
       onSampleReview,
       onTurn: (turn, { resumed }) => this.#show(turn, resumed),
       onServer: server => this.#server(server),
-      onConfigFault: fault =>
-        this.#screen.line(say` ${this.#screen.paint.bad('!')} ${this.#screen.paint.plain(faultText(fault))}`),
+      onConfigFault: fault => this.#screen.line(say` ${this.#screen.paint.bad('!')} ${faultText(fault)}`),
       onStderr: (server, line) => this.#heard(server, line),
       onTrouble: why => showWhy(this.#screen, why),
       onNote: noted => this.#noted(noted),
@@ -220,11 +219,9 @@ class Terminal {
     const meant = prompts.includes(name) ? [] : nearest(name, [...commands.map(each => each.name), ...prompts])
     if (meant.length === 0) return false
     const { paint } = screen
-    screen.line(say` ${paint.bad('✗')} There is no command or prompt /${paint.plain(brief(name))}`)
+    screen.line(say` ${paint.bad('✗')} There is no command or prompt /${brief(name)}`)
     const all = meant.map(each => `/${each}`).join(' or ')
-    screen.line(
-      say`  ${paint.dim('→')} Did you mean ${paint.plain(all)}? /help shows the commands; begin with // to send a slash`,
-    )
+    screen.line(say`  ${paint.dim('→')} Did you mean ${all}? /help shows the commands; begin with // to send a slash`)
     return true
   }
 
@@ -241,7 +238,7 @@ class Terminal {
     const { paint } = this.#screen
     const what = `event ${brief(eventId ?? detail ?? '', 60)} of ${featureSet ?? server}`
     const mark = outcome === 'held' ? paint.warn('◇') : paint.bad('✗')
-    this.#screen.line(say` ${mark} ${paint.plain(what)} ${outcome === 'held' ? 'waits' : 'was refused'} ${paint.dim('(/inbox)')}`)
+    this.#screen.line(say` ${mark} ${what} ${outcome === 'held' ? 'waits' : 'was refused'} ${paint.dim('(/inbox)')}`)
     showWhy(this.#screen, why)
   }
 
@@ -299,8 +296,8 @@ class Terminal {
     const { paint } = this.#screen
     const fix =
       error instanceof Error && 'suggestion' in error && typeof error.suggestion === 'string' ? error.suggestion : undefined
-    this.#screen.line(say` ${paint.bad('✗')} ${paint.plain(messageOf(error))}`)
-    if (fix !== undefined) this.#screen.line(say`  ${paint.dim('→')} ${paint.plain(fix)}`)
+    this.#screen.line(say` ${paint.bad('✗')} ${messageOf(error)}`)
+    if (fix !== undefined) this.#screen.line(say`  ${paint.dim('→')} ${fix}`)
   }
 }
 

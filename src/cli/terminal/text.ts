@@ -93,8 +93,6 @@ type Brush = (words: Words) => TerminalText
 
 /** Colours by what they mean. */
 export interface Paint {
-  /** Foreign words without a colour. */
-  readonly plain: Brush
   readonly bold: Brush
   /** What is beside the point. */
   readonly dim: Brush
@@ -106,17 +104,13 @@ export interface Paint {
   readonly name: Brush
 }
 
-/** Words as they are, escaped. */
-const plain: Brush = words => say`${words}`
-
 /** The colours; without them all words stay plain. */
 export function painter(colours: boolean): Paint {
   const brush =
     (format: Parameters<typeof styleText>[0]): Brush =>
     words =>
-      colours ? make(styleText(format, drawn(words), { validateStream: false })) : plain(words)
+      colours ? make(styleText(format, drawn(words), { validateStream: false })) : make(drawn(words))
   return {
-    plain,
     bold: brush('bold'),
     dim: brush('dim'),
     good: brush('green'),

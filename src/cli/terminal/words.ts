@@ -33,8 +33,8 @@ export function costLine(turn: Turn): string {
 export function showWhy(screen: Screen, why: Why | undefined, indent = ' '): void {
   if (why === undefined) return
   const { code, rule, message, fix } = why
-  screen.line(say`${indent}  ${screen.paint.plain(message)} ${screen.paint.dim(`(${code}, rule ${rule})`)}`)
-  screen.line(say`${indent}  ${screen.paint.dim('→')} ${screen.paint.plain(fix)}`)
+  screen.line(say`${indent}  ${message} ${screen.paint.dim(`(${code}, rule ${rule})`)}`)
+  screen.line(say`${indent}  ${screen.paint.dim('→')} ${fix}`)
 }
 
 /** Shows a note of the audit log, and its reason. */

@@ -21,8 +21,7 @@ const servers: TerminalCommand = {
       return
     }
     const chosen = host.servers.filter(({ name }) => first === '' || name === first)
-    if (chosen.length === 0)
-      screen.line(first === '' ? ' There are no servers.' : say` There is no server ${screen.paint.plain(brief(first))}.`)
+    if (chosen.length === 0) screen.line(first === '' ? ' There are no servers.' : say` There is no server ${brief(first)}.`)
     for (const server of chosen) await show(session, server, first !== '')
   },
 }
@@ -35,10 +34,10 @@ async function show({ screen, stderr }: TerminalSession, server: HostServer, who
   if (server.status !== 'up') showWhy(screen, server.why, '  ')
   for (const [name, { enabled, description, uses }] of server.live?.featureSets ?? [])
     screen.line(
-      say`   ${enabled ? paint.good('on ') : paint.warn('off')} ${paint.plain(name.padEnd(22))} ${paint.dim(brief(`${uses.join(', ')}: ${description}`, 90))}`,
+      say`   ${enabled ? paint.good('on ') : paint.warn('off')} ${name.padEnd(22)} ${paint.dim(brief(`${uses.join(', ')}: ${description}`, 90))}`,
     )
   for (const { tool, changes } of server.held())
-    screen.line(say`   ${paint.warn('held')} ${paint.plain(tool.name)} ${paint.dim(brief(changes.join('; '), 90))}`)
+    screen.line(say`   ${paint.warn('held')} ${tool.name} ${paint.dim(brief(changes.join('; '), 90))}`)
   if (!whole) return
   for (const { tool } of tools)
     screen.line(say`   ${paint.name(tool.name.padEnd(22))} ${paint.dim(brief(tool.description ?? '', 90))}`)
@@ -70,7 +69,7 @@ const resources: TerminalCommand = {
     if (found.length === 0) screen.line(' No server has resources now.')
     const { paint } = screen
     for (const { server, uri, about } of found)
-      screen.line(say` ${paint.name(server.padEnd(10))} ${paint.plain(uri)} ${paint.dim(brief(about, 80))}`)
+      screen.line(say` ${paint.name(server.padEnd(10))} ${uri} ${paint.dim(brief(about, 80))}`)
   },
 }
 
@@ -83,17 +82,17 @@ const attach: TerminalCommand = {
     const { screen, attached } = session
     const { paint } = screen
     if (rest === '') {
-      for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${paint.plain(uri)}`)
+      for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${uri}`)
       if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists them.')
       return
     }
     const [uri = '', named] = rest.split(/\s+/)
     const server = named ?? (await allResources(session, '')).find(each => each.uri === uri)?.server ?? byScheme(session, uri)
     if (server === undefined)
-      screen.line(say` No server lists ${paint.plain(brief(uri))}. Write /attach URI SERVER if it has it all the same.`)
+      screen.line(say` No server lists ${brief(uri)}. Write /attach URI SERVER if it has it all the same.`)
     else {
       attached.push({ server, uri })
-      screen.line(say` ${paint.plain(uri)} of ${paint.name(server)} goes beside your next message.`)
+      screen.line(say` ${uri} of ${paint.name(server)} goes beside your next message.`)
     }
   },
 }

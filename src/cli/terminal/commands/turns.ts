@@ -17,7 +17,7 @@ async function chosenTurn({ conversation, screen }: TerminalSession, rest: strin
   if (turns.length === 0) screen.line(' Nothing was said yet.')
   else
     screen.line(
-      say` There is no turn ${screen.paint.plain(brief(wanted, 20))}: ${turns
+      say` There is no turn ${brief(wanted, 20)}: ${turns
         .map(({ seq }) => seq + 1)
         .slice(-20)
         .join(', ')} are there.`,
@@ -39,8 +39,7 @@ const whyCommand: TerminalCommand = {
     if (turn !== undefined)
       screen.line(say` ${screen.paint.bold(turnName(turn))} ${screen.paint.dim(`${turnTopic(turn)}, ${turn.status}, ${id}`)}`)
     const { notes, joined } = await host.explain(id)
-    if (notes.length === 0)
-      screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
+    if (notes.length === 0) screen.line(say` Nothing is noted under ${brief(id)}. /inbox and /audit show ids.`)
     for (const noted of notes) showNote(screen, noted)
     const others = joined.filter(other => other !== id)
     if (others.length > 0)
@@ -67,7 +66,7 @@ function showTurnCost({ screen }: TerminalSession, turn: Turn): void {
   screen.line(say` ${paint.bold(costLine(turn))}`)
   for (const section of turn.prompt?.sections ?? []) {
     const changed = section.changed === true ? paint.warn(' changed: what the provider had cached is lost from here') : ''
-    screen.line(say`   ${String(section.tokens).padStart(7)} ${paint.plain(sectionName(section))}${changed}`)
+    screen.line(say`   ${String(section.tokens).padStart(7)} ${sectionName(section)}${changed}`)
   }
   const leftOut = turn.prompt?.leftOut ?? 0
   if (leftOut > 0) screen.line(say`   ${paint.warn(`${leftOut} earlier turns found no room`)}`)
@@ -86,7 +85,7 @@ async function showTotalCost({ screen, conversation, host }: TerminalSession): P
   const sum = (pick: (one: Turn['cost']) => number): number => costs.reduce((total, one) => total + pick(one), 0)
   const money = sum(one => one.money ?? 0)
   screen.line(
-    say` ${paint.bold(`all ${costs.length} turns`)} ${paint.plain(`${sum(one => one.inputTokens)} + ${sum(one => one.outputTokens)} tokens${money > 0 ? `, ${money.toFixed(4)} $` : ''}`)}`,
+    say` ${paint.bold(`all ${costs.length} turns`)} ${`${sum(one => one.inputTokens)} + ${sum(one => one.outputTokens)} tokens${money > 0 ? `, ${money.toFixed(4)} $` : ''}`}`,
   )
   for (const { server, featureSet, tokens, requests } of await host.spent())
     screen.line(
@@ -151,9 +150,7 @@ const state: TerminalCommand = {
     const [set = '', checkpoint] = rest.split(/\s+/)
     const sets = (await host.state.sets()).filter(({ server, featureSet }) => set === '' || set === featureSet || set === server)
     if (sets.length === 0)
-      screen.line(
-        set === '' ? ' No server has left a state yet.' : say` No set ${screen.paint.plain(brief(set))} has left a state.`,
-      )
+      screen.line(set === '' ? ' No server has left a state yet.' : say` No set ${brief(set)} has left a state.`)
     for (const { server, featureSet } of sets) {
       const tree = await host.state.tree(server, featureSet)
       screen.line(
@@ -177,7 +174,7 @@ async function showTree(
     const mark = current ? paint.good('▶') : ' '
     const from = parent === null ? 'the first' : `after ${brief(parent, 24)}`
     screen.line(
-      say`  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${clockText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
+      say`  ${mark} ${brief(checkpoint, 40)} ${paint.dim(`${clockText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
     )
   }
   const head = tree.find(({ current }) => current)
@@ -195,16 +192,15 @@ async function showDifference(
   tree: readonly TreeNode[],
   wanted: string,
 ): Promise<void> {
-  const { paint } = screen
   const node =
     tree.find(({ checkpoint }) => checkpoint === wanted) ?? tree.find(({ checkpoint }) => checkpoint.startsWith(wanted))
-  if (node === undefined) return screen.line(say`   There is no checkpoint ${paint.plain(brief(wanted))}.`)
+  if (node === undefined) return screen.line(say`   There is no checkpoint ${brief(wanted)}.`)
   if (node.state !== 'kept') return screen.line('   Its content lies with the server.')
   const parent = tree.find(({ checkpoint }) => checkpoint === node.parent)
   if (parent?.state !== 'kept')
-    return screen.line(say`   ${paint.plain(brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000))}`)
+    return screen.line(say`   ${brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000)}`)
   for (const step of await host.state.diff(server, set, parent.checkpoint, node.checkpoint))
-    screen.line(say`   ${paint.plain(brief(JSON.stringify(step), 300))}`)
+    screen.line(say`   ${brief(JSON.stringify(step), 300)}`)
 }
 
 /** What turns did, cost and changed. */
