@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { carriesCredentials } from '../auth/client/addresses.ts'
 import { AuthorizationError, type Browser, type ClientAuthorization, cli, oauth } from '../auth/client/index.ts'
 import { userStorage } from '../auth/client/user-storage.ts'
-import { type Client, type ConnectOptions, connect } from '../client/index.ts'
+import { type ConnectOptions, connect } from '../client/index.ts'
 import type { Target } from '../client/target.ts'
 import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { expand } from '../host/config/entry.ts'
@@ -88,22 +88,7 @@ export function milliseconds(text: string): number {
 }
 
 /** A client, and what is known of its target. */
-export interface OpenedTarget {
-  readonly client: Client
-  /** As people read it. */
-  readonly label: string
-  /** As it would be typed again. */
-  readonly again: string
-  readonly target: Resolved['target']
-  /** What a verb was given beside its target. */
-  readonly rest: readonly string[]
-  /** The methods of lists that the server declares and does not know, as far as they were asked for. */
-  readonly missing: ReadonlySet<string>
-  /** How long it took to open. */
-  readonly openedMs: number
-  /** With which another client to the same target is opened. */
-  readonly options: ConnectOptions
-}
+export type OpenedTarget = Awaited<ReturnType<typeof openClient>>
 
 /** How long a server may take to open, as the help says; one that is fetched first takes longer. */
 const openMs = 60_000
@@ -111,7 +96,7 @@ const openMs = 60_000
 const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
-async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}): Promise<OpenedTarget> {
+async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}) {
   const { target: words, rest } = splitTarget(call)
   const resolved = await resolveTarget(words, io, call.options)
   const { label } = resolved
@@ -134,7 +119,22 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       wrap: connection => watch.wrap(more.wrap?.(connection) ?? connection),
       signal: AbortSignal.any([io.signal, patience, watch.signal]),
     })
-    return { client, label, again: resolved.again, target, rest, missing, openedMs: performance.now() - begun, options }
+    return {
+      client,
+      /** As people read it. */
+      label,
+      /** As it would be typed again. */
+      again: resolved.again,
+      target,
+      /** What a verb was given beside its target. */
+      rest,
+      /** The methods of lists that the server declares and does not know, as far as they were asked for. */
+      missing,
+      /** How long it took to open. */
+      openedMs: performance.now() - begun,
+      /** With which another client to the same target is opened. */
+      options,
+    }
   } catch (error) {
     throw unreachable(error, label, said, resolved.again)
   } finally {

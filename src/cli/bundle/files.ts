@@ -29,17 +29,11 @@ const left = [
 const always = ['package.json', 'README*', 'LICENSE*', 'icon.png']
 
 /** What a bundle is made of. */
-export interface BundleFiles {
-  /** Paths in the archive, and where each lies. */
-  readonly files: ReadonlyMap<string, string>
-  /** Files of packages that are left out, because they look like secrets. */
-  readonly leftOut: readonly string[]
-  /** Of all files together, before they are compressed. */
-  readonly bytes: number
-}
+export type BundleFiles = ReturnType<typeof bundleFiles>
 
 /** `included`: files that the user wants in it by name, whatever they look like. */
-export function bundleFiles(facts: PackageFacts, included: readonly string[] = []): BundleFiles {
+export function bundleFiles(facts: PackageFacts, included: readonly string[] = []) {
+  /** Paths in the archive, and where each lies; and the bytes of all together, before they are compressed. */
   const found = { files: new Map<string, string>(), bytes: 0 }
   const wished = new Set(included.map(path => wishedFile(facts.root, path)))
   const ignored = ignoredIn(facts.root)
@@ -55,6 +49,7 @@ export function bundleFiles(facts: PackageFacts, included: readonly string[] = [
     return !left.some(pattern => pattern.test(name))
   })
   if (secrets.length > 0) throw secretsWanted(secrets)
+  /** Files of packages that look like secrets. */
   const leftOut: string[] = []
   for (const { name, folder, takes } of dependenciesOf(facts)) {
     const prefix = `node_modules/${name}`

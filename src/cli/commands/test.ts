@@ -170,15 +170,8 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
   }
 }
 
-/** A report, and how to get it again. */
-interface Judged {
-  readonly report: Report
-  /** The command that judges the same again, with these options. */
-  readonly again: (options: string) => string
-}
-
-/** Judges a server; a second time with a token, where it lets nobody in without one. */
-async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
+/** A report on a server, and the command that judges it again with other options. It is judged a second time with a token, where it lets nobody in without one. */
+async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>) {
   const { options } = call
   const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
   const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config, trust: options.trust })
@@ -198,7 +191,7 @@ async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<
     const token = guardedIn(first) === undefined || !options.auth ? undefined : await tokenFor(resolved.target, headers, io)
     const report = token === undefined ? first : await judged({ authorization: token })
     refuse(report, resolved.label)
-    return { report, again: flags => againOf(resolved.again, flags) }
+    return { report, again: (flags: string) => againOf(resolved.again, flags) }
   } finally {
     await issuer?.close()
   }
