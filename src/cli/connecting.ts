@@ -20,7 +20,7 @@ import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
 /** How a server is found and spoken with. */
-export interface ServerOptions extends TrustOption {
+export interface AccessOptions extends TrustOption {
   /** Lines `Name: value`, with variables. */
   readonly header?: readonly string[]
   /** The name of the variable that holds a bearer token. */
@@ -30,7 +30,7 @@ export interface ServerOptions extends TrustOption {
 }
 
 /** Declares them for what stands between a client and a server, or in the place of one. */
-export function serverOptions(command: CommandLike): CommandLike {
+export function accessOptions(command: CommandLike): CommandLike {
   return command
     .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
       repeated: true,
@@ -40,7 +40,7 @@ export function serverOptions(command: CommandLike): CommandLike {
 }
 
 /** The options of every verb that speaks with a server. */
-export interface ConnectingOptions extends ServerOptions {
+export interface ConnectingOptions extends AccessOptions {
   /** Sign in where the server asks for it. */
   readonly auth: boolean
   /** The folder in which the program is started. */
@@ -222,7 +222,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
  */
 export function headersOf(
   { options }: Pick<Resolved, 'options'>,
-  { header = [], bearerEnv }: Pick<ServerOptions, 'header' | 'bearerEnv'>,
+  { header = [], bearerEnv }: Pick<AccessOptions, 'header' | 'bearerEnv'>,
   { env }: Io,
 ): Readonly<Record<string, string>> {
   const named = Object.fromEntries(

@@ -4,7 +4,7 @@ import { lstatSync } from 'node:fs'
 import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
-import { headersOf, type ServerOptions, serverOptions } from '../connecting.ts'
+import { type AccessOptions, accessOptions, headersOf } from '../connecting.ts'
 import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
@@ -13,7 +13,7 @@ import { say } from '../terminal/text.ts'
 import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium record`. */
-interface RecordOptions extends ServerOptions {
+interface RecordOptions extends AccessOptions {
   /** The tape to write. */
   readonly out: string
   /** Overwrite a tape that is there. */
@@ -33,7 +33,7 @@ interface RecordOptions extends ServerOptions {
 
 /** `vivarium record`. */
 export const record: Verb = (command, io) => {
-  serverOptions(
+  accessOptions(
     trustOption(command)
       .argument('[target]', 'the server')
       .option('--out <file>', 'The tape', { fallback: 'session.tape' })

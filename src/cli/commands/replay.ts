@@ -4,7 +4,7 @@ import { clip, echo } from '../../jsonrpc/limits.ts'
 import { messageOf } from '../../stores/store.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
-import { headersOf, milliseconds, type ServerOptions, serverOptions } from '../connecting.ts'
+import { type AccessOptions, accessOptions, headersOf, milliseconds } from '../connecting.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
@@ -13,7 +13,7 @@ import { say } from '../terminal/text.ts'
 import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium replay`. */
-interface ReplayOptions extends ServerOptions {
+interface ReplayOptions extends AccessOptions {
   /** The server to which the tape is sent. */
   readonly against?: string
   /** Serve the tape as a mock. */
@@ -37,7 +37,7 @@ interface ReplayOptions extends ServerOptions {
 
 /** `vivarium replay`. */
 export const replay: Verb = (command, io) => {
-  serverOptions(
+  accessOptions(
     trustOption(command)
       .argument('<tape>', 'what vivarium record has written')
       .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
