@@ -4,6 +4,8 @@ import { text } from 'node:stream/consumers'
 import { meantText } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { jsonValue } from '../recording/format.ts'
+import { messageOf } from '../stores/store.ts'
 import { CliError, type Io } from './io.ts'
 import { brief } from './terminal/text.ts'
 
@@ -21,7 +23,7 @@ export function readArguments(words: readonly string[], schema: Schema, given: V
   for (const word of words) {
     const [, key, raw, text] = /^(.+?)(:?)=(.*)$/s.exec(word) ?? []
     if (key === undefined || text === undefined)
-      throw new CliError(1, `"${clip(word)}" is no argument`, `Write ${clip(word)}=value, or the whole as --json '{…}'`)
+      throw new CliError(`"${clip(word)}" is no argument`, `Write ${clip(word)}=value, or the whole as --json '{…}'`)
     const path = Object.hasOwn(propertiesOf(schema), key) ? [key] : key.split('.')
     const at = schemaAt(schema, path)
     if (at === undefined) throw unknown(key, schema, of)
@@ -81,7 +83,7 @@ function others(schema: Schema): unknown {
 function unknown(key: string, schema: Schema, of: string): CliError {
   const names = Object.keys(propertiesOf(schema))
   const all = names.length === 0 ? 'It takes none' : `There are ${names.map(each => clip(each)).join(', ')}`
-  return new CliError(1, `${clip(of)} has no ${clip(key)}`, meantText(key, names) ?? all)
+  return new CliError(`${clip(of)} has no ${clip(key)}`, meantText(key, names) ?? all)
 }
 
 /** The text as the first of the types that the schema allows and that it fits. */
@@ -90,10 +92,9 @@ function typedValue(key: string, text: string, schema: Schema, root: Schema): un
   if (Array.isArray(listed) && listed.every(isPlain)) return oneOf(key, text, listed)
   for (const type of typesOf(schema, root)) {
     const value = read(text, type, schema, root)
-    if (value !== undefined) return value.is
+    if (value !== undefined) return value
   }
   throw new CliError(
-    1,
     `${clip(key)}: "${clip(text)}" is no ${typeText(schema, root)}`,
     `Write ${exampleOf(clip(key), schema, root)}`,
   )
@@ -113,7 +114,7 @@ function oneOf(key: string, text: string, listed: readonly Plain[]): Plain {
   if (found !== undefined) return found
   const names = listed.map(each => String(each))
   const some = names.slice(0, 12).map(each => clip(each))
-  throw new CliError(1, `${clip(key)} has no value "${clip(text)}"`, meantText(text, names) ?? `Write one of ${some.join(', ')}`)
+  throw new CliError(`${clip(key)} has no value "${clip(text)}"`, meantText(text, names) ?? `Write one of ${some.join(', ')}`)
 }
 
 /** A word as it could be typed. */
@@ -152,49 +153,41 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-/** Undefined: the text is none such. */
-function read(text: string, type: string, schema: Schema, root: Schema): { readonly is: unknown } | undefined {
+/** The text as a value of the type; undefined where it is none such. */
+function read(text: string, type: string, schema: Schema, root: Schema): unknown {
   switch (type) {
     case 'null':
-      return text === 'null' ? { is: null } : undefined
+      return text === 'null' ? null : undefined
     case 'boolean':
-      return /^(true|yes|on)$/i.test(text) ? { is: true } : /^(false|no|off)$/i.test(text) ? { is: false } : undefined
+      return /^(true|yes|on)$/i.test(text) ? true : /^(false|no|off)$/i.test(text) ? false : undefined
     case 'integer':
-      return /^[+-]?\d+(e\d+)?$/i.test(text) ? { is: Number(text) } : undefined
+      return /^[+-]?\d+(e\d+)?$/i.test(text) ? Number(text) : undefined
     case 'number':
-      return text.trim() !== '' && Number.isFinite(Number(text)) ? { is: Number(text) } : undefined
+      return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : undefined
     case 'object':
       return structured(text, isRecord)
     case 'array':
       return structured(text, Array.isArray) ?? listOf(text, schema, root)
     default:
-      return { is: text }
+      return text
   }
 }
 
 /** Where anything may come a text stays one, unless it is clearly JSON. */
-function structured(text: string, fits: (value: unknown) => boolean): { readonly is: unknown } | undefined {
-  if (!/^\s*[[{]/.test(text)) return undefined
-  try {
-    const value: unknown = JSON.parse(text)
-    return fits(value) ? { is: value } : undefined
-  } catch {
-    return undefined
-  }
+function structured(text: string, fits: (value: unknown) => boolean): unknown {
+  const value = /^\s*[[{]/.test(text) ? jsonValue(text) : undefined
+  return fits(value) ? value : undefined
 }
 
 /** `a,b,c` where the schema says that it is a list; not where it might be one. */
-function listOf(text: string, schema: Schema, root: Schema): { readonly is: unknown } | undefined {
-  const at = resolved(schema, root) ?? {}
-  if (at['type'] !== 'array') return undefined
-  const items: Schema = isRecord(at['items']) ? at['items'] : {}
-  const parts = text === '' ? [] : text.split(',')
-  const values = parts.map(part =>
-    typesOf(items, root)
-      .map(type => read(part, type, items, root))
-      .find(value => value !== undefined),
-  )
-  return values.includes(undefined) ? undefined : { is: values.map(value => value?.is) }
+function listOf(text: string, schema: Schema, root: Schema): readonly unknown[] | undefined {
+  const { type, items: said } = resolved(schema, root) ?? {}
+  if (type !== 'array') return undefined
+  const items: Schema = isRecord(said) ? said : {}
+  const types = typesOf(items, root)
+  const first = (part: string): unknown => types.map(each => read(part, each, items, root)).find(value => value !== undefined)
+  const values = text === '' ? [] : text.split(',').map(first)
+  return values.includes(undefined) ? undefined : values
 }
 
 /** The number of a port, as it is typed. */
@@ -209,17 +202,20 @@ function json(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new CliError(1, `${clip(name)} is no JSON: ${why}`, `Names and texts stand in ", all of it in ': '{"name": "value"}'`)
+    throw new CliError(
+      `${clip(name)} is no JSON: ${messageOf(error)}`,
+      `Names and texts stand in ", all of it in ': '{"name": "value"}'`,
+    )
   }
 }
 
-/** What is whole comes first, and words change it. */
+/** The arguments that words and `--json` say. What is whole comes first, and words change it. `of`: who takes them. */
 export async function givenArguments(
   words: readonly string[],
   whole: string | undefined,
+  schema: Schema,
+  of: string,
   io: Io,
-  read: (pairs: readonly string[], known: Values) => Values,
 ): Promise<Values> {
   let known: Values = whole === undefined ? {} : objectOf('--json', whole)
   const pairs: string[] = []
@@ -228,13 +224,13 @@ export async function givenArguments(
     else if (word.startsWith('@')) known = { ...known, ...objectOf(word, await fromFile(word.slice(1))) }
     else pairs.push(word)
   }
-  return read(pairs, known)
+  return readArguments(pairs, schema, known, of)
 }
 
 /** All of standard input; refused where it is a terminal, which would wait for ever. */
 function fromInput({ input }: Io): Promise<string> {
   if (input.isTTY === true)
-    throw new CliError(1, '- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
+    throw new CliError('- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
   return text(input)
 }
 
@@ -243,7 +239,7 @@ async function fromFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new CliError(1, `The file ${clip(path)} cannot be read`, 'Correct the path', { cause: error })
+    throw new CliError(`The file ${clip(path)} cannot be read`, 'Correct the path', { cause: error })
   }
 }
 
@@ -251,7 +247,7 @@ async function fromFile(path: string): Promise<string> {
 function objectOf(name: string, source: string): Values {
   const value = json(name, source)
   if (isRecord(value)) return { ...value }
-  throw new CliError(1, `${clip(name)} is no JSON object`, `Write {"key": "value"}`)
+  throw new CliError(`${clip(name)} is no JSON object`, `Write {"key": "value"}`)
 }
 
 // A JSON Schema as a line that people read: `add(a: number, b?: number = 1) → { sum: number }`.
@@ -271,9 +267,7 @@ export function signature(name: string, input: Schema, output?: Schema): string 
 
 /** The type that a schema describes. */
 export function typeText(schema: unknown, root: Schema, depth = 0): string {
-  if (schema === true) return 'any'
-  if (!isRecord(schema)) return 'any'
-  const at = resolved(schema, root)
+  const at = isRecord(schema) ? resolved(schema, root) : undefined
   if (at === undefined) return 'any'
   if ('const' in at) return literal(at['const'])
   if (Array.isArray(at['enum'])) return union(at['enum'].map(literal))

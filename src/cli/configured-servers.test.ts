@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ConfigPlaces, findNamed } from './configured-servers.ts'
-import { trusted } from './trust/consent.ts'
+import { processIo } from './io.ts'
+import { useFile } from './trust/consent.ts'
 
 /** With a yes to every file. */
 const find = (word: string, places: ConfigPlaces, file: string | undefined) =>
-  findNamed(word, places, file, each => each.filled(trusted(each)))
+  findNamed(word, places, file, each => useFile(each, processIo(process), { trust: true }))
 
 const entry = (word: string) => ({ command: 'node', args: [word] })
 

@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { folderIn } from '../auth/client/user-storage.ts'
 import { meantText, quoted } from '../core/suggestion.ts'
-import { type ConfiguredServer, type HostConfig, type ParsedConfig, type Placed, parseConfig } from '../host/config/read.ts'
+import { type HostConfig, type ParsedConfig, type Placed, parseConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { CliError, textAt } from './io.ts'
 import { given } from './program.ts'
@@ -38,7 +38,7 @@ export function configPlacesOf(env: ConfigPlaces['env']): ConfigPlaces {
 }
 
 /** The nearest first: the folder one works in, then the user's own files. */
-export function sourcesOf(places: ConfigPlaces): readonly Source[] {
+function sourcesOf(places: ConfigPlaces): readonly Source[] {
   const all = everySource(places)
   // Who works in the home has one file for both, and it is the user's own.
   const own = (file: string): boolean => all.some(each => each.file === file && each.inFolder === undefined)
@@ -74,13 +74,24 @@ function everySource(places: ConfigPlaces): readonly Source[] {
   ]
 }
 
-/** What a source holds, not used yet; undefined where its file is not there, or says nothing of servers. */
-export async function readSource(source: Source, { env, home }: ConfigPlaces): Promise<FileToUse | undefined> {
-  const { file, inFolder } = source
-  const text = textAt(file)
-  if (text === undefined) return undefined
-  const parsed = partOf(await parseConfig(text, file), source)
-  return parsed === undefined ? undefined : fileToUse({ file, text, parsed, env, home, own: inFolder === undefined })
+/** A config file, by the program that it belongs to. */
+interface ConfiguredFile {
+  readonly source: string
+  readonly file: FileToUse
+}
+
+/** All config files that are there and say something of servers, the nearest first. None is used yet. */
+export async function configuredFiles(places: ConfigPlaces): Promise<readonly ConfiguredFile[]> {
+  const { env, home } = places
+  const found: ConfiguredFile[] = []
+  for (const source of sourcesOf(places)) {
+    const { file, inFolder } = source
+    const text = textAt(file)
+    const parsed = text === undefined ? undefined : partOf(await parseConfig(text, file), source)
+    if (text === undefined || parsed === undefined) continue
+    found.push({ source: source.name, file: await fileToUse({ file, text, parsed, env, home, own: inFolder === undefined }) })
+  }
+  return found
 }
 
 /** One file that was named, not used yet. What kind it is shows by what it holds, and whose by where it lies. */
@@ -153,79 +164,52 @@ function settingsFolder({ home, env, platform }: ConfigPlaces): string {
   return folderIn(env, 'XDG_CONFIG_HOME') ?? join(home, '.config')
 }
 
-/** A file that may hold the server, by the program that it belongs to. */
-interface Candidate {
-  /** The program that the file belongs to. */
-  readonly source: string
-  readonly file: FileToUse
-}
-
-/** Fills in the variables of a file that may be used; throws for any other. */
-type UseFile = (file: FileToUse) => Promise<HostConfig>
-
-/** Undefined: no file knows the name. Throws where several know it differently, and where the one that does has a mistake. */
+/** `use` fills in the variables of a file that may be used, and throws for any other. Undefined: no file knows the name. Throws where several know it differently, and where the one that does has a mistake. */
 export async function findNamed(
   word: string,
   places: ConfigPlaces,
   file: string | undefined,
-  use: UseFile,
+  use: (file: FileToUse) => Promise<HostConfig>,
 ): Promise<Resolved | undefined> {
   const [, source, own] = /^([a-z-]+):(.+)$/.exec(word) ?? []
   if (file !== undefined) {
-    const named = await readFileNamed(file, places)
+    const named = await readNamed(file, places).catch(error => {
+      throw new CliError(`The config ${clip(file)} cannot be read`, 'Correct the path', { cause: error })
+    })
     const again = `${shellWord(clip(word))} --config ${shellWord(clip(file, 200))}`
     const found = pick(word, [{ source: file, file: named }], places)
     return found === undefined ? fail(word, file, named.written) : resolved(found, word, again, await use(found.file))
   }
-  const all = await candidates(places)
+  const all = await configuredFiles(places)
   const exact = pick(word, all, places)
   if (exact !== undefined) return resolved(exact, word, shellWord(clip(word)), await use(exact.file))
   if (source === undefined || own === undefined) return undefined
   const found = pick(
     own,
-    all.filter(candidate => candidate.source === source),
+    all.filter(each => each.source === source),
     places,
   )
   return found && resolved(found, own, shellWord(clip(word)), await use(found.file))
 }
 
-/** All files that there are, the nearest first. */
-async function candidates(places: ConfigPlaces): Promise<readonly Candidate[]> {
-  const found: Candidate[] = []
-  for (const each of sourcesOf(places)) {
-    const file = await readSource(each, places)
-    if (file !== undefined) found.push({ source: each.name, file })
-  }
-  return found
-}
-
 /** The servers of all config files, by name. */
 export async function knownNames(places: ConfigPlaces): Promise<readonly string[]> {
-  const all = await candidates(places)
+  const all = await configuredFiles(places)
   return [...new Set(all.flatMap(({ file: { written } }) => [...written.servers.keys(), ...written.refused.keys()]))]
-}
-
-/** A file that `--config` names. Throws a failure where it cannot be read. */
-async function readFileNamed(file: string, places: ConfigPlaces): Promise<FileToUse> {
-  try {
-    return await readNamed(file, places)
-  } catch (error) {
-    throw new CliError(1, `The config ${clip(file)} cannot be read`, 'Correct the path', { cause: error })
-  }
 }
 
 /** Throws the failure for a file that has no server of that name. */
 function fail(word: string, file: string, { servers, faults }: HostConfig): never {
   const [fault] = faults
   if (servers.size === 0 && fault !== undefined)
-    throw new CliError(1, `${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
+    throw new CliError(`${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
   const names = [...servers.keys()]
   const fix = meantText(word, names) ?? `It has ${names.map(each => clip(each)).join(', ')}`
-  throw new CliError(1, `${clip(file)} has no server ${quoted(word)}`, fix)
+  throw new CliError(`${clip(file)} has no server ${quoted(word)}`, fix)
 }
 
 /** The nearest file that knows the name, by what is written there: nothing is filled in for those that are not used. */
-function pick(name: string, found: readonly Candidate[], places: ConfigPlaces): Candidate | undefined {
+function pick(name: string, found: readonly ConfiguredFile[], places: ConfigPlaces): ConfiguredFile | undefined {
   const knowing = found.filter(({ file: { written } }) => written.servers.has(name) || written.refused.has(name))
   const different = new Set(knowing.map(({ file }) => file.written.servers.get(name)?.digest))
   if (different.size > 1) throw ambiguous(name, knowing, places)
@@ -233,37 +217,26 @@ function pick(name: string, found: readonly Candidate[], places: ConfigPlaces): 
 }
 
 /** Two files of one program cannot be told apart by its name: there the file is named. */
-function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: ConfigPlaces): CliError {
+function ambiguous(name: string, knowing: readonly ConfiguredFile[], { cwd }: ConfigPlaces): CliError {
   const sources = knowing.map(({ source }) => source)
   const ways = knowing.map(({ source, file: { file } }) =>
     sources.indexOf(source) === sources.lastIndexOf(source)
       ? `${source}:${name}`
       : `${name} --config ${relative(cwd, file).startsWith('..') ? file : relative(cwd, file)}`,
   )
-  return new CliError(1, `Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
+  return new CliError(`Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
 }
 
-/** `again` is how it is named again. */
-function resolved({ source }: Candidate, name: string, again: string, config: HostConfig): Resolved {
-  const server = config.servers.get(name)
-  if (server !== undefined) return targetOf(server, source, again, config.file)
-  const why = config.refused.get(name)
-  throw new CliError(1, `${config.file}: ${why?.message}`, why?.fix)
-}
-
-/** The server of a config as a target. */
-function targetOf(
-  { name, target, headers, timeoutMs, startTimeoutMs }: ConfiguredServer,
-  source: string,
-  again: string,
-  file: string,
-): Resolved {
+/** The server of a config as a target. `again` is how it is named again. */
+function resolved({ source }: ConfiguredFile, name: string, again: string, { file, servers, refused }: HostConfig): Resolved {
+  const server = servers.get(name)
+  if (server === undefined) throw new CliError(`${file}: ${refused.get(name)?.message}`, refused.get(name)?.fix)
+  const { target, headers, timeoutMs, startTimeoutMs } = server
   return {
     folder: dirname(resolve(file)),
-    label: `${clip(name)} (${clip(source)})`,
+    label: `${clip(server.name)} (${clip(source)})`,
     again,
     target,
     options: given({ headers, timeout: timeoutMs, startTimeout: startTimeoutMs }),
-    close: async () => {},
   }
 }

@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { carriesCredentials } from '../auth/addresses.ts'
 import { AuthorizationError, type Browser, type ClientAuthorization, cli, oauth } from '../auth/client/index.ts'
 import { userStorage } from '../auth/client/user-storage.ts'
-import { type Client, type ConnectOptions, connect } from '../client/index.ts'
+import { type ConnectOptions, connect } from '../client/index.ts'
 import type { Target } from '../client/target.ts'
 import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { expand } from '../host/config/entry.ts'
@@ -12,24 +12,37 @@ import { clip } from '../jsonrpc/limits.ts'
 import { type RevisionId, revisions } from '../revisions/index.ts'
 import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
-import { aside } from './print.ts'
+import { asideOf } from './print.ts'
 import { type CommandLike, given, type VerbCall } from './program.ts'
 import { unreachable, watchForHttp } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
-import { Screen } from './terminal/screen.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
 
-/** The options of every verb that speaks with a server. */
-export interface ConnectingOptions extends TrustOption {
+/** How a server is found and spoken with. */
+export interface AccessOptions extends TrustOption {
   /** Lines `Name: value`, with variables. */
   readonly header?: readonly string[]
   /** The name of the variable that holds a bearer token. */
   readonly bearerEnv?: string
-  /** Sign in where the server asks for it. */
-  readonly auth: boolean
   /** Variables for the program: names, or `NAME=value`. */
   readonly env?: readonly string[]
+}
+
+/** Declares them for what stands between a client and a server, or in the place of one. */
+export function accessOptions(command: CommandLike): CommandLike {
+  return command
+    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+      repeated: true,
+    })
+    .option('--bearer-env <name>', 'Send the token in this variable')
+    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+}
+
+/** The options of every verb that speaks with a server. */
+export interface ConnectingOptions extends AccessOptions {
+  /** Sign in where the server asks for it. */
+  readonly auth: boolean
   /** The folder in which the program is started. */
   readonly cwd?: string
   /** The only file in which a name is looked up. */
@@ -75,23 +88,7 @@ export function milliseconds(text: string): number {
 }
 
 /** A client, and what is known of its target. */
-export interface OpenedTarget {
-  readonly client: Client
-  /** As people read it. */
-  readonly label: string
-  /** As it would be typed again. */
-  readonly again: string
-  readonly target: Resolved['target']
-  /** What a verb was given beside its target. */
-  readonly rest: readonly string[]
-  /** The methods of lists that the server declares and does not know, as far as they were asked for. */
-  readonly missing: ReadonlySet<string>
-  /** How long it took to open. */
-  readonly openedMs: number
-  /** With which another client to the same target is opened. */
-  readonly options: ConnectOptions
-  close(): Promise<void>
-}
+export type OpenedTarget = Awaited<ReturnType<typeof openClient>>
 
 /** How long a server may take to open, as the help says; one that is fetched first takes longer. */
 const openMs = 60_000
@@ -99,12 +96,12 @@ const openMs = 60_000
 const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
-async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}): Promise<OpenedTarget> {
+async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}) {
   const { target: words, rest } = splitTarget(call)
   const resolved = await resolveTarget(words, io, call.options)
   const { label } = resolved
   const said: string[] = []
-  const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${label}`)
+  const waited = asideOf(io).work(`waiting for ${label}`)
   const watch = watchForHttp(probeMs(resolved.target))
   const target = targetFor(resolved, call.options, io, said, watch.line)
   const { missing, onTrace } = missingLists()
@@ -122,14 +119,23 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       wrap: connection => watch.wrap(more.wrap?.(connection) ?? connection),
       signal: AbortSignal.any([io.signal, patience, watch.signal]),
     })
-    const close = async (): Promise<void> => {
-      await client.close()
-      await resolved.close()
+    return {
+      client,
+      /** As people read it. */
+      label,
+      /** As it would be typed again. */
+      again: resolved.again,
+      target,
+      /** What a verb was given beside its target. */
+      rest,
+      /** The methods of lists that the server declares and does not know, as far as they were asked for. */
+      missing,
+      /** How long it took to open. */
+      openedMs: performance.now() - begun,
+      /** With which another client to the same target is opened. */
+      options,
     }
-    const openedMs = performance.now() - begun
-    return { client, label, again: resolved.again, target, rest, missing, openedMs, options, close }
   } catch (error) {
-    await resolved.close()
     throw unreachable(error, label, said, resolved.again)
   } finally {
     watch.end()
@@ -168,7 +174,7 @@ export async function withClient(
   } catch (error) {
     throw unreachable(error, opened.label, [], opened.again)
   } finally {
-    await opened.close()
+    await opened.client.close()
   }
 }
 
@@ -185,7 +191,7 @@ export function targetFor(
 ): Resolved['target'] {
   if (typeof target !== 'object' || !('command' in target)) return target
   const heard = (line: string): void => {
-    if (verbose) aside(io, foreignText(line))
+    if (verbose) asideOf(io).line(foreignText(line))
     onLine(line)
     said.push(line)
     if (said.length > keptLines) said.shift()
@@ -196,7 +202,7 @@ export function targetFor(
 /** The options of a client, by those of the command and of the config. */
 export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: Io): ConnectOptions {
   const { timeout, revision, verbose = false } = options
-  const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
+  const headers = headersOf(resolved, options, io)
   const auth = options.auth ? authorizationOf(resolved.target, headers, io) : undefined
   return {
     ...resolved.options,
@@ -205,31 +211,35 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
     ...given({ auth, timeout, revisions: revision && [revision] }),
     ...(verbose && {
       logLevel: 'debug',
-      onLog: ({ level, data }) => aside(io, foreignText(`${level}: ${JSON.stringify(data)}`)),
+      onLog: ({ level, data }) => asideOf(io).line(foreignText(`${level}: ${JSON.stringify(data)}`)),
     }),
   }
 }
 
-/** Variables are filled in here, so that secrets stand neither in a history nor in a list of processes. */
+/**
+ * The headers of the config and of the options. Variables are filled in here, so that secrets stand neither in a history nor in a list
+ * of processes.
+ */
 export function headersOf(
-  lines: readonly string[],
-  bearerEnv: string | undefined,
+  { options }: Pick<Resolved, 'options'>,
+  { header = [], bearerEnv }: Pick<AccessOptions, 'header' | 'bearerEnv'>,
   { env }: Io,
 ): Readonly<Record<string, string>> {
-  const headers = Object.fromEntries(
-    lines.map(line => {
+  const named = Object.fromEntries(
+    header.map(line => {
       const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/.exec(line) ?? []
       if (name === undefined || value === undefined)
-        throw new CliError(1, `--header: "${clip(line)}" is no header`, "Write 'Name: value'")
+        throw new CliError(`--header: "${clip(line)}" is no header`, "Write 'Name: value'")
       const expanded = expand(value, { env, folder: process.cwd(), home: homedir() })
-      if ('why' in expanded) throw new CliError(1, `--header ${name}: ${expanded.why.message}`, expanded.why.fix)
+      if ('why' in expanded) throw new CliError(`--header ${name}: ${expanded.why.message}`, expanded.why.fix)
       return [name, expanded.text]
     }),
   )
+  const headers = { ...options.headers, ...named }
   if (bearerEnv === undefined) return headers
   const token = env[bearerEnv]
   if (token === undefined || token === '')
-    throw new CliError(1, `--bearer-env: the variable ${clip(bearerEnv)} is not set`, `Set it: export ${clip(bearerEnv)}=…`)
+    throw new CliError(`--bearer-env: the variable ${clip(bearerEnv)} is not set`, `Set it: export ${clip(bearerEnv)}=…`)
   return { ...headers, authorization: `Bearer ${token}` }
 }
 

@@ -169,7 +169,10 @@ export class RunningSettings {
       )
       if (Object.keys(next).length > 0) await this.host.update(next)
       this.#now = written
-      for (const name of changed) if (!(name in next)) told(later(name))
+      for (const name of changed.filter(each => !(each in next))) {
+        const message = `host.${name} has changed, and counts from the next start`
+        told(why('RESTART_NEEDED', `host.${name}`, message, 'Start the host anew to use it'))
+      }
       return undefined
     } catch (error) {
       return why('CONFIG_INVALID', 'config.host', messageOf(error), 'Correct the member "host"; all stays as it is until then')
@@ -179,13 +182,3 @@ export class RunningSettings {
 
 /** For a member that is gone. */
 const empty = { policy: {}, budgets: [], roots: [] } as const satisfies HostSettings
-
-/** Tells that a member counts from the next start. */
-function later(name: string): Why {
-  return why(
-    'RESTART_NEEDED',
-    `host.${name}`,
-    `host.${name} has changed, and counts from the next start`,
-    'Start the host anew to use it',
-  )
-}

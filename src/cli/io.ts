@@ -1,5 +1,6 @@
 /** What a verb reads from and writes to. Results go to `output`, everything else to `errors`, so that a pipe gets results only. */
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { drawn, harmlessJson, say, wantsColours } from './terminal/text.ts'
 
@@ -94,7 +95,7 @@ export class CliError extends Error {
   /** The one thing to do about it. */
   readonly fix: string | undefined
 
-  constructor(exit: Exit, message: string, fix?: string, options?: ErrorOptions) {
+  constructor(message: string, fix?: string, { exit = 1, ...options }: ErrorOptions & { readonly exit?: Exit } = {}) {
     super(message, options)
     this.exit = exit
     this.fix = fix
@@ -109,15 +110,8 @@ export function failureText(error: unknown, json: boolean): string {
   return drawn(fix === undefined ? say`vivarium: ${message}\n` : say`vivarium: ${message}\n  → ${fix}\n`)
 }
 
-/** What is told of a failure. */
-interface Failure {
-  readonly exit: Exit
-  readonly message: string
-  readonly fix: string | undefined
-}
-
 /** Everything that is thrown, as a failure; what nobody foresaw counts as 1. */
-export function cliFailureOf(error: unknown): Failure {
+export function cliFailureOf(error: unknown): Pick<CliError, 'exit' | 'message' | 'fix'> {
   const message = plain(error instanceof Error ? error.message : String(error))
   if (!(error instanceof CliError)) return { exit: 1, message, fix: undefined }
   return { exit: error.exit, message, fix: error.fix === undefined ? undefined : plain(error.fix) }
@@ -134,5 +128,17 @@ export function textAt(path: string): string | undefined {
     return readFileSync(path, 'utf8')
   } catch {
     return undefined
+  }
+}
+
+/** Replaces a file of the user as a whole, for nobody else to read. Where that cannot be done all stays as it is: nothing depends on it. */
+export function replaceFile(path: string, text: string): void {
+  const beside = `${path}.${process.pid}`
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    writeFileSync(beside, text, { mode: 0o600 })
+    renameSync(beside, path)
+  } catch {
+    // What is kept there only saves a question or a wait.
   }
 }

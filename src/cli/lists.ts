@@ -8,10 +8,26 @@ import { revisionById } from '../revisions/index.ts'
 import { Interrupted } from './io.ts'
 import { errorWords } from './server-errors.ts'
 
-/** The kinds of lists that a server can have. */
-export const listKinds = ['tools', 'resources', 'templates', 'prompts', 'events'] as const
+/** The lists that a server can have: by which method and capability (of events the extension), and how the client gets them. */
+const lists = {
+  tools: { method: 'tools/list', capability: 'tools', items: client => client.tools() },
+  resources: { method: 'resources/list', capability: 'resources', items: client => client.resources() },
+  templates: { method: 'resources/templates/list', capability: 'resources', items: client => client.resourceTemplates() },
+  prompts: { method: 'prompts/list', capability: 'prompts', items: client => client.prompts() },
+  events: { method: 'event/list', capability: 'events', items: eventsOf },
+} as const satisfies Record<string, ListFacts>
+
+/** What is known of a kind of list. */
+interface ListFacts {
+  readonly method: string
+  readonly capability: string
+  readonly items: (client: Client) => AsyncIterable<unknown>
+}
+
 /** The name of a list, as it is typed. */
-export type ListKind = (typeof listKinds)[number]
+export type ListKind = keyof typeof lists
+/** The kinds of lists that a server can have. */
+export const listKinds = Object.keys(lists) as readonly ListKind[]
 
 /** What was found, by kind. A kind that the server does not offer is absent. */
 export interface Lists {
@@ -38,34 +54,9 @@ export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> 
   return all
 }
 
-/** Lists, and those that could not be had. */
-interface Listed {
-  readonly lists: Lists
-  /** Lists that could not be had, or not whole. */
-  readonly failed: readonly FailedList[]
-}
-
-/** The method that gives each list. */
-const method: Readonly<Record<ListKind, string>> = {
-  tools: 'tools/list',
-  resources: 'resources/list',
-  templates: 'resources/templates/list',
-  prompts: 'prompts/list',
-  events: 'event/list',
-}
-
-/** Which capability stands for which list; for events it is an extension. */
-const capability: Readonly<Record<ListKind, string>> = {
-  tools: 'tools',
-  resources: 'resources',
-  templates: 'resources',
-  prompts: 'prompts',
-  events: 'events',
-}
-
 /** Whether the server says that it has the list. */
 function declares({ capabilities, revision }: Client, kind: ListKind): boolean {
-  if (kind !== 'events') return capabilities[capability[kind]] !== undefined
+  if (kind !== 'events') return capabilities[lists[kind].capability] !== undefined
   return declared({ capabilities, revision: revisionById(revision) }, eventsExtension) !== undefined
 }
 
@@ -88,12 +79,12 @@ export async function listsOf(
   client: Client,
   missing: ReadonlySet<string>,
   wanted: readonly ListKind[] = listKinds,
-): Promise<Listed> {
+): Promise<{ readonly lists: Lists; readonly failed: readonly FailedList[] }> {
   const asks = wanted.filter(kind => wanted.length === 1 || declares(client, kind))
   const gathered = await Promise.all(
     asks.map(async kind => {
-      const { items, error } = await gatherPartly<unknown>(listOf(client, kind))
-      const unknown = missing.has(method[kind]) || isUnknownMethod(error, client)
+      const { items, error } = await gatherPartly(lists[kind].items(client))
+      const unknown = missing.has(lists[kind].method) || isUnknownMethod(error, client)
       return { kind, items, error: unknown ? undefined : error, unknown }
     }),
   )
@@ -101,15 +92,14 @@ export async function listsOf(
   if (stopped !== undefined) throw stopped.error
   const first = gathered.find(({ error }) => error !== undefined)
   if (first !== undefined && gathered.every(({ items, error }) => error !== undefined && items.length === 0)) throw first.error
-  const lists = Object.fromEntries(
-    gathered.filter(({ items, error }) => error === undefined || items.length > 0).map(({ kind, items }) => [kind, items]),
-  )
+  const had = gathered.filter(({ items, error }) => error === undefined || items.length > 0)
   const failed = gathered.flatMap(({ kind, error, unknown }): readonly FailedList[] => {
     if (error !== undefined) return [{ kind, message: errorWords(error), unknown: false }]
     if (!unknown) return []
-    return [{ kind, message: `The server declares ${capability[kind]} and does not know ${method[kind]}`, unknown: true }]
+    const { capability, method } = lists[kind]
+    return [{ kind, message: `The server declares ${capability} and does not know ${method}`, unknown: true }]
   })
-  return { lists, failed }
+  return { lists: Object.fromEntries(had.map(({ kind, items }) => [kind, items])), failed }
 }
 
 /** The client says so itself of the lists of the protocol, by `missing`. */
@@ -117,37 +107,16 @@ function isUnknownMethod(error: unknown, { revision }: Client): boolean {
   return error instanceof McpError && error.code === revisionById(revision).errors['method-not-found']
 }
 
-/** The list of a kind. */
-function listOf(client: Client, kind: ListKind): AsyncIterable<unknown> {
-  switch (kind) {
-    case 'tools':
-      return client.tools()
-    case 'resources':
-      return client.resources()
-    case 'templates':
-      return client.resourceTemplates()
-    case 'prompts':
-      return client.prompts()
-    case 'events':
-      return eventsOf(client)
-  }
-}
-
 /** The types of events as an iteration, like the other lists. */
 async function* eventsOf(client: Client): AsyncIterable<EventType> {
   yield* await client.eventTypes()
 }
 
-/** What an iteration gave until it ended or failed. */
-interface Gathered<T> {
-  readonly items: readonly T[]
-  /** Why there are no more, or none. */
-  readonly error: unknown
-}
-
-/** All that an iteration gives until it ends or fails. Lists of servers are bounded by the client. */
-async function gatherPartly<T>(list: AsyncIterable<T>): Promise<Gathered<T>> {
-  const items: T[] = []
+/** All that an iteration gives until it ends or fails, and why. Lists of servers are bounded by the client. */
+async function gatherPartly(
+  list: AsyncIterable<unknown>,
+): Promise<{ readonly items: readonly unknown[]; readonly error: unknown }> {
+  const items: unknown[] = []
   try {
     for await (const item of list) items.push(item)
     return { items, error: undefined }

@@ -1,11 +1,9 @@
 /** Writing results: JSON as one value, and for people lines whose foreign words cannot command a terminal. */
 import { writeFile } from 'node:fs/promises'
-import type { Client } from '../client/index.ts'
 import { durationText } from '../core/clock.ts'
-import type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
-import { dataReference } from '../features/reliability/data-references/messages.ts'
-import { CliError, type Io } from './io.ts'
-import { Screen } from './terminal/screen.ts'
+import type { ContentBlock } from '../features/mcp/content/messages.ts'
+import type { Io } from './io.ts'
+import { clearLine, Screen } from './terminal/screen.ts'
 import {
   brief,
   drawn,
@@ -18,7 +16,6 @@ import {
   say,
   type TerminalText,
   type Words,
-  wantsColours,
 } from './terminal/text.ts'
 
 /** Writes results and notes of one command. */
@@ -28,32 +25,36 @@ export interface Printer {
   line(text?: Words): void
   /** Several lines that a server wrote: marked where a person reads them, as they are in a pipe. */
   foreign(text: string): TerminalText
+  /** Lines within the columns of the output, broken between words, each behind the same mark. */
+  wrapped(text: string, mark: string): TerminalText
   /** One JSON value, or one line of many where `compact`. */
   json(value: unknown, compact?: boolean): void
   /** Beside the result: on standard error. */
-  readonly aside: { readonly paint: Paint; line(text: Words): void }
+  readonly aside: Screen
 }
 
-/** A line on standard error, for whoever has no printer. */
-export function aside({ errors }: Pick<Io, 'errors'>, text: Words): void {
-  errors.write(`${drawn(text)}\n`)
+/** What is told beside results, on standard error. */
+export function asideOf({ errors, env }: Pick<Io, 'errors' | 'env'>): Screen {
+  return new Screen({ output: errors, env })
 }
 
 /** A printer for the output of the command. */
-export function printerOf({ output, errors, colour, env }: Io): Printer {
+export function printerOf(io: Io): Printer {
+  const { output, colour } = io
   const mark = output.isTTY === true ? foreignMark : ''
   return {
     paint: painter(colour),
     line: (text = '') => void output.write(`${drawn(text)}\n`),
     foreign: text => foreignText(text, mark),
+    wrapped: (text, before) => wrapped(text, Math.min(120, Math.max(40, output.columns ?? 100)), before),
     json: (value, compact = false) =>
       void output.write(`${harmlessJson(compact ? JSON.stringify(value) : JSON.stringify(value, null, 2))}\n`),
-    aside: { paint: painter(wantsColours(errors, env)), line: text => aside({ errors }, text) },
+    aside: asideOf(io),
   }
 }
 
 /** Lines of at most so many columns, broken between words, each behind the same mark. */
-export function wrapped(text: string, width: number, mark: string): TerminalText {
+function wrapped(text: string, width: number, mark: string): TerminalText {
   const room = Math.max(20, width - mark.length)
   const lines: string[] = []
   for (const paragraph of text.split('\n')) {
@@ -67,11 +68,6 @@ export function wrapped(text: string, width: number, mark: string): TerminalText
     lines.push(line)
   }
   return foreignText(lines.join('\n'), mark)
-}
-
-/** The columns that text is wrapped at. */
-export function widthOf({ output }: Io): number {
-  return Math.min(120, Math.max(40, output.columns ?? 100))
 }
 
 /** In the largest unit that makes a number above 1. */
@@ -89,55 +85,34 @@ interface Step {
   readonly remainingMs?: number
 }
 
-/** Shows how far something is. */
-interface ProgressBar {
-  /** Replaces what is shown. */
-  show(step: Step): void
-  /** Takes the bar away. */
-  end(): void
-}
-
 /** In characters. */
 const barWidth = 24
-/** Moves to the beginning of the line and deletes it. */
-const clearLine = '\r\u001b[K'
 /** Where it is no terminal. */
 const linesEveryMs = 1_000
 
 /** A bar in a terminal; elsewhere a line now and then. */
-export function createProgress(
-  { errors, env }: Pick<Io, 'errors' | 'env'>,
-  now: () => number = () => performance.now(),
-): ProgressBar {
-  const drawn = errors.isTTY === true && env['TERM'] !== 'dumb'
-  const paint = painter(wantsColours(errors, env))
+export function createProgress(io: Pick<Io, 'errors' | 'env'>) {
+  const { errors } = io
+  const { animated, paint } = asideOf(io)
   let shown = false
   let last = Number.NEGATIVE_INFINITY
   return {
-    show(step) {
+    /** Replaces what is shown. */
+    show(step: Step): void {
       const text = stepText(step)
-      if (drawn) {
+      if (animated) {
         errors.write(`${clearLine}${paint.dim(text.slice(0, Math.max(20, (errors.columns || 80) - 1)))}`)
         shown = true
-      } else if (now() - last >= linesEveryMs) {
-        last = now()
+      } else if (performance.now() - last >= linesEveryMs) {
+        last = performance.now()
         errors.write(`${text}\n`)
       }
     },
-    end() {
+    /** Takes the bar away. */
+    end(): void {
       if (shown) errors.write(clearLine)
       shown = false
     },
-  }
-}
-
-/** Shows in a terminal what is waited for, until it is there or has failed. */
-export async function whileWaiting<T>({ errors, env }: Pick<Io, 'errors' | 'env'>, label: string, work: Promise<T>): Promise<T> {
-  const done = new Screen({ output: errors, env }).work(label)
-  try {
-    return await work
-  } finally {
-    done()
   }
 }
 
@@ -167,7 +142,10 @@ export function blockText(block: ContentBlock, printer: Printer): TerminalText {
     case 'audio':
       return paint.dim(`[${block.type} ${block.mimeType}, ${sizeText(bytesIn(block.data))}]`)
     case 'resource':
-      return contentsText(block.resource, printer)
+      if (block.resource.text !== undefined) return printer.foreign(block.resource.text)
+      return paint.dim(
+        `[${block.resource.uri}: ${block.resource.mimeType ?? 'bytes'}, ${sizeText(bytesIn(block.resource.blob ?? ''))}]`,
+      )
     case 'resource_link':
       return say`${paint.dim('→')} ${paint.name(block.uri)} ${paint.dim([block.name, block.mimeType].filter(Boolean).join(', '))}`
     default:
@@ -175,48 +153,13 @@ export function blockText(block: ContentBlock, printer: Printer): TerminalText {
   }
 }
 
-/** The contents of a resource as lines. */
-export function contentsText({ uri, mimeType, text, blob }: ResourceContents, { paint, foreign }: Printer): TerminalText {
-  if (text !== undefined) return foreign(text)
-  return paint.dim(`[${uri}: ${mimeType ?? 'bytes'}, ${sizeText(bytesIn(blob ?? ''))}]`)
-}
-
 /** How many bytes base64 stands for. */
 function bytesIn(base64: string): number {
   return Math.floor((base64.length * 3) / 4) - (base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0)
 }
 
-/** Saves what there is in one file: its bytes where it has some, what a reference stands for, else its text. Gives what was saved. */
-export async function saveBlocks(file: string, blocks: readonly ContentBlock[], client: Client): Promise<string> {
-  const referring = blocks.find(block => dataReference(block) !== undefined)
-  if (referring !== undefined) {
-    const chunks: Uint8Array[] = []
-    for await (const chunk of await client.readReference(referring)) chunks.push(chunk)
-    return save(file, Buffer.concat(chunks))
-  }
-  const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
-  const [first, ...others] = binary
-  if (others.length > 0)
-    throw new CliError(1, `There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
-  if (first !== undefined) return save(file, Buffer.from(first, 'base64'))
-  return save(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
-}
-
-/** Saves a resource in a file; gives what was saved. */
-export function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
-  const [first] = contents
-  if (contents.length !== 1 || first === undefined)
-    throw new CliError(1, `The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
-  return save(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
-}
-
-/** The bytes of an embedded resource. */
-function embedded(block: ContentBlock): readonly string[] {
-  return block.type === 'resource' && block.resource.blob !== undefined ? [block.resource.blob] : []
-}
-
 /** Writes a file; gives its name and size. */
-async function save(file: string, data: string | Uint8Array): Promise<string> {
+export async function saveFile(file: string, data: string | Uint8Array): Promise<string> {
   await writeFile(file, data)
   return `${file}, ${sizeText(typeof data === 'string' ? Buffer.byteLength(data) : data.length)}`
 }

@@ -69,49 +69,30 @@ export async function run(args: readonly string[], io: Io, version: string): Pro
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode === 0) return 0
-    throw new CliError(1, misspelt(error), helpLine(asked), { cause: error })
+    throw new CliError(misspelt(error), helpLine(asked), { cause: error })
   }
   return code
 }
 
-/** What a verb takes, for those who propose words for it. */
-export interface VerbShape {
-  /** The names of its arguments, in their order; the last may stand for many. */
-  readonly arguments: readonly { readonly name: string; readonly many: boolean }[]
-  readonly options: readonly OptionShape[]
-  /** Words behind the verb that have options of their own. */
-  readonly commands: readonly { readonly name: string; readonly about: string }[]
-}
-
-/** An option, for those who propose words for it. */
-export interface OptionShape {
-  readonly name: string
-  readonly about: string
-  /** What its value is called; undefined where it has none. */
-  readonly value: string | undefined
-  readonly choices: readonly string[]
-}
-
-/** Undefined: there is no such verb. `word` is one behind the verb that has options of its own. */
-export async function shapeOf(name: string, word: string | undefined, io: Io): Promise<VerbShape | undefined> {
+/** What a verb takes, for those who propose words for it. Undefined: there is no such verb. `word` is one behind the verb that has options of its own. */
+export async function shapeOf(name: string, word: string | undefined, io: Io) {
   const entry = verbs.find(each => each.name === name)
   if (entry === undefined) return undefined
   const whole = new Command(name).helpOption('-h, --help', 'Print this help')
-  await declare(
-    entry,
-    whole,
-    io,
-    declaring(undefined, () => {}),
-  )
+  const declared = declaring(undefined, () => {})
+  await declare(entry, whole, io, declared)
   const command = whole.commands.find(each => each.name() === word) ?? whole
   return {
+    /** In their order; the last may stand for many. */
     arguments: command.registeredArguments.map(each => ({ name: each.name(), many: each.variadic })),
+    /** Words behind the verb that have options of their own. */
     commands: command.commands.map(each => ({ name: each.name(), about: each.description() })),
     options: command.options
       .filter(({ hidden }) => !hidden)
       .map(({ long, flags, description, required, optional, argChoices }) => ({
         name: long ?? flags,
         about: description,
+        /** What its value is called; undefined where it has none. */
         value: required || optional ? (/[<[]([^>\]]+)[>\]]/.exec(flags)?.[1] ?? 'value') : undefined,
         choices: argChoices ?? [],
       })),
@@ -188,7 +169,7 @@ function optionOf(flags: string, about: string, { fallback, choices, repeated, p
     try {
       return parse === undefined ? text : parse(text)
     } catch (error) {
-      throw new CliError(1, `${option.long}: ${error instanceof Error ? error.message : String(error)}`)
+      throw new CliError(`${option.long}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
   if (repeated === true)
@@ -226,7 +207,7 @@ async function noVerb(word: string): Promise<CliError> {
   const { meantText } = await import('../core/suggestion.ts')
   const names = verbs.map(({ name }) => name)
   const meant = meantText(word, names)
-  return new CliError(1, `There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'vivarium --help')
+  return new CliError(`There is no verb '${word.slice(0, 40)}'${meant === undefined ? '' : `. ${meant}`}`, 'vivarium --help')
 }
 
 /** The help that is suggested after a mistake. */
@@ -248,107 +229,47 @@ const groups = {
 /** A verb before its file is loaded. */
 interface VerbEntry {
   readonly name: string
+  readonly group: keyof typeof groups
   /** Its line in the help. */
   readonly summary: string
-  readonly group: keyof typeof groups
-  /** It speaks to people only: it has no `--format`. Others may also declare a `--format` of their own. */
-  readonly plain: boolean
   /** Loads the file of the verb. */
   readonly load: () => Promise<Verb>
+  /** It speaks to people only: it has no `--format`. Others may also declare a `--format` of their own. */
+  readonly plain: boolean
 }
 
-/** A row of the table below. */
-function entry(name: string, group: VerbEntry['group'], summary: string, load: VerbEntry['load'], plain = false): VerbEntry {
-  return { name, summary, group, plain, load }
+/** A row of the table below. The file of a verb exports it under its name. */
+function entry<Name extends string>(
+  name: Name,
+  group: VerbEntry['group'],
+  summary: string,
+  load: () => Promise<Readonly<Record<Name, Verb>>>,
+  plain = false,
+): VerbEntry {
+  return { name, group, summary, load: async () => (await load())[name], plain }
 }
 
 /** Every verb of the command. */
 export const verbs: readonly VerbEntry[] = [
-  entry(
-    'list',
-    'use',
-    'What a server offers: tools, resources, templates, prompts, events',
-    async () => (await import('./commands/list.ts')).list,
-  ),
-  entry(
-    'call',
-    'use',
-    'Call a tool: vivarium call TARGET TOOL key=value …',
-    async () => (await import('./commands/call.ts')).call,
-  ),
-  entry('read', 'use', 'Read a resource: vivarium read TARGET URI', async () => (await import('./commands/read.ts')).read),
-  entry(
-    'prompt',
-    'use',
-    'Fill in a prompt: vivarium prompt TARGET NAME key=value …',
-    async () => (await import('./commands/prompt.ts')).prompt,
-  ),
-  entry(
-    'listen',
-    'use',
-    'What a server says by itself: events, pushes, updates, changes',
-    async () => (await import('./commands/listen.ts')).listen,
-  ),
-  entry(
-    'inspect',
-    'use',
-    'What a server is: revision, extensions, scopes, cost',
-    async () => (await import('./commands/inspect.ts')).inspect,
-  ),
-  entry(
-    'doctor',
-    'use',
-    'Why a server or a config does not work, and the fix',
-    async () => (await import('./commands/doctor.ts')).doctor,
-  ),
-  entry(
-    'new',
-    'make',
-    'Begin a server: one TypeScript file, with tests',
-    async () => (await import('./commands/new.ts')).newServer,
-  ),
-  entry(
-    'serve',
-    'make',
-    'Serve a file that exports a server, over HTTP or stdio',
-    async () => (await import('./commands/serve.ts')).serve,
-  ),
-  entry(
-    'bundle',
-    'make',
-    'Make server.json and an MCPB bundle of a server',
-    async () => (await import('./commands/bundle.ts')).bundle,
-  ),
-  entry(
-    'record',
-    'judge',
-    'Write down what passes between a client and a server',
-    async () => (await import('./commands/record.ts')).record,
-  ),
+  entry('list', 'use', 'What a server offers: tools, resources, templates, prompts, events', () => import('./commands/list.ts')),
+  entry('call', 'use', 'Call a tool: vivarium call TARGET TOOL key=value …', () => import('./commands/call.ts')),
+  entry('read', 'use', 'Read a resource: vivarium read TARGET URI', () => import('./commands/read.ts')),
+  entry('prompt', 'use', 'Fill in a prompt: vivarium prompt TARGET NAME key=value …', () => import('./commands/prompt.ts')),
+  entry('listen', 'use', 'What a server says by itself: events, pushes, updates, changes', () => import('./commands/listen.ts')),
+  entry('inspect', 'use', 'What a server is: revision, extensions, scopes, cost', () => import('./commands/inspect.ts')),
+  entry('doctor', 'use', 'Why a server or a config does not work, and the fix', () => import('./commands/doctor.ts')),
+  entry('new', 'make', 'Begin a server: one TypeScript file, with tests', () => import('./commands/new.ts')),
+  entry('serve', 'make', 'Serve a file that exports a server, over HTTP or stdio', () => import('./commands/serve.ts')),
+  entry('bundle', 'make', 'Make server.json and an MCPB bundle of a server', () => import('./commands/bundle.ts')),
+  entry('record', 'judge', 'Write down what passes between a client and a server', () => import('./commands/record.ts')),
   entry(
     'replay',
     'judge',
     'Send a recording again and show what differs, or serve it as a mock',
-    async () => (await import('./commands/replay.ts')).replay,
+    () => import('./commands/replay.ts'),
   ),
-  entry(
-    'gateway',
-    'run',
-    'One endpoint in front of many servers, by a config file',
-    async () => (await import('./commands/gateway.ts')).gateway,
-  ),
-  entry(
-    'test',
-    'judge',
-    'Judge a server: does it keep what the protocol demands?',
-    async () => (await import('./commands/test.ts')).test,
-  ),
-  entry('up', 'run', 'The live host in the terminal, on a config file', async () => (await import('./commands/up.ts')).up, true),
-  entry(
-    'completions',
-    'shell',
-    'Completions for bash, zsh or fish',
-    async () => (await import('./commands/completions.ts')).completions,
-    true,
-  ),
+  entry('gateway', 'run', 'One endpoint in front of many servers, by a config file', () => import('./commands/gateway.ts')),
+  entry('test', 'judge', 'Judge a server: does it keep what the protocol demands?', () => import('./commands/test.ts')),
+  entry('up', 'run', 'The live host in the terminal, on a config file', () => import('./commands/up.ts'), true),
+  entry('completions', 'shell', 'Completions for bash, zsh or fish', () => import('./commands/completions.ts'), true),
 ]

@@ -1,13 +1,15 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
 import { AuthorizationError } from '../auth/addresses.ts'
-import type { ConnectOptions } from '../client/index.ts'
 import { Problem } from '../core/problem.ts'
 import { meantText } from '../core/suggestion.ts'
-import { ConnectionError } from '../jsonrpc/connection.ts'
+import { type Connection, ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { tapConnection } from '../recording/tap.ts'
-import { CliError, Interrupted } from './io.ts'
+import { messageOf } from '../stores/store.ts'
+import type { OpenedTarget } from './connecting.ts'
+import { CliError, type Exit, Interrupted } from './io.ts'
+import { gather } from './lists.ts'
 import { brief } from './terminal/text.ts'
 
 /** What helps where the server wants credentials. */
@@ -18,51 +20,55 @@ const secure = 'Use its https address, or do not sign in: --no-auth'
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
 export function unreachable(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
   if (error instanceof CliError || error instanceof Interrupted) return error
+  const failure = (exit: Exit, message: string, fix?: string): CliError => new CliError(message, fix, { exit, cause: error })
   if (error instanceof ServesHttp)
-    return new CliError(
+    return failure(
       4,
       `${label} serves HTTP at ${clip(error.url)}, and says nothing on its standard output`,
       `Start it by itself and name its address, or give it the argument with which it speaks on stdio`,
-      { cause: error },
     )
   const needs = authorizationIn(error)
   if (needs !== undefined)
-    return new CliError(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn, {
-      cause: error,
-    })
+    return failure(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn)
   if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
-  if (error instanceof Problem) return new CliError(exitOf(error), error.message, remedyOf(error, again), { cause: error })
+  if (error instanceof Problem) return failure(exitOf(error), error.message, remedyOf(error, again))
   if (isTimeout(error)) {
     const words = said.length === 0 ? '' : `. On standard error it said: "${brief(said.join(' '), 300)}"`
-    const fix = `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`
-    return new CliError(4, `${label} did not answer in time${words}`, fix, { cause: error })
+    return failure(
+      4,
+      `${label} did not answer in time${words}`,
+      `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`,
+    )
   }
-  return error instanceof McpError ? new CliError(1, told(error), undefined, { cause: error }) : error
+  return error instanceof McpError ? failure(1, told(error)) : error
 }
 
-/** A server that does not know the method has nothing of the kind: that is what one wants to hear. */
-export async function offering<T>(kind: 'prompts' | 'resources', label: string, asked: Promise<T>): Promise<T> {
+/**
+ * What a server gives under a name. One that does not know the method has nothing of the kind, and where it has nothing of that name it
+ * is told what may have been meant.
+ */
+export async function offered<T>(
+  kind: 'prompts' | 'resources',
+  { client, label }: Pick<OpenedTarget, 'client' | 'label'>,
+  name: string,
+  asked: Promise<T>,
+): Promise<T> {
   try {
     return await asked
   } catch (error) {
-    if (!(error instanceof McpError) || error.code !== -32601) throw error
-    throw new CliError(1, `${label} offers no ${kind}`, undefined, { cause: error })
+    if (!(error instanceof McpError)) throw error
+    if (error.code === -32601) throw new CliError(`${label} offers no ${kind}`, undefined, { cause: error })
+    // Older servers have a number of their own for resources that are not there.
+    if (error.code !== -32602 && error.code !== -32002) throw error
+    const listed =
+      kind === 'prompts'
+        ? gather(client.prompts()).then(all => all.map(each => each.name))
+        : gather(client.resources()).then(all => all.map(({ uri }) => uri))
+    const names = await listed.catch((): readonly string[] => [])
+    if (names.length === 0 || names.includes(name)) throw error
+    const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
+    throw new CliError(`The server has no ${kind.slice(0, -1)} ${clip(name)}`, fix, { cause: error })
   }
-}
-
-/** What was refused, told with what may have been meant where the server has nothing of that name. */
-export async function orMeant(
-  error: unknown,
-  what: 'prompt' | 'resource',
-  name: string,
-  known: () => Promise<readonly string[]>,
-): Promise<never> {
-  // Older servers have a number of their own for resources that are not there.
-  if (!(error instanceof McpError) || (error.code !== -32602 && error.code !== -32002)) throw error
-  const names = await known().catch((): readonly string[] => [])
-  if (names.length === 0 || names.includes(name)) throw error
-  const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
-  throw new CliError(1, `The server has no ${what} ${clip(name)}`, fix, { cause: error })
 }
 
 /** Whether somebody waited in vain. */
@@ -73,7 +79,7 @@ function isTimeout(error: unknown): boolean {
 /** What failed, in a line, for whoever goes on all the same. */
 export function errorWords(error: unknown): string {
   if (error instanceof McpError) return told(error)
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }
 
 /** A refusal of the server, with its number. */
@@ -102,7 +108,7 @@ function remedyOf({ suggestion }: Problem, again: string): string | undefined {
 }
 
 /** The exit code for a problem, by its category. */
-function exitOf({ category, code }: Problem): 1 | 3 | 4 {
+function exitOf({ category, code }: Problem): Exit {
   if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' ? 1 : 3
   return category === 'transient' ? 4 : 1
 }
@@ -113,18 +119,14 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
   if (at !== -1) {
     const message = brief(said[at]?.slice('vivarium: '.length) ?? '', 600)
     const [, fix] = /^\s*→ (.+)$/.exec(said[at + 1] ?? '') ?? []
-    return new CliError(1, message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
+    return new CliError(message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
   }
   const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
   if (name === undefined) return undefined
-  return new CliError(
-    1,
-    `${label} cannot be loaded: the package ${brief(name, 80)} is not installed`,
-    `npm install ${brief(name, 80)}`,
-    {
-      cause: error,
-    },
-  )
+  const missing = brief(name, 80)
+  return new CliError(`${label} cannot be loaded: the package ${missing} is not installed`, `npm install ${missing}`, {
+    cause: error,
+  })
 }
 
 /** The failure for a connection that could not be opened or broke. */
@@ -133,10 +135,8 @@ function connectionFailure(error: ConnectionError, again: string): CliError {
   const fix = /exit code 0\b/.test(error.message)
     ? 'A file exports its server: export const server = createServer({ … }); a program serves on its standard input until that ends'
     : `vivarium doctor ${again} says why`
-  const status = error.status === undefined ? '' : ` (HTTP ${error.status})`
-  return new CliError(4, `${error.message}${error.message.includes(String(error.status)) ? '' : status}`, fix, {
-    cause: error,
-  })
+  const isSaid = error.status === undefined || error.message.includes(String(error.status))
+  return new CliError(`${error.message}${isSaid ? '' : ` (HTTP ${error.status})`}`, fix, { exit: 4, cause: error })
 }
 
 // A program that serves at an address instead of its standard input and output: noticed by what it says, so that nobody waits for it.
@@ -164,20 +164,11 @@ class ServesHttp extends Error {
 /** Who serves HTTP and speaks on stdio as well has answered so long after the last question. */
 const answerMs = 2_000
 
-/** Notices a program that serves HTTP instead of stdio. */
-interface HttpWatch {
-  /** Aborted once the program has told an address, and has answered nothing on its output. */
-  readonly signal: AbortSignal
-  /** Hears a line of the program. */
-  line(text: string): void
-  /** Hears what comes on standard output and is no message. */
-  readonly wrap: NonNullable<ConnectOptions['wrap']>
-  /** Stops watching. */
-  end(): void
-}
-
-/** `probeMs`: when the handshake goes out at the latest; an older server may be silent until then. */
-export function watchForHttp(probeMs: number): HttpWatch {
+/**
+ * Notices a program that serves HTTP instead of stdio. `probeMs`: when the handshake goes out at the latest; an older server may be
+ * silent until then.
+ */
+export function watchForHttp(probeMs: number) {
   const found = new AbortController()
   const asked = performance.now() + probeMs
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -189,12 +180,16 @@ export function watchForHttp(probeMs: number): HttpWatch {
     timer.unref()
   }
   return {
+    /** Aborted once the program has told an address, and has answered nothing on its output. */
     signal: found.signal,
+    /** Hears a line of the program. */
     line,
-    wrap: connection =>
+    /** Hears what comes on standard output and is no message. */
+    wrap: (connection: Connection): Connection =>
       tapConnection(connection, ({ way, text }) => {
         if (way === 'in' && !text.startsWith('{') && !text.startsWith('[')) line(text)
       }),
+    /** Stops watching. */
     end: () => clearTimeout(timer),
   }
 }

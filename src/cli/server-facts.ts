@@ -1,11 +1,12 @@
 /** All that can be known of a server without calling anything of it. */
-import { type Client, type ConnectOptions, connect, type Manifest, type RevisionId } from '../client/index.ts'
+import { type Client, type ConnectOptions, connect } from '../client/index.ts'
 import { why } from '../core/suggestion.ts'
 import type { LiveHandlers } from '../features/live/client-api.ts'
 import { liveExtension, mcplName } from '../features/live/feature-sets/messages.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import { manifestExtension } from '../features/reliability/manifest/messages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { jsonValue } from '../recording/format.ts'
 import { tapConnection } from '../recording/tap.ts'
 import { revisionById } from '../revisions/index.ts'
 import type { OpenedTarget } from './connecting.ts'
@@ -14,48 +15,12 @@ import { type FailedList, type Lists, listsOf } from './lists.ts'
 import { errorWords } from './server-errors.ts'
 import type { Resolved } from './target.ts'
 
-/** What a server says of itself to a live host. */
-interface LiveFacts {
-  readonly version: string
-  /** The variant of MCP Live, for people. */
-  readonly dialect: string
-  /** Whether it is live in the session or by listening. */
-  readonly carrier: string
-  readonly featureSets: readonly {
-    readonly name: string
-    readonly description: string | undefined
-    readonly uses: readonly string[]
-  }[]
-}
-
 /** All that is known of a server. */
-export interface ServerFacts {
-  readonly server: Client['server']
-  readonly instructions: string | undefined
-  readonly revision: RevisionId
-  /** What the server says it speaks, where the wire lets it say so. */
-  readonly speaks: readonly string[]
-  /** Whether requests stand for themselves, or belong to a session. */
-  readonly era: 'session' | 'request'
-  readonly carrier: string
-  readonly capabilities: Client['capabilities']
-  /** Of the protocol, and experiments of older wires. */
-  readonly extensions: readonly string[]
-  /** Undefined where it is not live, or was not asked. */
-  readonly live: LiveFacts | undefined
-  readonly lists: Lists
-  /** What could not be had of all this, and why. */
-  readonly failed: readonly FailedFact[]
-  /** Its own, or one that is made from its tools. */
-  readonly manifest: Manifest | undefined
-  /** The median of a few pings or lists. */
-  readonly roundTripMs: number | undefined
-  /** How long it took to open. */
-  readonly openedMs: number
-}
-
-/** A list, the manifest, or the connection of MCP Live. */
-export type FailedFact = Omit<FailedList, 'kind'> & { readonly kind: FailedList['kind'] | 'manifest' | 'live' }
+export type ServerFacts = Awaited<ReturnType<typeof serverFactsOf>>
+/** What a server is to a live host, or why that cannot be told; undefined where it is not live, or was not asked. */
+type LiveFacts = Awaited<ReturnType<typeof liveFacts>>
+/** What could not be had: a list, the manifest, or the connection of MCP Live. */
+type FailedFact = Omit<FailedList, 'kind'> & { readonly kind: FailedList['kind'] | 'manifest' | 'live' }
 
 /** What the connection itself tells, heard in passing. */
 interface Overheard {
@@ -76,8 +41,10 @@ export function overhearing(): { readonly heard: Overheard; readonly wrap: NonNu
     wrap: connection => {
       heard.carrier = connection.carrier
       return tapConnection(connection, ({ way, text }) => {
-        if (way === 'in' && text.includes('"supportedVersions"')) heard.speaks = versionsIn(text)
-        const id = idIn(text)
+        const value = jsonValue(text)
+        const { id, result } = isRecord(value) ? value : {}
+        const versions = way === 'in' && isRecord(result) ? result['supportedVersions'] : undefined
+        if (Array.isArray(versions)) heard.speaks = versions.filter(each => typeof each === 'string').slice(0, 32)
         const since = way === 'in' ? asked.get(id) : undefined
         if (since !== undefined) heard.took.push(performance.now() - since)
         else if (way === 'out' && id !== undefined) asked.set(id, performance.now())
@@ -86,25 +53,16 @@ export function overhearing(): { readonly heard: Overheard; readonly wrap: NonNu
   }
 }
 
-/** The revisions that a server says it speaks. */
-function versionsIn(text: string): readonly string[] {
-  try {
-    const frame: unknown = JSON.parse(text)
-    const result = isRecord(frame) ? frame['result'] : undefined
-    const versions = isRecord(result) ? result['supportedVersions'] : undefined
-    return Array.isArray(versions) ? versions.filter(each => typeof each === 'string').slice(0, 32) : []
-  } catch {
-    return []
-  }
-}
+/** Where nothing could be listed. */
+const none: Lists = {}
 
 /** Everything that can be had; what fails is told beside it. */
 export async function serverFactsOf(
   client: Client,
   heard: Overheard,
   { openedMs, missing }: Pick<OpenedTarget, 'openedMs' | 'missing'>,
-  live: LiveFacts | { readonly failed: string } | undefined,
-): Promise<ServerFacts> {
+  live: LiveFacts,
+) {
   const failed: FailedFact[] = []
   const had = async <T>(kind: FailedFact['kind'], asked: Promise<T>): Promise<T | undefined> => {
     try {
@@ -124,15 +82,20 @@ export async function serverFactsOf(
     server: client.server,
     instructions: client.instructions,
     revision: client.revision,
+    /** What the server says it speaks, where the wire lets it say so. */
     speaks: heard.speaks,
+    /** Whether requests stand for themselves, or belong to a session. */
     era: revisionById(client.revision).era,
     carrier: heard.carrier,
     capabilities: client.capabilities,
+    /** Of the protocol, and experiments of older wires. */
     extensions: extensionsIn(client.capabilities),
     live: live !== undefined && 'failed' in live ? undefined : live,
-    lists: listed?.lists ?? {},
+    lists: listed?.lists ?? none,
     failed,
+    /** Its own, or one that is made from its tools. */
     manifest,
+    /** The median of a few pings or lists. */
     roundTripMs: await roundTrip(client, heard),
     openedMs: Math.round(openedMs),
   }
@@ -147,16 +110,6 @@ function hasManifest({ capabilities }: Client): boolean {
 export function extensionsIn({ extensions, experimental }: Client['capabilities']): readonly string[] {
   const names = [extensions, experimental].flatMap(each => (isRecord(each) ? Object.keys(each) : []))
   return [...new Set(names)].sort()
-}
-
-/** The id of a frame. */
-function idIn(text: string): unknown {
-  try {
-    const frame: unknown = JSON.parse(text)
-    return isRecord(frame) ? frame['id'] : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Enough for a median. */
@@ -184,16 +137,13 @@ function saysLive({ experimental, extensions }: Client['capabilities']): boolean
 }
 
 /** What a server is to a live host; asked for where it says that it is live, or `asked` wants to know. What fails is told by its words. */
-export async function liveFacts(
-  { client, target, options }: OpenedTarget,
-  asked: boolean,
-): Promise<LiveFacts | { readonly failed: string } | undefined> {
+export async function liveFacts({ client, target, options }: OpenedTarget, asked: boolean) {
   if (!asked && !saysLive(client.capabilities)) return undefined
-  return liveFactsAt(target, options).catch(error => ({ failed: errorWords(error) }))
+  return liveFactsAt(target, options).catch((error: unknown) => ({ failed: errorWords(error) }))
 }
 
 /** A connection of its own: it opens otherwise than a plain one. Undefined: it is not live. */
-async function liveFactsAt(target: Resolved['target'], options: ConnectOptions): Promise<LiveFacts | undefined> {
+async function liveFactsAt(target: Resolved['target'], options: ConnectOptions) {
   const client = await connect(target, { ...options, live: liveGuest() })
   try {
     const { live } = client

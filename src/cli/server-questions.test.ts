@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Io } from './io.ts'
-import { createAsks } from './server-questions.ts'
+import { ServerQuestions } from './server-questions.ts'
 
 const form = { type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer' } }, required: ['name'] }
 const signal = new AbortController().signal
@@ -26,7 +26,7 @@ function terminal(interactive: boolean) {
 
 test('a form is filled in field by field', async () => {
   const { io, type } = terminal(true)
-  const asks = createAsks(io, {})
+  const asks = new ServerQuestions(io, {})
   onTestFinished(() => asks.close())
   const answer = asks.options.onElicit?.({ mode: 'form', message: 'Who are you?', schema: form }, { signal })
   await type(/Who are you\?[\s\S]*name/, 'Kim\r')
@@ -36,7 +36,7 @@ test('a form is filled in field by field', async () => {
 
 test('a form that asks for a password says so before anybody types one, and a page says where it leads', async () => {
   const { io, type } = terminal(true)
-  const asks = createAsks(io, {})
+  const asks = new ServerQuestions(io, {})
   onTestFinished(() => asks.close())
   const question = { mode: 'form', message: 'Who are you?', schema: form, secrets: ['name'] } as const
   const first = asks.options.onElicit?.(question, { signal })
@@ -56,7 +56,7 @@ test('a form that asks for a password says so before anybody types one, and a pa
 
 test('a confirmation is a yes only where somebody says yes', async () => {
   const { io, type } = terminal(true)
-  const asks = createAsks(io, {})
+  const asks = new ServerQuestions(io, {})
   onTestFinished(() => asks.close())
   const question = { message: 'Delete it?', risk: 'destructive', tool: 'delete', arguments: {} } as const
   const first = asks.options.onConfirm?.(question, { signal })
@@ -69,7 +69,7 @@ test('a confirmation is a yes only where somebody says yes', async () => {
 
 test('a form without fields is accepted only where somebody says yes, and declined by Enter', async () => {
   const { io, type } = terminal(true)
-  const asks = createAsks(io, {})
+  const asks = new ServerQuestions(io, {})
   onTestFinished(() => asks.close())
   const question = { mode: 'form', message: 'Delete it?', schema: { type: 'object', properties: {} } } as const
   const first = asks.options.onElicit?.(question, { signal })
@@ -82,7 +82,7 @@ test('a form without fields is accepted only where somebody says yes, and declin
 
 test('a form that asks for nothing but a yes is a question of yes or no, and declined by Enter', async () => {
   const { io, type } = terminal(true)
-  const asks = createAsks(io, {})
+  const asks = new ServerQuestions(io, {})
   onTestFinished(() => asks.close())
   const schema = { type: 'object', properties: { confirm: { type: 'boolean', title: 'Proceed?' } }, required: ['confirm'] }
   const question = { mode: 'form', message: 'Delete it?', schema } as const
@@ -96,14 +96,14 @@ test('a form that asks for nothing but a yes is a question of yes or no, and dec
 
 test('without a terminal options answer, and what they do not answer is declined by name', async () => {
   const { io } = terminal(false)
-  const given = createAsks(io, { yes: true, answer: ['name=Ann', 'age=3'] })
+  const given = new ServerQuestions(io, { yes: true, answer: ['name=Ann', 'age=3'] })
   expect(await given.options.onElicit?.({ mode: 'form', message: 'Who?', schema: form }, { signal })).toEqual({
     action: 'accept',
     content: { name: 'Ann', age: 3 },
   })
   const question = { message: 'Pay 3 units?', tool: 'pay', arguments: {}, units: 3, unitLabel: undefined, category: undefined }
   expect(await given.options.onCost?.(question, { signal })).toBe(true)
-  const none = createAsks(io, { answer: ['age=3'] })
+  const none = new ServerQuestions(io, { answer: ['age=3'] })
   expect(await none.options.onElicit?.({ mode: 'form', message: 'Who?', schema: form }, { signal })).toEqual({
     action: 'decline',
   })
@@ -123,7 +123,7 @@ test('without a terminal options answer, and what they do not answer is declined
 
 test('--yes answers a form that asks for nothing but a yes, and no other', async () => {
   const { io } = terminal(false)
-  const asks = createAsks(io, { yes: true })
+  const asks = new ServerQuestions(io, { yes: true })
   const confirm = { type: 'object', properties: { confirm: { type: 'boolean' } }, required: ['confirm'] }
   const ask = (schema: typeof form | typeof confirm) =>
     asks.options.onElicit?.({ mode: 'form', message: 'Go on?', schema }, { signal })

@@ -6,11 +6,12 @@ import type { ConnectOptions } from '../client/api.ts'
 import type { ElicitResult, ElicitValue } from '../features/mcp/elicitation/messages.ts'
 import { missingArguments, propertiesOf, readArguments } from './arguments.ts'
 import type { Io } from './io.ts'
+import { asideOf } from './print.ts'
 import type { CommandLike } from './program.ts'
 import { fillForm, wantsOnlyYes } from './terminal/form.ts'
-import { QuestionQueue } from './terminal/questions.ts'
+import { QuestionQueue, type ShownQuestion } from './terminal/questions.ts'
 import { LineReader } from './terminal/reader.ts'
-import { Screen } from './terminal/screen.ts'
+import type { Screen } from './terminal/screen.ts'
 import { brief, foreignMark, foreignText, say } from './terminal/text.ts'
 
 /** The options by which questions are answered beforehand. */
@@ -28,87 +29,84 @@ export function askOptions(command: CommandLike): CommandLike {
     .option('--answer <key=value>', 'Fill in a field of what the server asks', { repeated: true })
 }
 
-/** Answers what a server asks. */
-export interface Asks {
-  /** The handlers, for the options of a client. */
-  readonly options: Pick<ConnectOptions, 'onElicit' | 'onConfirm' | 'onCost'>
-  /** Where the questions are shown: what is shown beside them makes room for them there. */
-  readonly screen: Screen
-  /** What was declined, a sentence each, with the remedy. */
-  readonly declined: readonly string[]
-  /** Gives the terminal back. */
-  close(): void
-}
-
 /** The schema of a form. */
 type Form = Readonly<Record<string, unknown>>
 
-/** Answers by the options, else in the terminal, else declines. */
-export function createAsks(io: Io, given: QuestionOptions): Asks {
-  const declined: string[] = []
-  const screen = new Screen({ output: io.errors, env: io.env })
-  let reader: LineReader | undefined
-  const open = (): LineReader => {
-    reader ??= new LineReader({
-      input: io.input,
-      output: io.errors,
-      screen,
-      interactive: true,
-      prompt: '',
-      interrupted: () => reader?.refuse(),
-      complete: async () => [],
-    })
-    return reader
+/** Answers what a server asks: by the options, else in the terminal, else declines. */
+export class ServerQuestions {
+  /** Where the questions are shown: what is shown beside them makes room for them there. */
+  readonly screen: Screen
+  /** What was declined, a sentence each, with the remedy. */
+  readonly declined: string[] = []
+  readonly #io: Io
+  readonly #given: QuestionOptions
+  readonly #queue = new QuestionQueue()
+  /** Undefined until something is asked: until then the input belongs to the command. */
+  #reader: LineReader | undefined = undefined
+
+  constructor(io: Io, given: QuestionOptions) {
+    this.#io = io
+    this.#given = given
+    this.screen = asideOf(io)
   }
-  const queue = new QuestionQueue()
-  const confirm = async (message: string, signal: AbortSignal | undefined): Promise<boolean> => {
-    if (given.yes === true) return true
-    if (!io.interactive) {
-      declined.push(`${brief(message, 200)} → --yes says yes, or run it in a terminal`)
+
+  /** The handlers, for the options of a client. */
+  readonly options: Required<Pick<ConnectOptions, 'onElicit' | 'onConfirm' | 'onCost'>> = {
+    onElicit: (question, { signal }) => this.#elicit(question, signal),
+    onConfirm: ({ message }, { signal }) => this.#confirm(message, signal),
+    onCost: ({ message }, { signal }) => this.#confirm(message, signal),
+  }
+
+  /** Gives the terminal back. */
+  close(): void {
+    this.#reader?.close()
+  }
+
+  get #open(): LineReader {
+    const { input, errors: output } = this.#io
+    this.#reader ??= new LineReader({ input, output, screen: this.screen, interactive: true })
+    return this.#reader
+  }
+
+  async #confirm(message: string, signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.#given.yes === true) return true
+    if (!this.#io.interactive) {
+      this.declined.push(`${brief(message, 200)} → --yes says yes, or run it in a terminal`)
       return false
     }
-    return queue.ask(
-      signal ?? new AbortController().signal,
-      () => false,
-      async shown => {
-        screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks for your yes:')}`)
-        screen.line(foreignText(message.slice(0, 4_000), `   ${foreignMark}`))
-        return isYes(await open().ask(`${shown.label(message)}[y]es · [N]o › `, signal))
-      },
-    )
+    const { screen } = this
+    const ask = async (shown: ShownQuestion): Promise<boolean> => {
+      screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks for your yes:')}`)
+      screen.line(foreignText(message.slice(0, 4_000), `   ${foreignMark}`))
+      return isYes(await this.#open.ask(`${shown.label(message)}[y]es · [N]o › `, signal))
+    }
+    return this.#queue.ask(signal ?? new AbortController().signal, () => false, ask)
   }
-  const elicit: NonNullable<ConnectOptions['onElicit']> = async (question, { signal }) => {
-    const answered = question.mode === 'form' ? fromOptions(question.schema, given) : undefined
+
+  async #elicit(question: ClientQuestion, signal: AbortSignal): Promise<ElicitResult> {
+    const answered = question.mode === 'form' ? fromOptions(question.schema, this.#given) : undefined
     if (answered !== undefined) return answered
-    if (!io.interactive) {
-      declined.push(`the server asks: ${brief(question.message, 200)} → ${remedyOf(question)}`)
+    if (!this.#io.interactive) {
+      this.declined.push(`the server asks: ${brief(question.message, 200)} → ${remedyOf(question)}`)
       return { action: 'decline' }
     }
-    return queue.ask<ElicitResult>(
-      signal,
-      () => ({ action: 'cancel' }),
-      async shown => {
-        screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks:')}`)
-        screen.line(foreignText(question.message, `   ${foreignMark}`))
-        if (question.mode === 'form') return fillForm(screen, open(), { ...question, server: 'the server' }, signal, shown)
-        screen.line(say`   ${screen.paint.plain(question.url)}`)
-        screen.line(say`   ${screen.paint.dim('It leads to')} ${screen.paint.warn(question.host)}`)
-        const opened = await open().ask(`${shown.label(question.host)}have you opened it? [y]es · [N]o › `, signal)
-        return { action: isYes(opened) ? 'accept' : 'decline' }
-      },
-    )
-  }
-  return {
-    screen,
-    declined,
-    options: {
-      onElicit: elicit,
-      onConfirm: ({ message }, { signal }) => confirm(message, signal),
-      onCost: ({ message }, { signal }) => confirm(message, signal),
-    },
-    close: () => reader?.close(),
+    const { screen } = this
+    const { paint } = screen
+    const ask = async (shown: ShownQuestion): Promise<ElicitResult> => {
+      screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.dim('the server asks:')}`)
+      screen.line(foreignText(question.message, `   ${foreignMark}`))
+      if (question.mode === 'form') return fillForm(screen, this.#open, { ...question, server: 'the server' }, signal, shown)
+      screen.line(say`   ${question.url}`)
+      screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.host)}`)
+      const opened = await this.#open.ask(`${shown.label(question.host)}have you opened it? [y]es · [N]o › `, signal)
+      return { action: isYes(opened) ? 'accept' : 'decline' }
+    }
+    return this.#queue.ask<ElicitResult>(signal, () => ({ action: 'cancel' }), ask)
   }
 }
+
+/** What a client is asked. */
+type ClientQuestion = Parameters<NonNullable<ConnectOptions['onElicit']>>[0]
 
 /** Whether a line is a yes. */
 function isYes(line: string | undefined): boolean {

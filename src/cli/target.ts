@@ -9,7 +9,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { type ConfigPlaces, configPlacesOf, findNamed, knownNames } from './configured-servers.ts'
 import { CliError, type Io } from './io.ts'
 import { foldersFrom, packageIn, selfCommand } from './own-package.ts'
-import { aside } from './print.ts'
+import { asideOf } from './print.ts'
 import type { VerbCall } from './program.ts'
 import { shellWord, shellWords } from './terminal/text.ts'
 import { type TrustOption, useFile, useNpmSettings } from './trust/consent.ts'
@@ -26,8 +26,6 @@ export interface Resolved {
   readonly options: Pick<ConnectOptions, 'headers' | 'timeout'>
   /** The folder of the config that names it. */
   readonly folder?: string
-  /** Lets go of what was set up for it. */
-  close(): Promise<void>
 }
 
 /** The words that name the target, and the others: behind `--` stands a target, else the first word is it. */
@@ -47,7 +45,6 @@ interface TargetOptions extends TrustOption {
   readonly env?: readonly string[] | undefined
   /** The folder in which a program is started. */
   readonly cwd?: string | undefined
-  readonly places?: ConfigPlaces
 }
 
 /** `['https://…']`, `['./server.ts']`, `['--', 'node', 'server.js']`, `['@scope/package']`, `['cursor:notes']`. */
@@ -64,7 +61,7 @@ export async function resolveTarget(words: readonly string[], io: Io, options: T
 async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
   const [first, ...more] = words
   if (first === '--') return commandTarget(more, io)
-  if (first === undefined) throw await noTarget(options.places ?? configPlacesOf(io.env))
+  if (first === undefined) throw await noTarget(configPlacesOf(io.env))
   if (/^(https?|wss?):\/\//i.test(first)) return plain(first, addressOf(first))
   if (options.config === undefined && namesFile(first) && isFile(first)) return plain(first, fileTarget(first, io))
   return named(first, io, options)
@@ -77,12 +74,13 @@ const howToName = 'Name a URL, a file, an npm package or a server of a config fi
 async function noTarget(places: ConfigPlaces): Promise<CliError> {
   const names = (await knownNames(places)).slice(0, 12).map(each => clip(each))
   const known = names.length === 0 ? '' : `. Your configs have ${names.join(', ')}`
-  return new CliError(1, 'No target is given', `${howToName}${known}`)
+  return new CliError('No target is given', `${howToName}${known}`)
 }
 
 /** A word that is neither an address nor a file. */
 async function named(word: string, io: Io, options: TargetOptions): Promise<Resolved> {
-  const { config, places = configPlacesOf(io.env) } = options
+  const { config } = options
+  const places = configPlacesOf(io.env)
   const found = await findNamed(word, places, config, file => useFile(file, io, options))
   if (found !== undefined) return found
   const named = config === undefined ? packageNamed(word) : undefined
@@ -90,27 +88,26 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
   // A word that may mean anything is no wish to run what lies in the folder under that name.
   if (installed !== undefined && named?.sure === false)
     throw new CliError(
-      1,
       `No config has a server ${clip(word)}, but a package of that name is here: ${installed.says}`,
       `Write npm:${clip(word)} to run it`,
     )
   const program = named && (installed ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
   if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined, await knownNames(places))
   if (installed === undefined) await useNpmSettings(options.cwd ?? places.cwd, io, options)
-  aside(io, `vivarium: ${program.says}`)
+  asideOf(io).line(`vivarium: ${program.says}`)
   return plain(word, program.command)
 }
 
 /** The failure for a word that names nothing, by what it looks like. */
 function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
-  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
-  if (namesFile(word)) return new CliError(1, `There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
+  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(`${clip(word)} is no address`, `Write http://${clip(word)}`)
+  if (namesFile(word)) return new CliError(`There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
   if (isFile(word))
-    return new CliError(1, `No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
+    return new CliError(`No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
   const meant = meantText(word, names)
-  if (meant !== undefined) return new CliError(1, `Nothing is called ${clip(word)}`, meant)
+  if (meant !== undefined) return new CliError(`Nothing is called ${clip(word)}`, meant)
   const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
-  return new CliError(1, `No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
+  return new CliError(`No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
 }
 
 /** A file beside it that is called alike. */
@@ -125,18 +122,18 @@ function fileMeant(word: string): string | undefined {
 
 /** A target without a config. */
 function plain(label: string, target: Target, again = shellWord(label)): Resolved {
-  return { label: clip(label), again: clip(again, 400), target, options: {}, close: async () => {} }
+  return { label: clip(label), again: clip(again, 400), target, options: {} }
 }
 
 /** An address, checked. */
 function addressOf(text: string): string {
   if (URL.canParse(text)) return text
-  throw new CliError(1, `"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
+  throw new CliError(`"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
 }
 
 /** What was typed here is run as the shell would: with all variables. */
 function commandTarget([command, ...args]: readonly string[], io: Io): Resolved {
-  if (command === undefined) throw new CliError(1, 'No program stands behind --', 'Write -- node server.js')
+  if (command === undefined) throw new CliError('No program stands behind --', 'Write -- node server.js')
   const typed = [command, ...args].join(' ')
   return plain(typed, { command, args, env: environment(io) }, `-- ${shellWords([command, ...args])}`)
 }
@@ -154,7 +151,6 @@ function fileTarget(file: string, io: Io): Target {
   if (exportsServer(path)) return { ...selfCommand(['serve', path, '--stdio']), env }
   if (listensOnly(path))
     throw new CliError(
-      1,
       `${clip(file)} listens on HTTP and exports no server`,
       'Write: export const server = …; or start it, and name its address',
     )
@@ -194,7 +190,7 @@ function isFile(path: string): boolean {
 function folderOf(path: string): string {
   const folder = resolve(path)
   if (existsSync(folder) && statSync(folder).isDirectory()) return folder
-  throw new CliError(1, `--cwd: there is no folder ${clip(path)}`, 'Correct the path')
+  throw new CliError(`--cwd: there is no folder ${clip(path)}`, 'Correct the path')
 }
 
 /** By their names, so that no secret stands in a list of processes. */
@@ -203,7 +199,7 @@ function given(names: readonly string[], { env }: Io): Record<string, string> {
     names.map(word => {
       const [, name = word, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
       const text = value ?? env[name]
-      if (text === undefined) throw new CliError(1, `--env: the variable ${clip(name)} is not set`, `Set it, or leave it out`)
+      if (text === undefined) throw new CliError(`--env: the variable ${clip(name)} is not set`, `Set it, or leave it out`)
       return [name, text]
     }),
   )

@@ -1,6 +1,6 @@
 /** A real client on a real server, without a socket between them. */
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'
-import { type Command, openerOf, type Target } from '../client/target.ts'
+import { openerOf, type Target } from '../client/target.ts'
 import { redact } from '../core/redact.ts'
 import { clientLimits } from '../engine/limits.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
@@ -80,10 +80,7 @@ function labelOf(target: ProxyTarget): string {
     const url = new URL(target)
     return `${url.origin}${url.pathname}`
   }
-  return typeof target === 'object' && 'command' in target ? wordsOf(target) : 'a connection'
-}
-
-/** Arguments may hold a key. */
-function wordsOf({ command, args = [] }: Command): string {
-  return redact([command, ...args].join(' '))
+  if (typeof target !== 'object' || !('command' in target)) return 'a connection'
+  // Arguments may hold a key.
+  return redact([target.command, ...(target.args ?? [])].join(' '))
 }

@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { policyCommands } from '../../src/cli/terminal/commands/policy.ts'
-import { createQuestions } from '../../src/cli/terminal/questions.ts'
+import { Questions } from '../../src/cli/terminal/questions.ts'
 import { LineReader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import type { ApprovalQuestion } from '../../src/policy/approvals/question.ts'
@@ -14,7 +14,7 @@ function terminal() {
   const screen = new Screen({ output })
   const to = { input: new PassThrough(), output, screen, interactive: false, prompt: '' }
   const reader = new LineReader({ ...to, interrupted: () => {}, complete: async () => [] })
-  return { screen, questions: createQuestions(screen, reader), shown: (): string => String(output.read() ?? '') }
+  return { screen, questions: new Questions(screen, reader), shown: (): string => String(output.read() ?? '') }
 }
 
 test('a later yes to a definition of a tool does not approve the one that the server has put in its place since', async () => {

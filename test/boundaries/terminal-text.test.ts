@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { createQuestions, type Questions } from '../../src/cli/terminal/questions.ts'
+import { Questions } from '../../src/cli/terminal/questions.ts'
 import { LineReader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import { drawn, escaped, foreignMark, foreignText, fullyEscaped, harmlessJson, say } from '../../src/cli/terminal/text.ts'
@@ -172,7 +172,7 @@ describe('a question', () => {
     const screen = new Screen({ output })
     const to = { input: new PassThrough(), output, screen, interactive: false, prompt: '' }
     const reader = new LineReader({ ...to, interrupted: () => {}, complete: async () => [] })
-    await question(createQuestions(screen, reader))
+    await question(new Questions(screen, reader))
     reader.close()
     return String(output.read())
   }

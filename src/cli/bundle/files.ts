@@ -29,18 +29,12 @@ const left = [
 const always = ['package.json', 'README*', 'LICENSE*', 'icon.png']
 
 /** What a bundle is made of. */
-export interface BundleFiles {
-  /** Paths in the archive, and where each lies. */
-  readonly files: ReadonlyMap<string, string>
-  /** Files of packages that are left out, because they look like secrets. */
-  readonly leftOut: readonly string[]
-  /** Of all files together, before they are compressed. */
-  readonly bytes: number
-}
+export type BundleFiles = ReturnType<typeof bundleFiles>
 
 /** `included`: files that the user wants in it by name, whatever they look like. */
-export function bundleFiles(facts: PackageFacts, included: readonly string[] = []): BundleFiles {
-  const found = new Found()
+export function bundleFiles(facts: PackageFacts, included: readonly string[] = []) {
+  /** Paths in the archive, and where each lies; and the bytes of all together, before they are compressed. */
+  const found = { files: new Map<string, string>(), bytes: 0 }
   const wished = new Set(included.map(path => wishedFile(facts.root, path)))
   const ignored = ignoredIn(facts.root)
   const secrets: string[] = []
@@ -55,6 +49,7 @@ export function bundleFiles(facts: PackageFacts, included: readonly string[] = [
     return !left.some(pattern => pattern.test(name))
   })
   if (secrets.length > 0) throw secretsWanted(secrets)
+  /** Files of packages that look like secrets. */
   const leftOut: string[] = []
   for (const { name, folder, takes } of dependenciesOf(facts)) {
     const prefix = `node_modules/${name}`
@@ -66,19 +61,18 @@ export function bundleFiles(facts: PackageFacts, included: readonly string[] = [
     })
   }
   if (!found.files.has(facts.entry))
-    throw new CliError(1, `${clip(facts.entry)} is not among the files of the package`, 'Add it to "files" in package.json')
-  return { files: found.files, leftOut, bytes: found.bytes }
+    throw new CliError(`${clip(facts.entry)} is not among the files of the package`, 'Add it to "files" in package.json')
+  return { ...found, leftOut }
 }
 
 /** A file that was named: it is there, a file, and inside the package even where its folders are links. */
 function wishedFile(root: string, path: string): string {
-  const plain = path.split('\\').join('/').replace(/^\.\//, '')
+  const plain = path.replaceAll('\\', '/').replace(/^\.\//, '')
   const place = join(root, plain)
   const stat = lstatSync(place, { throwIfNoEntry: false })
-  if (stat?.isFile() !== true)
-    throw new CliError(1, `--include: there is no file ${clip(path)} in the package`, 'Correct the path')
+  if (stat?.isFile() !== true) throw new CliError(`--include: there is no file ${clip(path)} in the package`, 'Correct the path')
   if (!realpathSync(place).startsWith(`${realpathSync(root)}${sep}`))
-    throw new CliError(1, `--include: ${clip(path)} lies outside of the package`, 'Put it into the package')
+    throw new CliError(`--include: ${clip(path)} lies outside of the package`, 'Put it into the package')
   return plain
 }
 
@@ -87,23 +81,16 @@ function secretsWanted(paths: readonly string[]): CliError {
   const shown = paths.slice(0, 10).map(path => clip(path, 120))
   const more = paths.length > shown.length ? ` and ${paths.length - shown.length} more` : ''
   return new CliError(
-    1,
     `The bundle would hold what looks like secrets: ${shown.join(', ')}${more}. Nothing was written`,
     `Leave them out of "files" or name them in .mcpbignore; one that is no secret: --include ${shown[0]}`,
   )
-}
-
-/** The files that were found so far. */
-class Found {
-  readonly files = new Map<string, string>()
-  bytes = 0
 }
 
 /** Decides about one file or folder; a folder that is not taken is not entered. */
 type Takes = (path: string, name: string, isFile: boolean) => boolean
 
 /** Adds the files of a folder that are wanted, without following links. */
-function walk(folder: string, prefix: string, found: Found, takes: Takes): void {
+function walk(folder: string, prefix: string, found: { readonly files: Map<string, string>; bytes: number }, takes: Takes): void {
   for (const name of readdirSync(folder).sort()) {
     const path = prefix === '' ? name : `${prefix}/${name}`
     const place = join(folder, name)
@@ -116,7 +103,6 @@ function walk(folder: string, prefix: string, found: Found, takes: Takes): void 
     }
     if (found.files.size > mostFiles || found.bytes > mostBytes)
       throw new CliError(
-        1,
         `The bundle would have more than ${mostFiles} files or ${mostBytes >> 20} MiB`,
         'Leave some out: name them in .mcpbignore',
       )
@@ -127,11 +113,10 @@ function walk(folder: string, prefix: string, found: Found, takes: Takes): void 
 function ignoredIn(root: string): (path: string) => boolean {
   const file = join(root, '.mcpbignore')
   if (!existsSync(file)) return () => false
-  const lines = readFileSync(file, 'utf8').split('\n')
-  const patterns = lines
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
     .map(line => line.trim())
-    .filter(line => line !== '' && !line.startsWith('#'))
-    .map(patternOf)
+  const patterns = lines.filter(line => line !== '' && !line.startsWith('#')).map(patternOf)
   // A name without a slash is meant wherever it stands.
   return path =>
     patterns.some(({ inside, anywhere }) => inside.test(path) || (anywhere && inside.test(path.split('/').at(-1) ?? '')))
@@ -154,10 +139,9 @@ function importedFiles(root: string, entry: string): readonly string[] {
     for (const specifier of specifiersIn(readFileSync(join(root, path), 'utf8'))) {
       const file = fileAt(resolve(root, dirname(path), specifier))
       if (file === undefined) continue
-      const inside = relative(root, file).split('\\').join('/')
+      const inside = relative(root, file).replaceAll('\\', '/')
       if (inside.startsWith('../'))
         throw new CliError(
-          1,
           `${clip(path)} imports ${clip(specifier)}, which lies outside of the package`,
           'Put it into the package, or make a dependency of it',
         )
@@ -197,13 +181,12 @@ function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependen
     const { name, from, needed } = next
     if (!isPackageName(name))
       throw new CliError(
-        1,
         `The dependency "${clip(name)}" has a name that npm does not take`,
         'Correct "dependencies" in package.json',
       )
     const folder = installed(name, from)
     if (folder === undefined) {
-      if (needed) throw new CliError(1, `The dependency ${clip(name)} is not installed`, 'Run npm install')
+      if (needed) throw new CliError(`The dependency ${clip(name)} is not installed`, 'Run npm install')
       continue
     }
     const place = nested(name, folder, root)
@@ -222,7 +205,6 @@ function filesOf(name: string, folder: string, files: unknown): (path: string) =
   if (folder.split(sep).includes('node_modules')) return () => true
   if (!Array.isArray(files))
     throw new CliError(
-      1,
       `The dependency ${clip(name)} is a link to ${clip(folder, 200)}, whose package.json lists no files`,
       'Add "files" to that package.json, or install the package itself',
     )
@@ -239,12 +221,7 @@ function installed(name: string, from: string): string | undefined {
 /** A package within another stays there, because it is another version. */
 function nested(name: string, folder: string, root: string): string {
   const inside = join(realpathSync(root), 'node_modules')
-  return folder.startsWith(`${inside}${sep}`)
-    ? folder
-        .slice(inside.length + 1)
-        .split('\\')
-        .join('/')
-    : name
+  return folder.startsWith(`${inside}${sep}`) ? folder.slice(inside.length + 1).replaceAll('\\', '/') : name
 }
 
 // Patterns of files as package.json and ignore files have them: a folder, names with stars in them, and a ! that takes out again.

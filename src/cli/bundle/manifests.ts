@@ -22,9 +22,9 @@ interface ManifestInput {
 /** The manifest of a bundle. Throws where package.json lacks what it must say. */
 export function manifestOf({ facts, offer, variables, args }: ManifestInput): Record<string, unknown> {
   const { author, description } = facts
-  if (author === undefined) throw new CliError(1, 'package.json names no author, and a bundle must', 'Add it: "author": "…"')
+  if (author === undefined) throw new CliError('package.json names no author, and a bundle must', 'Add it: "author": "…"')
   if (description === undefined)
-    throw new CliError(1, 'package.json has no description, and a bundle must', 'Add it: "description": "…"')
+    throw new CliError('package.json has no description, and a bundle must', 'Add it: "description": "…"')
   return given({
     manifest_version: manifestVersion,
     name: facts.name,
@@ -38,32 +38,35 @@ export function manifestOf({ facts, offer, variables, args }: ManifestInput): Re
     server: {
       type: 'node',
       entry_point: facts.entry,
-      mcp_config: given({ command: 'node', args, env: environment(variables) }),
+      mcp_config: given({ command: 'node', args, env: some(variables) && environment(variables) }),
     },
-    tools: offer.tools.length === 0 ? undefined : offer.tools,
-    prompts: offer.prompts.length === 0 ? undefined : offer.prompts,
+    tools: some(offer.tools),
+    prompts: some(offer.prompts),
     prompts_generated: offer.morePrompts ? true : undefined,
-    keywords: facts.keywords.length === 0 ? undefined : facts.keywords,
+    keywords: some(facts.keywords),
     license: facts.license,
     compatibility: facts.node === undefined ? undefined : { runtimes: { node: facts.node } },
-    user_config: userConfig(variables),
+    user_config: some(variables) && userConfig(variables),
   })
 }
 
 /** The variables of the program, each filled in by the host from its `user_config`. */
-function environment(variables: readonly BundleVariable[]): Record<string, string> | undefined {
-  if (variables.length === 0) return undefined
+function environment(variables: readonly BundleVariable[]): Record<string, string> {
   return Object.fromEntries(variables.map(({ name }) => [name, `\${user_config.${name.toLowerCase()}}`]))
 }
 
 /** What the host asks the user for before it starts the server. */
-function userConfig(variables: readonly BundleVariable[]): Record<string, unknown> | undefined {
-  if (variables.length === 0) return undefined
+function userConfig(variables: readonly BundleVariable[]): Record<string, unknown> {
   const entries = variables.map(({ name, about, secret }) => [
     name.toLowerCase(),
     { type: 'string', title: name, description: about, required: true, ...(secret && { sensitive: true }) },
   ])
   return Object.fromEntries(entries)
+}
+
+/** The list; undefined where it is empty: then a manifest has no such member. */
+function some<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length === 0 ? undefined : list
 }
 
 /** The version of the format of server.json that is written. */
@@ -90,31 +93,29 @@ export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJ
   const { mcpName, description, version, repository, homepage } = facts
   if (mcpName === undefined || !namePattern.test(mcpName) || mcpName.length > 200)
     throw new CliError(
-      1,
       mcpName === undefined
         ? 'package.json has no mcpName, by which the registry knows the server'
         : `The mcpName ${clip(mcpName)} is none`,
       'Add it: "mcpName": "io.github.you/notes"',
     )
-  if (description === undefined) throw new CliError(1, 'package.json has no description', 'Add it: "description": "…"')
+  if (description === undefined) throw new CliError('package.json has no description', 'Add it: "description": "…"')
   const packages = packagesOf(facts, variables, bundle)
   if (packages.length === 0 && remotes.length === 0)
     throw new CliError(
-      1,
       `${clip(facts.name)} can be had nowhere: its package is private or has no "bin", and neither --remote nor --mcpb-url is given`,
       'Give package.json a "bin", or the address where it is served: --remote https://host/mcp',
     )
-  return {
+  return given({
     $schema: serverSchema,
     name: mcpName,
-    ...(offer.title !== undefined && { title: offer.title.slice(0, 100) }),
+    title: offer.title?.slice(0, 100),
     description: shortened(description),
-    ...(repository !== undefined && { repository: { url: repository, source: sourceOf(repository) } }),
+    repository: repository === undefined ? undefined : { url: repository, source: sourceOf(repository) },
     version,
-    ...(homepage !== undefined && { websiteUrl: homepage }),
-    ...(packages.length > 0 && { packages }),
-    ...(remotes.length > 0 && { remotes: remotes.map(url => ({ type: 'streamable-http', url })) }),
-  }
+    websiteUrl: homepage,
+    packages: some(packages),
+    remotes: some(remotes.map(url => ({ type: 'streamable-http', url }))),
+  })
 }
 
 /** The packages by which the server can be had: from npm, and as a bundle. */
@@ -134,15 +135,10 @@ function packagesOf(
       })),
     }),
   }
-  const npm =
-    facts.isPrivate || !facts.hasCommand
-      ? []
-      : [{ registryType: 'npm', identifier: facts.name, version: facts.version, runtimeHint: 'npx', ...common }]
-  const mcpb =
-    bundle === undefined
-      ? []
-      : [{ registryType: 'mcpb', identifier: bundle.url, version: facts.version, fileSha256: bundle.sha256, ...common }]
-  return [...npm, ...mcpb]
+  const { isPrivate, hasCommand, name, version } = facts
+  const npm = { registryType: 'npm', identifier: name, version, runtimeHint: 'npx', ...common }
+  const mcpb = bundle && { registryType: 'mcpb', identifier: bundle.url, version, fileSha256: bundle.sha256, ...common }
+  return [...(isPrivate || !hasCommand ? [] : [npm]), ...(mcpb === undefined ? [] : [mcpb])]
 }
 
 /** At a word's end, where there is one. */

@@ -11,6 +11,8 @@ import { given } from '../program.ts'
 
 /** What package.json says of a server. */
 export interface PackageFacts {
+  /** The server's file, as it was named. */
+  readonly file: string
   /** The folder of package.json. */
   readonly root: string
   /** The server's file, seen from there. */
@@ -44,36 +46,20 @@ export interface PackageFacts {
 }
 
 /** What a server says it offers. */
-export interface OfferFacts {
-  /** Its name for people. */
-  readonly title: string | undefined
-  readonly tools: readonly { readonly name: string; readonly description?: string }[]
-  /** Those whose text could be had without arguments of a user. */
-  readonly prompts: readonly OfferedPrompt[]
-  /** Some prompts could not be written down without a call. */
-  readonly morePrompts: boolean
-}
-
-/** A prompt as a manifest lists it. */
-interface OfferedPrompt {
-  readonly name: string
-  readonly description?: string
-  readonly arguments?: readonly string[]
-  /** With `${arguments.name}` in the place of each argument. */
-  readonly text: string
-}
+export type OfferFacts = Awaited<ReturnType<typeof offerFacts>>
 
 /** Reads the package.json above the file. */
 export function packageFacts(file: string): PackageFacts {
   const path = resolve(file)
   const root = rootOf(dirname(path))
   if (!existsSync(path)) throw missing(file, root)
-  if (root === undefined) throw new CliError(1, `No package.json is above ${clip(file)}`, 'Make one: npm init')
+  if (root === undefined) throw new CliError(`No package.json is above ${clip(file)}`, 'Make one: npm init')
   const of = packageIn(root)
   const { engines, bugs, files, keywords, dependencies } = of
   return {
+    file,
     root,
-    entry: relative(root, path).split('\\').join('/'),
+    entry: relative(root, path).replaceAll('\\', '/'),
     name: checkedName(needed(of['name'], 'name')),
     version: checkedVersion(needed(of['version'], 'version')),
     description: text(of['description']),
@@ -98,7 +84,7 @@ export function mainFile(): string {
   const root = rootOf(process.cwd())
   const { main } = root === undefined ? {} : packageIn(root)
   if (root === undefined || typeof main !== 'string')
-    throw new CliError(1, 'No server is named', 'Name its file, or write it as "main" in package.json')
+    throw new CliError('No server is named', 'Name its file, or write it as "main" in package.json')
   return relative('.', join(root, main))
 }
 
@@ -106,26 +92,25 @@ export function mainFile(): string {
 function missing(file: string, root: string | undefined): CliError {
   const { scripts } = root === undefined ? {} : packageIn(root)
   const builds = isRecord(scripts) && scripts['build'] !== undefined && /\.[cm]?js$/.test(file)
-  return new CliError(1, `There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
+  return new CliError(`There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
 }
 
 /** Asks the server, as any client would. */
-export async function offerFacts(mcp: Client): Promise<OfferFacts> {
+export async function offerFacts(mcp: Client) {
   const tools: { name: string; description?: string }[] = []
   for await (const { name, description } of mcp.tools()) tools.push({ name, ...given({ description }) })
-  const prompts: OfferedPrompt[] = []
+  /** With `${arguments.name}` in the place of each argument. */
+  const prompts: { name: string; text: string; description?: string; arguments?: string[] }[] = []
+  /** Some prompts could not be written down without a call. */
   let morePrompts = false
   for await (const prompt of mcp.prompts()) {
     const names = (prompt.arguments ?? []).map(({ name }) => name)
     const words = await promptText(mcp, prompt.name, names)
     if (words === undefined) morePrompts = true
-    else
-      prompts.push({
-        name: prompt.name,
-        text: words,
-        ...given({ description: prompt.description }),
-        ...(names.length > 0 && { arguments: names }),
-      })
+    else {
+      const described = given({ description: prompt.description, arguments: names.length > 0 ? names : undefined })
+      prompts.push({ name: prompt.name, text: words, ...described })
+    }
   }
   return { title: mcp.server?.title, tools, prompts, morePrompts }
 }
@@ -156,7 +141,7 @@ function text(value: unknown): string | undefined {
 /** A member that package.json must have. */
 function needed(value: unknown, member: string): string {
   const found = text(value)
-  if (found === undefined) throw new CliError(1, `package.json has no ${member}`, `Add it: "${member}": "…"`)
+  if (found === undefined) throw new CliError(`package.json has no ${member}`, `Add it: "${member}": "…"`)
   return found
 }
 
@@ -198,7 +183,6 @@ export function isPackageName(name: string): boolean {
 function checkedName(name: string): string {
   if (isPackageName(name)) return name
   throw new CliError(
-    1,
     `package.json has the name "${clip(name)}", which npm does not take`,
     'Write "name": "notes", or "@you/notes"',
   )
@@ -207,18 +191,5 @@ function checkedName(name: string): string {
 /** The version, or a failure that shows what one looks like. */
 function checkedVersion(text: string): string {
   if (text.length <= 128 && version.test(text)) return text
-  throw new CliError(1, `package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
-}
-
-/** The file of a bundle, where no other is named. */
-export function bundleName(facts: { readonly name: string; readonly version: string }): string {
-  return `${facts.name.replace(/^@/, '').replaceAll('/', '-')}-${facts.version}.mcpb`
-}
-
-/** A path inside an archive: relative, with slashes, and without a step upwards. Whoever unpacks it must stay in one folder. */
-export function checkedEntry(path: string): string {
-  const parts = path.split('/')
-  const fine = parts.every(part => part !== '' && part !== '.' && part !== '..') && !/[\\\p{Cc}\p{Cf}]|^[a-z]:/iu.test(path)
-  if (fine) return path
-  throw new CliError(1, `"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
+  throw new CliError(`package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
 }

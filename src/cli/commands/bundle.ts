@@ -1,24 +1,16 @@
 /** `vivarium bundle`: what is needed to publish a server, made from the server itself and its package.json. */
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { lstatSync, readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { type Zippable, zipSync } from 'fflate'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type BundleFiles, bundleFiles } from '../bundle/files.ts'
 import { type BundleVariable, manifestOf, serverJson, variableOf } from '../bundle/manifests.ts'
-import {
-  bundleName,
-  checkedEntry,
-  mainFile,
-  type OfferFacts,
-  offerFacts,
-  type PackageFacts,
-  packageFacts,
-} from '../bundle/package-facts.ts'
+import { mainFile, type OfferFacts, offerFacts, type PackageFacts, packageFacts } from '../bundle/package-facts.ts'
 import { type ConnectingOptions, withClient } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
-import { type Printer, printerOf, sizeText, whileWaiting } from '../print.ts'
+import { asideOf, type Printer, printerOf, sizeText } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { exportsServer } from '../target.ts'
 
@@ -75,8 +67,7 @@ export const bundle: Verb = (command, io) => {
 async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const [file = mainFile()] = call.words
   const { mcpb, serverJson: registry } = call.options
-  if (mcpb === undefined && registry === undefined)
-    throw new CliError(1, 'Say what to make', 'Write --mcpb, --server-json, or both')
+  if (mcpb === undefined && registry === undefined) throw new CliError('Say what to make', 'Write --mcpb, --server-json, or both')
   const facts = packageFacts(file)
   // Before anything is started for it.
   const taken = [mcpb === true ? bundleName(facts) : mcpb, registry === true ? 'server.json' : registry].find(
@@ -86,11 +77,11 @@ async function run(call: VerbCall<BundleOptions>, io: Io): Promise<number> {
   const files = mcpb === undefined ? undefined : bundleFiles(facts, call.options.include)
   let offer: OfferFacts | undefined
   await withClient({ ...call, words: [file], options: { ...call.options, auth: false } }, io, async ({ client }) => {
-    offer = await whileWaiting(io, 'asking what it offers', offerFacts(client))
+    offer = await asideOf(io).during('asking what it offers', offerFacts(client))
     return 0
   })
-  if (offer === undefined) throw new CliError(4, `${clip(file)} did not say what it offers`)
-  return write({ facts, offer, files, file }, call.options, io)
+  if (offer === undefined) throw new CliError(`${clip(file)} did not say what it offers`, undefined, { exit: 4 })
+  return write({ facts, offer, files }, call.options, io)
 }
 
 /** What the files are written from. */
@@ -99,30 +90,28 @@ interface Parts {
   readonly offer: OfferFacts
   /** Undefined: no bundle is wanted. */
   readonly files: BundleFiles | undefined
-  /** The file of the server, as it was named. */
-  readonly file: string
 }
 
 /** Writes the bundle and server.json, and prints what was made. */
-async function write({ facts, offer, files, file }: Parts, options: BundleOptions, io: Io): Promise<number> {
+async function write({ facts, offer, files }: Parts, options: BundleOptions, io: Io): Promise<number> {
   const { mcpb, serverJson: registry, mcpbUrl, remote = [], variable: variables = [], force = false, format } = options
   const printer = printerOf(io)
   const { json, line } = printer
   const made: { file: string; bytes?: number; sha256?: string }[] = []
   let sha256: string | undefined
   if (mcpb !== undefined && files !== undefined) {
-    const args = argumentsOf(facts, file)
-    const manifest = `${JSON.stringify(manifestOf({ facts, offer, variables, args }), null, 2)}\n`
+    const manifest = `${JSON.stringify(manifestOf({ facts, offer, variables, args: argumentsOf(facts) }), null, 2)}\n`
     const archive = archiveOf(files.files, manifest)
     const path = mcpb === true ? bundleName(facts) : mcpb
     if (format !== 'json') show(path, files, printer)
-    await writeNewFile(path, archive.bytes, force)
-    sha256 = archive.sha256
-    made.push({ file: path, bytes: archive.bytes.length, sha256 })
+    await writeNewFile(path, archive, force)
+    // Hexadecimal, as registries want it.
+    sha256 = hash('sha256', archive, 'hex')
+    made.push({ file: path, bytes: archive.length, sha256 })
   }
   if (registry !== undefined) {
     if (mcpbUrl !== undefined && sha256 === undefined)
-      throw new CliError(1, '--mcpb-url names a bundle, whose digest is not known', 'Make it in the same run: --mcpb')
+      throw new CliError('--mcpb-url names a bundle, whose digest is not known', 'Make it in the same run: --mcpb')
     const bundled = mcpbUrl === undefined || sha256 === undefined ? undefined : { url: mcpbUrl, sha256 }
     const path = registry === true ? 'server.json' : registry
     const document = serverJson({ facts, offer, variables, remotes: remote, bundle: bundled })
@@ -142,17 +131,16 @@ function show(path: string, { files, leftOut, bytes }: BundleFiles, { aside }: P
   const nameOf = (file: string): string | undefined =>
     /^(?:node_modules\/(?:@[^/]+\/)?[^/]+\/?)+/.exec(file)?.[0].replace(/\/$/, '')
   const groups = Map.groupBy(files.keys(), file => nameOf(file) ?? '')
-  aside.line(aside.paint.dim(`${path} will hold ${files.size + 1} files, ${sizeText(bytes)}:`))
-  for (const file of ['manifest.json', ...(groups.get('') ?? [])]) aside.line(aside.paint.dim(`  ${file}`))
-  for (const [name, inside] of groups) if (name !== '') aside.line(aside.paint.dim(`  ${name} (${inside.length} files)`))
-  for (const file of leftOut) aside.line(aside.paint.warn(`  left out, its name is that of a secret: ${file}`))
+  aside.note(`${path} will hold ${files.size + 1} files, ${sizeText(bytes)}:`)
+  for (const file of ['manifest.json', ...(groups.get('') ?? [])]) aside.note(`  ${file}`)
+  for (const [name, inside] of groups) if (name !== '') aside.note(`  ${name} (${inside.length} files)`)
+  for (const file of leftOut) aside.warn(`  left out, its name is that of a secret: ${file}`)
 }
 
 /** A file that exports its server is served by the command of this package, which is then a dependency. */
-function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string): readonly string[] {
+function argumentsOf({ file, entry, dependencies, builds }: PackageFacts): readonly string[] {
   if (!/\.[cm]?js$/.test(entry))
     throw new CliError(
-      1,
       `${clip(entry)} is no JavaScript, and hosts start bundles with a Node of their own`,
       builds ? `npm run build, then name the .js file that it makes` : 'Compile it, and name the .js file',
     )
@@ -160,7 +148,6 @@ function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string
   if (!exportsServer(file)) return [place]
   if (!dependencies.includes('vivarium'))
     throw new CliError(
-      1,
       `${clip(entry)} exports a server, and vivarium that serves it is no dependency`,
       'Run npm install vivarium',
     )
@@ -169,27 +156,30 @@ function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string
 
 // The zip of a bundle: the same bytes for the same files, whenever and wherever it is made.
 
-/** A finished zip. */
-interface Archive {
-  readonly bytes: Uint8Array
-  /** Hexadecimal, as registries want it. */
-  readonly sha256: string
-  /** How many there are, the manifest included. */
-  readonly files: number
+/** The file of a bundle, where no other is named. */
+function bundleName({ name, version }: PackageFacts): string {
+  return `${name.replace(/^@/, '').replaceAll('/', '-')}-${version}.mcpb`
+}
+
+/** A path inside an archive: relative, with slashes, and without a step upwards. Whoever unpacks it must stay in one folder. */
+function checkedEntry(path: string): string {
+  const parts = path.split('/')
+  const fine = parts.every(part => part !== '' && part !== '.' && part !== '..') && !/[\\\p{Cc}\p{Cf}]|^[a-z]:/iu.test(path)
+  if (fine) return path
+  throw new CliError(`"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
 }
 
 /** The first day that a zip can name. */
 const noTime = new Date(1980, 0, 1)
 
 /** `files`: paths in the archive, and where each lies. */
-function archiveOf(files: ReadonlyMap<string, string>, manifest: string): Archive {
+function archiveOf(files: ReadonlyMap<string, string>, manifest: string): Uint8Array {
   const entries: Zippable = { 'manifest.json': [Buffer.from(manifest), { mtime: noTime }] }
   for (const path of [...files.keys()].sort()) {
     if (path === 'manifest.json') continue
     entries[checkedEntry(path)] = [readFileSync(files.get(path) as string), { mtime: noTime }]
   }
-  const bytes = zipSync(entries, { level: 9 })
-  return { bytes, sha256: createHash('sha256').update(bytes).digest('hex'), files: Object.keys(entries).length }
+  return zipSync(entries, { level: 9 })
 }
 
 /** Where a link leads does not matter: it is there, and whoever put it there chose where it leads. */
@@ -199,7 +189,7 @@ function isThere(path: string): boolean {
 
 /** The failure for a file that would be overwritten. */
 function alreadyThere(path: string): CliError {
-  return new CliError(1, `There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
+  return new CliError(`There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
 }
 
 /** Replaced as a whole: of a link the link, not what it leads to. */

@@ -2,15 +2,17 @@
 import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/clock.ts'
 import { meantText } from '../../core/suggestion.ts'
+import type { ContentBlock } from '../../features/mcp/content/messages.ts'
+import { dataReference } from '../../features/reliability/data-references/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { givenArguments, missingArguments, readArguments, signature } from '../arguments.ts'
-import { rememberOffers } from '../completing.ts'
+import { givenArguments, missingArguments, signature } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { gather } from '../lists.ts'
-import { blockText, createProgress, type Printer, printerOf, saveBlocks } from '../print.ts'
+import { rememberOffers } from '../offers.ts'
+import { blockText, createProgress, type Printer, printerOf, saveFile } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
-import { type Asks, askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
+import { askOptions, type QuestionOptions, ServerQuestions } from '../server-questions.ts'
 import { splitTarget } from '../target.ts'
 import { brief, listCommand } from '../terminal/text.ts'
 
@@ -68,7 +70,7 @@ function count(text: string): number {
 
 /** Opens the server, calls the tool, and adds to a failure what nobody answered. */
 async function run(typed: VerbCall<CallOptions>, io: Io): Promise<number> {
-  const asks = createAsks(io, typed.options)
+  const asks = new ServerQuestions(io, typed.options)
   const { intent } = typed.options
   try {
     return await withClient(typed, io, opened => callOn(opened, typed, io, asks), {
@@ -87,21 +89,18 @@ async function callOn(
   { client, again, rest: [name, ...words] }: OpenedTarget,
   typed: VerbCall<CallOptions>,
   io: Io,
-  { declined, screen }: Asks,
+  { declined, screen }: ServerQuestions,
 ): Promise<number> {
-  if (name === undefined) throw new CliError(1, 'No tool is named', `${listCommand(again, 'tools')} shows them`)
+  if (name === undefined) throw new CliError('No tool is named', `${listCommand(again, 'tools')} shows them`)
   const { options } = typed
   const printer = printerOf(io)
   const tools = await gather(client.tools())
   rememberOffers(splitTarget(typed).target, { tools }, io.env)
   const tool = toolNamed(tools, name)
-  const args = await givenArguments(words, options.json, io, (pairs, known) =>
-    readArguments(pairs, tool.inputSchema, known, name),
-  )
+  const args = await givenArguments(words, options.json, tool.inputSchema, name, io)
   const missing = missingArguments(tool.inputSchema, args)
   if (missing.length > 0)
     throw new CliError(
-      1,
       `${clip(name)} needs ${missing.map(each => clip(each)).join(', ')}`,
       signature(clip(name), tool.inputSchema),
     )
@@ -135,7 +134,7 @@ function toolNamed(tools: readonly Tool[], name: string): Tool {
   if (tool !== undefined) return tool
   const names = tools.map(each => each.name)
   const fix = meantText(name, names) ?? `It has ${brief(names.join(', '), 300)}`
-  throw new CliError(1, `The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has none at all' : fix)
+  throw new CliError(`The server has no tool ${clip(name)}`, tools.length === 0 ? 'It has none at all' : fix)
 }
 
 /** What printing a result needs beside it. */
@@ -155,17 +154,16 @@ async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
   const { options, printer, declined, name, client, ms } = shown
   const { isError, content, structured, problem, cost, warnings, suggestion, meta } = outcome
   const { aside } = printer
-  for (const sentence of declined) aside.line(aside.paint.warn(`Declined: ${sentence}`))
-  for (const warning of warnings) aside.line(aside.paint.warn(brief(warning, 300)))
+  for (const sentence of declined) aside.warn(`Declined: ${sentence}`)
+  for (const warning of warnings) aside.warn(brief(warning, 300))
   // Whose words they are stands before them: what a server suggests is no advice of this program.
-  if (suggestion !== undefined) aside.line(aside.paint.warn(suggestionText(client.server?.name ?? 'The server', suggestion)))
-  if (!isError && options.output !== undefined)
-    aside.line(aside.paint.dim(`Saved ${await saveBlocks(options.output, content, client)}`))
+  if (suggestion !== undefined) aside.warn(suggestionText(client.server?.name ?? 'The server', suggestion))
+  if (!isError && options.output !== undefined) aside.note(`Saved ${await saveBlocks(options.output, content, client)}`)
   else if (options.format === 'json') printer.json({ isError, content, ...given({ structured, meta }) })
   else if (!isError) printResult(outcome, printer)
   if (isError) throw toolError(name, outcome)
   const facts = [durationText(ms), ...(cost === undefined ? [] : [`${cost.units} ${cost.unitLabel ?? 'units'}`])]
-  if (problem === undefined && options.format !== 'json') aside.line(aside.paint.dim(facts.join(' · ')))
+  if (problem === undefined && options.format !== 'json') aside.note(facts.join(' · '))
   return 0
 }
 
@@ -191,7 +189,9 @@ function isSame(text: string, structured: unknown): boolean {
 /** The failure for a tool that reports an error. */
 function toolError(name: string, { text, problem }: ToolOutcome): CliError {
   const said = problem === undefined ? text : problem.message
-  return new CliError(5, `${clip(name)} failed: ${brief(said === '' ? 'it does not say why' : said, 600)}`, problem?.suggestion)
+  return new CliError(`${clip(name)} failed: ${brief(said === '' ? 'it does not say why' : said, 600)}`, problem?.suggestion, {
+    exit: 5,
+  })
 }
 
 /** A call that was refused because nobody answered says so itself; what would have answered is told with it. */
@@ -199,5 +199,26 @@ function withDeclined(error: unknown, declined: readonly string[]): unknown {
   const [first] = declined
   if (!(error instanceof CliError) || first === undefined || error.exit === 5) return error
   const [what = '', fix] = first.split(' → ')
-  return new CliError(error.exit, `${error.message}. Declined: ${what}`, fix, { cause: error })
+  return new CliError(`${error.message}. Declined: ${what}`, fix, { exit: error.exit, cause: error })
+}
+
+/** Saves what there is in one file: its bytes where it has some, what a reference stands for, else its text. Gives what was saved. */
+async function saveBlocks(file: string, blocks: readonly ContentBlock[], client: Client): Promise<string> {
+  const referring = blocks.find(block => dataReference(block) !== undefined)
+  if (referring !== undefined) {
+    const chunks: Uint8Array[] = []
+    for await (const chunk of await client.readReference(referring)) chunks.push(chunk)
+    return saveFile(file, Buffer.concat(chunks))
+  }
+  const binary = blocks.flatMap(block => (block.type === 'image' || block.type === 'audio' ? [block.data] : embedded(block)))
+  const [first, ...others] = binary
+  if (others.length > 0)
+    throw new CliError(`There are ${binary.length} files in the result, and --output names one`, 'Take --format json')
+  if (first !== undefined) return saveFile(file, Buffer.from(first, 'base64'))
+  return saveFile(file, blocks.map(block => (block.type === 'text' ? block.text : '')).join('\n'))
+}
+
+/** The bytes of an embedded resource. */
+function embedded(block: ContentBlock): readonly string[] {
+  return block.type === 'resource' && block.resource.blob !== undefined ? [block.resource.blob] : []
 }

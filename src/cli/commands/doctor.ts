@@ -1,14 +1,13 @@
 /** `vivarium doctor`: why a server or a config does not work, and what to do about it. */
 import { existsSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
-import type { ConfiguredServer, HostConfig } from '../../host/config/read.ts'
+import type { ConfigFault, ConfiguredServer, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type ConfigPlaces, configPlacesOf, readNamed, readSource, sourcesOf } from '../configured-servers.ts'
+import { type ConfigPlaces, configPlacesOf, configuredFiles, readNamed } from '../configured-servers.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
-import { examineCollisions, examineFile } from '../doctor/definitions.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
-import { exitOf, type Finding, fail, Waits } from '../doctor/finding.ts'
-import { CliError, type Io } from '../io.ts'
+import { exitOf, type Finding, fail, Waits, warn } from '../doctor/finding.ts'
+import { CliError, type Io, textAt } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
@@ -51,8 +50,8 @@ async function run(call: VerbCall<ConnectingOptions>, io: Io): Promise<number> {
 /** A finding on a line, its fix below it. */
 function printFinding({ level, check, message, fix }: Finding, { line, paint }: Printer, indent = ''): void {
   const mark = level === 'ok' ? paint.good('✓') : level === 'warn' ? paint.warn('!') : paint.bad('✗')
-  line(say`${indent}${mark} ${paint.dim(check.padEnd(8))} ${paint.plain(message)}`)
-  if (fix !== undefined) line(say`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${paint.plain(fix)}`)
+  line(say`${indent}${mark} ${paint.dim(check.padEnd(8))} ${message}`)
+  if (fix !== undefined) line(say`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${fix}`)
 }
 
 /** A config file, by the program that it belongs to. */
@@ -78,16 +77,9 @@ async function used(name: string, file: FileToUse, io: Io, options: ConnectingOp
 /** The config files of all programs on this machine. Throws where there is none. */
 async function found(places: ConfigPlaces, io: Io, options: ConnectingOptions): Promise<readonly NamedConfig[]> {
   const configs: NamedConfig[] = []
-  for (const source of sourcesOf(places)) {
-    const file = await readSource(source, places)
-    if (file !== undefined) configs.push(await used(source.name, file, io, options))
-  }
+  for (const { source, file } of await configuredFiles(places)) configs.push(await used(source, file, io, options))
   if (configs.length === 0)
-    throw new CliError(
-      1,
-      'No client on this machine has a config with servers',
-      'Name a server or a file: vivarium doctor TARGET',
-    )
+    throw new CliError('No client on this machine has a config with servers', 'Name a server or a file: vivarium doctor TARGET')
   return configs
 }
 
@@ -111,7 +103,7 @@ async function examineConfigs(
   waits: Waits,
 ): Promise<number> {
   const printer = printerOf(io)
-  const look = inTurn(atOnce, server => examineServer(server, options, io, waits))
+  const look = inTurn((server, file) => examineServer(server, file, options, io, waits))
   const told = (write: () => void): void => (options.format === 'json' ? undefined : waits.aside(write))
   // All are begun; they are told in the order of the files, each as soon as those before it are.
   const begun = configs.map(({ name, config, refused }) => ({
@@ -154,23 +146,16 @@ function refusedRows({ refused }: HostConfig): readonly Row[] {
   }))
 }
 
-/** A server that is to be examined, and the file that names it. */
-interface Asked {
-  readonly server: ConfiguredServer
-  /** The config that names it. */
-  readonly file: string
-}
-
 /** So many at a time; a server that stands in several files is looked at once. */
-function inTurn(most: number, work: (asked: Asked) => Promise<Row>): (server: ConfiguredServer, file: string) => Promise<Row> {
+function inTurn(work: (server: ConfiguredServer, file: string) => Promise<Row>): typeof work {
   const known = new Map<string, Promise<Row>>()
   const waiting: (() => void)[] = []
-  let free = most
-  const run = async (asked: Asked): Promise<Row> => {
+  let free = atOnce
+  const run = async (server: ConfiguredServer, file: string): Promise<Row> => {
     if (free === 0) await new Promise<void>(resolve => waiting.push(resolve))
     else free--
     try {
-      return await work(asked)
+      return await work(server, file)
     } finally {
       const next = waiting.shift()
       if (next === undefined) free++
@@ -179,7 +164,7 @@ function inTurn(most: number, work: (asked: Asked) => Promise<Row>): (server: Co
   }
   return (server, file) => {
     const key = `${server.name} ${server.digest} ${server.disabled}`
-    const looked = known.get(key) ?? run({ server, file })
+    const looked = known.get(key) ?? run(server, file)
     known.set(key, looked)
     // Who is told of a failure reads the rows one after the other.
     looked.catch(() => {})
@@ -188,8 +173,13 @@ function inTurn(most: number, work: (asked: Asked) => Promise<Row>): (server: Co
 }
 
 /** Examines a server of a config file, unless it is disabled there. */
-async function examineServer({ server, file }: Asked, options: ConnectingOptions, io: Io, waits: Waits): Promise<Row> {
-  const { name, target, headers, disabled } = server
+async function examineServer(
+  { name, target, headers, disabled }: ConfiguredServer,
+  file: string,
+  options: ConnectingOptions,
+  io: Io,
+  waits: Waits,
+): Promise<Row> {
   if (disabled) return { server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } }
   const resolved: Resolved = {
     label: clip(name),
@@ -197,7 +187,6 @@ async function examineServer({ server, file }: Asked, options: ConnectingOptions
     target,
     folder: dirname(file),
     options: headers === undefined ? {} : { headers },
-    close: async () => {},
   }
   return { server: name, examined: await examine(resolved, options, io, waits) }
 }
@@ -211,10 +200,66 @@ function printRow({ server, disabled, examined }: Row, { line, paint }: Printer)
   const warned = findings.filter(({ level }) => level === 'warn')
   const worst = failed ?? warned[0]
   const mark = failed !== undefined ? paint.bad('✗') : warned.length > 0 ? paint.warn('!') : paint.good('✓')
-  const said = [
-    ...(summary === undefined ? [] : [paint.dim(summary)]),
-    ...(worst === undefined ? [] : [paint.plain(worst.message)]),
-  ]
+  const said = [...(summary === undefined ? [] : [paint.dim(summary)]), ...(worst === undefined ? [] : [worst.message])]
   line(say`  ${mark} ${paint.name(name)} ${joinedText(said, paint.dim(' · '))}`)
-  if (worst?.fix !== undefined) line(say`    ${' '.repeat(16)} ${paint.dim('→')} ${paint.plain(worst.fix)}`)
+  if (worst?.fix !== undefined) line(say`    ${' '.repeat(16)} ${paint.dim('→')} ${worst.fix}`)
+}
+
+// What is wrong with a config file as a whole.
+
+/** Names that several servers of one config have: clients must prefix them, and some do not. */
+function examineCollisions(servers: ReadonlyMap<string, readonly string[]>): readonly Finding[] {
+  const owners = new Map<string, string[]>()
+  for (const [server, names] of servers)
+    for (const name of new Set(names)) owners.set(name, [...(owners.get(name) ?? []), server])
+  return [...owners]
+    .filter(([, all]) => all.length > 1)
+    .map(([name, all]) =>
+      warn(
+        'collision',
+        `The tool ${clip(name)} is offered by ${all.map(each => clip(each)).join(', ')}`,
+        'Clients that do not prefix names call only one of them; vivarium gateway keeps them apart',
+      ),
+    )
+}
+
+/** Mistakes that are no single server's. */
+function examineFile(config: HostConfig, path: string): readonly Finding[] {
+  const general = config.faults
+    .filter(({ server }) => server === undefined)
+    .map(fault => fail('config', `line ${fault.line}: ${fault.why.message}`, fixOf(fault)))
+  return [...general, ...(general.length === 0 ? strictly(path) : [])]
+}
+
+/** A better fix for mistakes that people often make in JSON. */
+function fixOf({ why: { message, fix } }: ConfigFault): string {
+  if (/invalid escape/.test(message)) return 'A backslash stands twice in JSON: "C:\\\\Users\\\\…"; or write /'
+  if (/comma expected/.test(message)) return 'Put one between this member and the one before it'
+  return fix
+}
+
+/** Comments and commas at an end are fine for editors; other programs do not start a single server of such a file. */
+function strictly(path: string): readonly Finding[] {
+  if (/\.(ya?ml|jsonc)$/i.test(path)) return []
+  const text = textAt(path) ?? '{}'
+  try {
+    JSON.parse(text)
+    return []
+  } catch {
+    const bare = withoutStrings(text)
+    const comma = /,(?=\s*[}\]])/.exec(bare)
+    const comment = /\/\/|\/\*/.exec(bare)
+    const [at, what] =
+      comment !== null && (comma === null || comment.index < comma.index)
+        ? [comment.index, 'a comment']
+        : [comma?.index ?? 0, 'a comma behind the last member']
+    const line = text.slice(0, at).split('\n').length
+    const message = `line ${line}: there is ${what}, which JSON does not have`
+    return [warn('config', message, 'Remove it: some clients take it, others read none of the file (Claude Desktop, for one)')]
+  }
+}
+
+/** The same length, with every text emptied, so that only the signs of JSON are left. */
+function withoutStrings(text: string): string {
+  return text.replace(/"(?:[^"\\\n]|\\.)*"/g, found => `"${' '.repeat(found.length - 2)}"`)
 }

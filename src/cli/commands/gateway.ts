@@ -4,6 +4,7 @@ import { type Duration, toMilliseconds } from '../../core/clock.ts'
 import { createLog } from '../../core/log.ts'
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import { messageOf } from '../../stores/store.ts'
 import { portOf } from '../arguments.ts'
 import type { AnswerOptions } from '../gateway/approvals.ts'
 import type { AuditOptions } from '../gateway/reports.ts'
@@ -33,7 +34,10 @@ interface GatewayOptions {
 
 /** `vivarium gateway`, and its words for whoever runs one. */
 export const gateway: Verb = (command, io) => {
-  declareOperating(command, io)
+  answering(command.command('approvals', 'What waits for a yes: calls, changed tools, changed commands'), false, io)
+  answering(command.command('pins', 'Tools and commands that are not as they were first seen, old and new'), true, io)
+  status(command.command('status', 'Whether it is ready, and how each of its servers is'), io)
+  auditing(command.command('audit', 'What was done, by whom; --verify: whether anybody changed what was written'), io)
   command
     .argument('<file>', 'YAML or JSON: include, servers, listen, store, auth, clients, rules, pins, audit')
     .option('--check', 'Say what the file comes to: servers, names, rules, mistakes. Serves nothing')
@@ -60,37 +64,28 @@ export const gateway: Verb = (command, io) => {
 async function run({ words: [file = ''], options }: VerbCall<GatewayOptions>, io: Io): Promise<number> {
   const { createGateway } = await import('../../gateway/index.ts')
   if (options.stdio === true && options.port !== undefined)
-    throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+    throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   const read = await configOf(file, io)
   const serves = options.signIn === undefined && options.approve === undefined
-  const { asServed } = await import('../gateway/config.ts')
+  const { approveLaunch, asServed, launchQuestions, signIn } = await import('../gateway/config.ts')
   const config = serves ? asServed(read, options) : read
   if (options.check === true) {
     const { checkGateway } = await import('../gateway/check.ts')
     return checkGateway(config, io, options.format)
   }
   refuse(config)
-  if (options.signIn !== undefined) {
-    const { signIn } = await import('../gateway/config.ts')
-    return signIn(config, options.signIn, io)
-  }
-  if (options.approve !== undefined) {
-    const { approveLaunch } = await import('../gateway/config.ts')
-    return approveLaunch(config, options.approve, io)
-  }
+  if (options.signIn !== undefined) return signIn(config, options.signIn, io)
+  if (options.approve !== undefined) return approveLaunch(config, options.approve, io)
   const { followFile } = await import('../gateway/follow.ts')
-  const { launchQuestions } = await import('../gateway/config.ts')
   const { tell, stderr } = tellingTo(io)
   await using following = await followFile(config, { env: io.env, tell })
-  await using opened = await startQuietly(
-    () =>
-      createGateway({
-        config: file,
-        onStderr: stderr,
-        onNotice: ({ message, fix }) => tell(say`${message}\n  → ${fix}`, 'warning'),
-        ...(io.interactive && options.stdio !== true && { onLaunchChanged: launchQuestions(io) }),
-      }),
-    gateway => gateway.ready(),
+  await using opened = await startQuietly(() =>
+    createGateway({
+      config: file,
+      onStderr: stderr,
+      onNotice: ({ message, fix }) => tell(say`${message}\n  → ${fix}`, 'warning'),
+      ...(io.interactive && options.stdio !== true && { onLaunchChanged: launchQuestions(io) }),
+    }),
   )
   following.open(opened)
   try {
@@ -109,7 +104,6 @@ function refuse({ faults, file }: GatewayConfig<TrustSettings>): void {
   if (first === undefined) return
   const more = faults.length === 1 ? '' : ` (and ${faults.length - 1} more)`
   throw new CliError(
-    1,
     `${first.file}:${first.line}: ${first.why.message}${more}`,
     `${first.why.fix}; vivarium gateway ${file} --check shows all`,
   )
@@ -128,8 +122,8 @@ async function serve(opened: Gateway, config: GatewayConfig<TrustSettings>, opti
   if (options.format === 'json') json({ url, port }, true)
   else {
     line(say`${servedOf(opened)} at ${paint.name(url)}`)
-    aside.line(aside.paint.dim(`  vivarium list ${url}`))
-    aside.line(aside.paint.dim('  Ctrl-C ends it'))
+    aside.note(`  vivarium list ${url}`)
+    aside.note('  Ctrl-C ends it')
   }
   await untilInterrupted(io.signal)
 }
@@ -170,13 +164,13 @@ function tellingTo(io: Io): Telling {
   return { tell, stderr: (server, line) => tell(`${server}: ${line}`, 'done') }
 }
 
-/** Opens something; `ready` tells when it is up, which nobody waits for here. */
-async function startQuietly<T>(open: () => Promise<T>, ready: (opened: T) => Promise<void>): Promise<T> {
+/** Opens a gateway, with little memory for what is made as it starts. Nobody waits here until it is ready. */
+async function startQuietly(open: () => Promise<Gateway>): Promise<Gateway> {
   setFlagsFromString('--semi-space-growth-factor=1')
   const relax = (): void => setFlagsFromString('--semi-space-growth-factor=2')
   try {
     const opened = await open()
-    void ready(opened).then(relax, relax)
+    void opened.ready().then(relax, relax)
     return opened
   } catch (error) {
     relax()
@@ -190,14 +184,6 @@ async function startQuietly<T>(open: () => Promise<T>, ready: (opened: T) => Pro
 const fileAbout = 'The file of the gateway'
 /** The rules of `--format`, for words that declare it themselves. */
 const formats = { choices: ['text', 'json'], fallback: 'text' } as const
-
-/** Declares `approvals`, `pins`, `status` and `audit`. */
-function declareOperating(command: CommandLike, io: Io): void {
-  answering(command.command('approvals', 'What waits for a yes: calls, changed tools, changed commands'), false, io)
-  answering(command.command('pins', 'Tools and commands that are not as they were first seen, old and new'), true, io)
-  status(command.command('status', 'Whether it is ready, and how each of its servers is'), io)
-  auditing(command.command('audit', 'What was done, by whom; --verify: whether anybody changed what was written'), io)
-}
 
 /** `approvals` and `pins`: the same options, with another list. */
 function answering(command: CommandLike, pins: boolean, io: Io): void {
@@ -259,7 +245,7 @@ function countOf(text: string): number {
 async function configOf(file: string, io: Io): Promise<GatewayConfig<TrustSettings>> {
   const { readGatewayFile } = await import('../../gateway/index.ts')
   return readGatewayFile(file, { env: io.env }).catch(error => {
-    throw new CliError(1, error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
+    throw new CliError(messageOf(error), 'Give the path of a YAML or JSON file')
   })
 }
 

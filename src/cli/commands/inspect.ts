@@ -3,11 +3,11 @@ import { durationText } from '../../core/clock.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import type { Io } from '../io.ts'
-import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
+import { asideOf, type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
 import { liveFacts, overhearing, type ServerFacts, serverFactsOf } from '../server-facts.ts'
 import { brief, say, type Words } from '../terminal/text.ts'
-import { exitFor, tellFailed } from './list.ts'
+import { tellFailed } from './list.ts'
 
 /** The options of `vivarium inspect`. */
 interface InspectOptions extends ConnectingOptions {
@@ -38,12 +38,11 @@ async function run(call: VerbCall<InspectOptions>, io: Io): Promise<number> {
     async opened => {
       const { client, label } = opened
       const live = await liveFacts(opened, call.options.live === true)
-      const facts = await whileWaiting(io, 'asking what it is', serverFactsOf(client, heard, opened, live))
+      const facts = await asideOf(io).during('asking what it is', serverFactsOf(client, heard, opened, live))
       const printer = printerOf(io)
       if (call.options.format === 'json') printer.json({ target: label, ...jsonOf(facts) })
-      else print(label, facts, printer, widthOf(io))
-      tellFailed(facts.failed, printer)
-      return exitFor(facts.failed)
+      else print(label, facts, printer)
+      return tellFailed(facts.failed, printer)
     },
     { wrap },
   )
@@ -60,31 +59,30 @@ function jsonOf({ manifest, lists, failed, ...facts }: ServerFacts): object {
 }
 
 /** The facts for people, a line each. */
-function print(label: string, facts: ServerFacts, printer: Printer, width: number): void {
+function print(label: string, facts: ServerFacts, printer: Printer): void {
   const { paint } = printer
   const { server, revision, speaks, era, carrier, live, roundTripMs, openedMs, instructions, lists } = facts
   const row = (name: string, text: Words | undefined): void => {
     if (text !== undefined && String(text) !== '') printer.line(say`  ${paint.dim(name.padEnd(13))} ${text}`)
   }
-  const { plain } = paint
   printer.line(say`${paint.bold(server?.title ?? server?.name ?? label)} ${paint.dim(server?.version ?? '')}`)
-  row('target', plain(label))
-  row('name', server?.title === undefined ? undefined : plain(server.name))
-  row('about', server?.description === undefined ? undefined : plain(brief(server.description, 300)))
-  row('page', server?.websiteUrl === undefined ? undefined : plain(server.websiteUrl))
+  row('target', label)
+  row('name', server?.title === undefined ? undefined : server.name)
+  row('about', server?.description === undefined ? undefined : brief(server.description, 300))
+  row('page', server?.websiteUrl)
   const others = speaks.filter(each => each !== revision)
   row('revision', say`${paint.name(revision)}${others.length > 0 ? paint.dim(` also ${others.join(', ')}`) : ''}`)
   row('era', era === 'request' ? 'each request stands for itself' : 'a session, opened by a handshake')
   row('carrier', carrier)
   row('opened in', durationText(openedMs))
   row('round trip', roundTripMs === undefined ? undefined : `${roundTripMs.toFixed(1)} ms`)
-  row('capabilities', plain(capabilityWords(facts.capabilities).join(', ')))
-  row('extensions', plain(facts.extensions.join(', ')))
+  row('capabilities', capabilityWords(facts.capabilities).join(', '))
+  row('extensions', facts.extensions.join(', '))
   row(
     'live',
     live === undefined
       ? undefined
-      : say`MCP Live ${plain(live.version)}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
+      : say`MCP Live ${live.version}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
   )
   for (const { name, uses } of live?.featureSets ?? []) row('', say`${paint.name(name)} ${paint.dim(uses.join(', '))}`)
   const counts = Object.entries(lists).map(([kind, items]) => `${items.length} ${items.length === 1 ? kind.slice(0, -1) : kind}`)
@@ -96,7 +94,7 @@ function print(label: string, facts: ServerFacts, printer: Printer, width: numbe
     row(at === 0 ? 'events' : '', say`${paint.name(name)} ${paint.dim(brief(description, 120))}`)
   if (instructions !== undefined) {
     printer.line(say`  ${paint.dim('instructions')}`)
-    printer.line(wrapped(shortened(instructions), width, '    │ '))
+    printer.line(printer.wrapped(shortened(instructions), '    │ '))
   }
   printTools(facts, printer)
 }
@@ -126,16 +124,7 @@ function manifestWords({ manifest }: ServerFacts): string | undefined {
 /** What is worth knowing of tools before they are called; where nothing is said of any there is nothing to show. */
 function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   const rows = (manifest?.tools ?? []).map(tool => {
-    const {
-      cost,
-      latency,
-      idempotent,
-      requiresConfirmation,
-      riskLevel,
-      requiredScopes = [],
-      supportsStreaming,
-      compensation,
-    } = tool
+    const { cost, latency, requiredScopes = [], riskLevel, compensation } = tool
     const facts = [
       ...(riskLevel === undefined ? [] : [riskLevel]),
       ...(requiredScopes.length > 0 ? [`scopes ${requiredScopes.join(' ')}`] : []),
@@ -143,9 +132,9 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
         ? []
         : [cost.estimatedUnits === undefined ? cost.category : `${cost.estimatedUnits} ${cost.unitLabel ?? 'units'}`]),
       ...(latency === undefined ? [] : [latency]),
-      ...(idempotent === true ? ['idempotent'] : []),
-      ...(requiresConfirmation === true ? ['asks first'] : []),
-      ...(supportsStreaming === true ? ['streams'] : []),
+      ...(tool.idempotent === true ? ['idempotent'] : []),
+      ...(tool.requiresConfirmation === true ? ['asks first'] : []),
+      ...(tool.supportsStreaming === true ? ['streams'] : []),
       ...(compensation === undefined ? [] : [`undone by ${compensation.tool}`]),
     ]
     return { name: tool.name, facts }
@@ -156,7 +145,7 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   const wide = Math.min(40, Math.max(...rows.map(({ name }) => name.length)))
   for (const { name, facts } of rows)
     line(
-      say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : paint.plain(facts.join(' · '))}`,
+      say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : facts.join(' · ')}`,
     )
 }
 

@@ -2,13 +2,13 @@
 import type { EventType, Prompt, Resource, Tool } from '../../client/index.ts'
 import { meantText } from '../../core/suggestion.ts'
 import { signature, typeText } from '../arguments.ts'
-import { rememberOffers } from '../completing.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
 import { type ListKind, type Lists, listKinds, listsOf } from '../lists.ts'
-import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
+import { rememberOffers } from '../offers.ts'
+import { asideOf, type Printer, printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
-import type { FailedFact } from '../server-facts.ts'
+import type { ServerFacts } from '../server-facts.ts'
 import { splitTarget } from '../target.ts'
 import { brief, joinedText, say, type TerminalText, type Words } from '../terminal/text.ts'
 
@@ -27,13 +27,12 @@ export const list: Verb = (command, io) => {
       // Before anything is started for it.
       const wanted = kindOf(splitTarget(call).rest[0])
       return withClient(call, io, async ({ client, missing }) => {
-        const { lists, failed } = await whileWaiting(io, 'listing what it offers', listsOf(client, missing, wanted))
+        const { lists, failed } = await asideOf(io).during('listing what it offers', listsOf(client, missing, wanted))
         rememberOffers(splitTarget(call).target, lists, io.env)
         const printer = printerOf(io)
         if (call.options.format === 'json') printer.json({ ...lists, ...(failed.length > 0 && { failed }) })
-        else printLists(lists, printer, widthOf(io), wanted.length > 1)
-        tellFailed(failed, printer)
-        return exitFor(failed)
+        else printLists(lists, printer, wanted.length > 1)
+        return tellFailed(failed, printer)
       })
     })
 }
@@ -44,53 +43,49 @@ function kindOf(word = 'all'): readonly ListKind[] {
   const kind = listKinds.find(each => each === word || each === `${word}s`)
   if (kind === undefined) {
     const fix = meantText(word, listKinds) ?? `There are ${listKinds.join(', ')} and all`
-    throw new CliError(1, `There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
+    throw new CliError(`There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
   }
   return [kind]
 }
 
-/** Beside what could be had: what could not, and why. */
-export function tellFailed(failed: readonly FailedFact[], { aside }: Printer): void {
-  for (const { kind, message } of failed)
-    aside.line(say`${aside.paint.warn('!')} ${kind}: ${aside.paint.plain(brief(message, 300))}`)
-}
-
-/** A list that the server does not have is no failure of the command; one that it has and does not give is. */
-export function exitFor(failed: readonly FailedFact[]): 0 | 1 {
+/** Beside what could be had: what could not, and why. A list that the server does not have is no failure of the command. */
+export function tellFailed(failed: readonly ServerFacts['failed'][number][], { aside }: Printer): 0 | 1 {
+  for (const { kind, message } of failed) aside.line(say`${aside.paint.warn('!')} ${kind}: ${brief(message, 300)}`)
   return failed.some(({ unknown }) => !unknown) ? 1 : 0
 }
 
 /** The lists for people, each below its title where there are several. */
-function printLists(lists: Lists, printer: Printer, width: number, titled: boolean): void {
+function printLists(lists: Lists, printer: Printer, titled: boolean): void {
   const { tools, resources, templates, prompts, events } = lists
   const { paint } = printer
   const about = (text: string | undefined): Words =>
-    text === undefined || text.trim() === '' ? '' : say`\n${paint.dim(wrapped(brief(text, 400), width, '    '))}`
+    text === undefined || text.trim() === '' ? '' : say`\n${paint.dim(printer.wrapped(brief(text, 400), '    '))}`
   const section = (title: string, lines: readonly TerminalText[] | undefined): void => {
     if (lines === undefined || (lines.length === 0 && titled)) return
     if (titled) printer.line(paint.bold(`${title} (${lines.length})`))
     for (const line of lines) printer.line(line)
     if (titled) printer.line()
   }
+  const row = (line: TerminalText, text: string | undefined): TerminalText => say`  ${line}${about(text)}`
   section(
     'Tools',
-    tools?.map(tool => say`  ${toolLine(tool, printer)}${about(tool.description)}`),
+    tools?.map(tool => row(toolLine(tool, printer), tool.description)),
   )
   section(
     'Resources',
-    resources?.map(each => say`  ${resourceLine(each.uri, each, printer)}${about(each.description)}`),
+    resources?.map(each => row(resourceLine(each.uri, each, printer), each.description)),
   )
   section(
     'Templates',
-    templates?.map(each => say`  ${resourceLine(each.uriTemplate, each, printer)}${about(each.description)}`),
+    templates?.map(each => row(resourceLine(each.uriTemplate, each, printer), each.description)),
   )
   section(
     'Prompts',
-    prompts?.map(prompt => say`  ${promptLine(prompt, printer)}${about(prompt.description)}`),
+    prompts?.map(each => row(promptLine(each, printer), each.description)),
   )
   section(
     'Events',
-    events?.map(event => say`  ${eventLine(event, printer)}${about(event.description)}`),
+    events?.map(each => row(eventLine(each, printer), each.description)),
   )
   const none = Object.values(lists).every(each => each.length === 0)
   if (none) printer.line(paint.dim('Nothing.'))
@@ -105,7 +100,7 @@ function toolLine(tool: Tool, { paint }: Printer): TerminalText {
     ...(destructiveHint === true && readOnlyHint !== true ? [paint.warn('may destroy')] : []),
     ...(tool.execution?.taskSupport === 'required' ? ['as a task'] : []),
   ]
-  return say`${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`
+  return say`${paint.name(tool.name)}${whole.slice(tool.name.length)}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joinedText(marks, paint.dim(', '))}`}`
 }
 
 /** The URI or template, its title and its type. */
@@ -116,12 +111,12 @@ function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'ur
 
 /** The name with its arguments; optional ones have a question mark. */
 function promptLine({ name, arguments: parameters = [] }: Prompt, { paint }: Printer): TerminalText {
-  return say`${paint.name(name)}${paint.plain(`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`)}`
+  return say`${paint.name(name)}${`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`}`
 }
 
 /** With what it tells, and what one must be allowed to hear of it. */
 function eventLine({ name, payload, scopes = [] }: EventType, { paint }: Printer): TerminalText {
-  const tells = payload === undefined ? '' : paint.plain(` ${typeText(payload, payload)}`)
-  const needs = scopes.length === 0 ? '' : say`  ${paint.dim('·')} ${paint.plain(`needs ${scopes.join(' ')}`)}`
+  const tells = payload === undefined ? '' : ` ${typeText(payload, payload)}`
+  const needs = scopes.length === 0 ? '' : say`  ${paint.dim('·')} ${`needs ${scopes.join(' ')}`}`
   return say`${paint.name(name)}${tells}${needs}`
 }

@@ -2,6 +2,7 @@
 import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
 import { eventsExtension } from '../../features/reliability/events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
 import { CliError, cliFailureOf, type Io, untilInterrupted } from '../io.ts'
 import { gather } from '../lists.ts'
@@ -90,12 +91,12 @@ async function run(call: VerbCall<ListenOptions>, io: Io): Promise<number> {
   }
   const work: Parameters<typeof withClient>[2] = async ({ client, label }) => {
     const following = new Following(signal, chosen, (what, error) =>
-      printer.aside.line(printer.aside.paint.warn(`Not heard: ${what}: ${cliFailureOf(error).message}`)),
+      printer.aside.warn(`Not heard: ${what}: ${cliFailureOf(error).message}`),
     )
     const hears = await subscribe(client, options, following, tell)
     if (hears.length === 0)
-      throw new CliError(1, `${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
-    if (options.format !== 'json') printer.aside.line(printer.aside.paint.dim(`Listening to ${hears.join(', ')}. Ctrl-C ends it`))
+      throw new CliError(`${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
+    if (options.format !== 'json') printer.aside.note(`Listening to ${hears.join(', ')}. Ctrl-C ends it`)
     const lost = client.ended.then(reason => {
       if (reason !== undefined && !signal.aborted) throw reason
     })
@@ -182,14 +183,7 @@ async function subscribe(
     follow(
       'events',
       client.events(names, { signal, ...(after !== undefined && { after }) }),
-      ({ event, id, cursor, payload, at }) => ({
-        kind: 'event',
-        name: event,
-        data: payload,
-        id,
-        cursor,
-        at,
-      }),
+      ({ event: name, payload: data, id, cursor, at }) => ({ kind: 'event', name, data, id, cursor, at }),
     )
   }
   if (!chosen && names.length === 0 && extensionsIn(client.capabilities).includes(eventsExtension))
@@ -202,7 +196,7 @@ async function subscribe(
 /** Whether a capability has a setting switched on. */
 function says({ capabilities }: Client, list: string, what: string): boolean {
   const settings = capabilities[list]
-  return typeof settings === 'object' && settings !== null && (settings as Readonly<Record<string, unknown>>)[what] === true
+  return isRecord(settings) && settings[what] === true
 }
 
 /** Watching is a request each, so that there is a limit. */
@@ -231,7 +225,7 @@ const words = { event: 'event', push: 'push', updated: 'updated', list: 'list ch
 
 /** One thing that was heard, for people. */
 function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalText {
-  const said = data === undefined ? '' : say` ${paint.plain(brief(textOf(data), 400))}`
+  const said = data === undefined ? '' : say` ${brief(textOf(data), 400)}`
   return say`${paint.dim(clockText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
 }
 
@@ -239,7 +233,5 @@ function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalTe
 function textOf(data: unknown): string {
   if (typeof data === 'string') return data
   if (!Array.isArray(data)) return JSON.stringify(data) ?? ''
-  return data
-    .map(block => (typeof block === 'object' && block !== null && 'text' in block ? String(block.text) : JSON.stringify(block)))
-    .join(' ')
+  return data.map(block => (isRecord(block) && 'text' in block ? String(block['text']) : JSON.stringify(block))).join(' ')
 }

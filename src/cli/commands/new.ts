@@ -9,7 +9,6 @@ import { CliError, type Io } from '../io.ts'
 import { installedFrom, packageRoot } from '../own-package.ts'
 import { printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
-import { Screen } from '../terminal/screen.ts'
 import { say } from '../terminal/text.ts'
 
 /** The options of `vivarium new`. */
@@ -22,7 +21,7 @@ interface NewOptions {
 }
 
 /** `vivarium new`. */
-export const newServer: Verb = (command, io) => {
+const newServer: Verb = (command, io) => {
   command
     .argument('<name>', 'its name, and that of its folder')
     .option('--no-install', 'Do not run npm install in it')
@@ -37,14 +36,16 @@ export const newServer: Verb = (command, io) => {
     .action<NewOptions>(call => run(call, io))
 }
 
+export { newServer as new }
+
 /** Writes the files of a new server and installs what they need. */
 async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: Io): Promise<number> {
   const folder = resolve(given)
   const name = basename(folder)
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
-    throw new CliError(1, `"${clip(name)}" is no name for a package`, 'Use small letters, digits, - and _')
+    throw new CliError(`"${clip(name)}" is no name for a package`, 'Use small letters, digits, - and _')
   if (existsSync(folder) && readdirSync(folder).length > 0)
-    throw new CliError(1, `The folder ${clip(given)} is not empty`, 'Choose another name')
+    throw new CliError(`The folder ${clip(given)} is not empty`, 'Choose another name')
   const files = scaffold({ name, vivarium: dependencyOf(options.vivarium, folder), author: authorName() })
   mkdirSync(folder, { recursive: true })
   for (const [path, text] of files) writeFileSync(join(folder, path), text)
@@ -52,9 +53,8 @@ async function run({ words: [given = ''], options }: VerbCall<NewOptions>, io: I
   const isText = options.format !== 'json'
   if (isText) for (const path of files.keys()) line(say`  ${paint.good('+')} ${join(relative('.', folder) || '.', path)}`)
   if (options.install) {
-    aside.line(aside.paint.dim('npm install …'))
-    const waited = new Screen({ output: io.errors, env: io.env }).work('fetching what it needs, a Node among it')
-    await install(folder).finally(waited)
+    aside.note('npm install …')
+    await aside.during('fetching what it needs, a Node among it', install(folder))
   }
   if (!isText) json({ folder, files: [...files.keys()], installed: options.install })
   else {
@@ -81,7 +81,7 @@ function dependencyOf(given: string | undefined, folder: string): string {
   const path = resolve(spec.replace(/^file:/, ''))
   if (/^[a-z+]+:/.test(spec) && !spec.startsWith('file:')) return spec
   if (!spec.startsWith('file:') && !/[\\/]|\.tgz$/.test(spec)) return spec
-  if (!existsSync(path)) throw new CliError(1, `--vivarium: there is no file ${clip(path)}`, 'Correct the path')
+  if (!existsSync(path)) throw new CliError(`--vivarium: there is no file ${clip(path)}`, 'Correct the path')
   return `file:${isAbsolute(spec.replace(/^file:/, '')) ? path : relative(folder, path)}`
 }
 
@@ -94,7 +94,7 @@ function install(folder: string): Promise<void> {
   })
   return new Promise((done, failed) => {
     const wrong = (how: string): void =>
-      failed(new CliError(1, `npm install ${how}; the files are there`, `cd ${clip(folder)} && npm install`))
+      failed(new CliError(`npm install ${how}; the files are there`, `cd ${clip(folder)} && npm install`))
     child.once('error', () => wrong('could not be started'))
     child.once('exit', code => (code === 0 ? done() : wrong(`failed (${code})`)))
   })

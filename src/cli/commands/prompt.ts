@@ -1,14 +1,14 @@
 /** `vivarium prompt`: a prompt with its arguments filled in, as a model would get it. */
 import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { givenArguments, readArguments } from '../arguments.ts'
+import { givenArguments } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
 import { gather } from '../lists.ts'
 import { blockText, printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { offering, orMeant } from '../server-errors.ts'
-import { askOptions, createAsks, type QuestionOptions } from '../server-questions.ts'
+import { offered } from '../server-errors.ts'
+import { askOptions, type QuestionOptions, ServerQuestions } from '../server-questions.ts'
 import { brief, listCommand, say } from '../terminal/text.ts'
 
 /** The options of `vivarium prompt`. */
@@ -35,24 +35,26 @@ export const prompt: Verb = (command, io) => {
   connectingOptions(askOptions(command))
     .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
     .action<PromptOptions>(async call => {
-      const asks = createAsks(io, call.options)
-      const work: Parameters<typeof withClient>[2] = async ({ client, label, again, rest: [name, ...words] }) => {
-        if (name === undefined) throw new CliError(1, 'No prompt is named', `${listCommand(again, 'prompts')} shows them`)
-        const schema = words.length === 0 ? {} : await offering('prompts', label, schemaOf(client, name))
-        const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
-          readArguments(pairs, schema, known, name),
-        )
+      const asks = new ServerQuestions(io, call.options)
+      const work: Parameters<typeof withClient>[2] = async opened => {
+        const {
+          client,
+          again,
+          rest: [name, ...words],
+        } = opened
+        if (name === undefined) throw new CliError('No prompt is named', `${listCommand(again, 'prompts')} shows them`)
+        const schema = words.length === 0 ? {} : await offered('prompts', opened, name, schemaOf(client, name))
+        const args = await givenArguments(words, call.options.json, schema, name, io)
         const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
-        const asked = client
-          .getPrompt(name, texts, { signal: io.signal })
-          .catch(error => orMeant(error, 'prompt', name, async () => (await gather(client.prompts())).map(each => each.name)))
         const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
-        const result = await offering('prompts', label, asked).finally(waited)
+        const result = await offered('prompts', opened, name, client.getPrompt(name, texts, { signal: io.signal })).finally(
+          waited,
+        )
         const printer = printerOf(io)
         const { paint } = printer
         if (call.options.format === 'json') printer.json(result)
         else {
-          if (result.description !== undefined) printer.aside.line(printer.aside.paint.dim(clip(result.description)))
+          if (result.description !== undefined) printer.aside.note(clip(result.description))
           for (const { role, content } of result.messages)
             printer.line(say`${paint.bold(`${role}:`)}${io.output.isTTY === true ? '\n' : ' '}${blockText(content, printer)}`)
         }

@@ -1,11 +1,10 @@
 /** `vivarium read`: the content of a resource. */
-import type { Client } from '../../client/index.ts'
+import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../io.ts'
-import { gather } from '../lists.ts'
-import { contentsText, printerOf, saveContents, whileWaiting } from '../print.ts'
+import { asideOf, blockText, printerOf, saveFile } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { offering, orMeant } from '../server-errors.ts'
+import { offered } from '../server-errors.ts'
 import { brief, listCommand } from '../terminal/text.ts'
 
 /** The options of `vivarium read`. */
@@ -26,24 +25,28 @@ export const read: Verb = (command, io) => {
       ['vivarium read https://example.com/mcp image://logo --output logo.png', 'save it'],
     ])
     .action<ReadOptions>(call =>
-      withClient(call, io, async ({ client, label, again, rest: [uri] }) => {
-        if (uri === undefined) throw new CliError(1, 'No resource is named', `${listCommand(again, 'resources')} shows them`)
-        const asked = client
-          .readResource(uri, { signal: io.signal })
-          .catch(error => orMeant(error, 'resource', uri, () => urisOf(client)))
-        const result = await whileWaiting(io, `reading ${brief(uri, 60)}`, offering('resources', label, asked))
+      withClient(call, io, async opened => {
+        const {
+          again,
+          rest: [uri],
+        } = opened
+        if (uri === undefined) throw new CliError('No resource is named', `${listCommand(again, 'resources')} shows them`)
+        const asked = offered('resources', opened, uri, opened.client.readResource(uri, { signal: io.signal }))
+        const result = await asideOf(io).during(`reading ${brief(uri, 60)}`, asked)
         const printer = printerOf(io)
         const { output, format } = call.options
-        if (output !== undefined)
-          printer.aside.line(printer.aside.paint.dim(`Saved ${await saveContents(output, result.contents)}`))
+        if (output !== undefined) printer.aside.note(`Saved ${await saveContents(output, result.contents)}`)
         else if (format === 'json') printer.json(result)
-        else for (const contents of result.contents) printer.line(contentsText(contents, printer))
+        else for (const resource of result.contents) printer.line(blockText({ type: 'resource', resource }, printer))
         return 0
       }),
     )
 }
 
-/** The URIs that the server lists, to suggest one for a URI that it does not know. */
-async function urisOf(client: Client): Promise<readonly string[]> {
-  return (await gather(client.resources())).map(({ uri }) => uri)
+/** Saves a resource in a file; gives what was saved. */
+function saveContents(file: string, contents: readonly ResourceContents[]): Promise<string> {
+  const [first] = contents
+  if (contents.length !== 1 || first === undefined)
+    throw new CliError(`The resource has ${contents.length} parts, and --output names one file`, 'Take --format json')
+  return saveFile(file, first.blob === undefined ? (first.text ?? '') : Buffer.from(first.blob, 'base64'))
 }

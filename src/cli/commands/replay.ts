@@ -1,18 +1,19 @@
 /** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
 
 import { clip, echo } from '../../jsonrpc/limits.ts'
+import { messageOf } from '../../stores/store.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
-import { headersOf, milliseconds } from '../connecting.ts'
+import { type AccessOptions, accessOptions, headersOf, milliseconds } from '../connecting.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/consent.ts'
+import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium replay`. */
-interface ReplayOptions extends TrustOption {
+interface ReplayOptions extends AccessOptions {
   /** The server to which the tape is sent. */
   readonly against?: string
   /** Serve the tape as a mock. */
@@ -29,11 +30,6 @@ interface ReplayOptions extends TrustOption {
   readonly seed?: number
   /** Members that may differ. */
   readonly ignore?: readonly string[]
-  /** Headers for the server, with variables. */
-  readonly header?: readonly string[]
-  /** The name of the variable that holds a bearer token. */
-  readonly bearerEnv?: string
-  readonly env?: readonly string[]
   /** How long to wait for what was said then, in milliseconds. */
   readonly timeout?: number
   readonly format: 'text' | 'json'
@@ -41,18 +37,15 @@ interface ReplayOptions extends TrustOption {
 
 /** `vivarium replay`. */
 export const replay: Verb = (command, io) => {
-  trustOption(command)
-    .argument('<tape>', 'what vivarium record has written')
-    .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
-    .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
-    .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
-      parse: milliseconds,
-    })
-    .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
-      repeated: true,
-    })
-    .option('--bearer-env <name>', 'Send the token in this variable')
-    .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+  accessOptions(
+    trustOption(command)
+      .argument('<tape>', 'what vivarium record has written')
+      .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
+      .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
+      .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
+        parse: milliseconds,
+      }),
+  )
     .option('--serve', 'Be the server: answer what is asked as it was answered then')
     .option('--stdio', 'With --serve: over standard input and output')
     .option('--port <number>', 'With --serve: over HTTP at this port (default: any that is free)', { parse: portOf })
@@ -86,7 +79,7 @@ async function run(call: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const [file = ''] = words
   const target = command !== undefined ? ['--', ...command] : options.against === undefined ? undefined : [options.against]
   if ((target === undefined) === (options.serve !== true))
-    throw new CliError(1, 'Say what to do with the tape, and one thing only', 'Write --against TARGET, or --serve')
+    throw new CliError('Say what to do with the tape, and one thing only', 'Write --against TARGET, or --serve')
   const tape = await read(file)
   if (tape.cut) printerOf(io).aside.line(`vivarium: ${clip(file)} breaks off at its end; what stands before is played`)
   return target === undefined ? serve(tape, call, io) : against(tape, target, call, io)
@@ -98,15 +91,15 @@ async function read(file: string): Promise<Tape> {
     return await openTape(file)
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    const message = missing ? `There is no file ${clip(file)}` : error instanceof Error ? error.message : String(error)
-    throw new CliError(1, message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
+    const message = missing ? `There is no file ${clip(file)}` : messageOf(error)
+    throw new CliError(message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
   }
 }
 
 /** Serves the tape until its client goes or it is interrupted. */
 async function serve(tape: Tape, { options }: VerbCall<ReplayOptions>, io: Io): Promise<number> {
   const { stdio = false, port, speed, fault, seed, format } = options
-  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   const mock = await serveTape(tape, {
     client: stdio ? { stdio: true } : given({ port }),
     ...given({ speed, faults: fault, seed }),
@@ -126,13 +119,10 @@ async function against(
   { options: wanted }: VerbCall<ReplayOptions>,
   io: Io,
 ): Promise<number> {
-  const { label, target, options, close } = await resolveTarget(words, io, { env: wanted.env, trust: wanted.trust })
-  const headers = { ...options.headers, ...headersOf(wanted.header ?? [], wanted.bearerEnv, io) }
+  const resolved = await resolveTarget(words, io, { env: wanted.env, trust: wanted.trust })
+  const headers = headersOf(resolved, wanted, io)
   const { ignore, timeout, format } = wanted
-  const found = await replayTape(tape, target, {
-    headers,
-    ...given({ ignore, timeoutMs: timeout }),
-  }).finally(close)
+  const found = await replayTape(tape, resolved.target, { headers, ...given({ ignore, timeoutMs: timeout }) })
   const printer = printerOf(io)
   if (format === 'json') printer.json(found)
   else {
@@ -140,7 +130,7 @@ async function against(
     const count = found.differences.length
     const verdict = count === 0 ? 'nothing differs' : `${count} ${count === 1 ? 'difference' : 'differences'}`
     const talks = found.conversations === 1 ? '1 conversation' : `${found.conversations} conversations`
-    printer.line(`${label}: ${found.sent} frames in ${talks}, ${verdict}`)
+    printer.line(`${resolved.label}: ${found.sent} frames in ${talks}, ${verdict}`)
   }
   return found.differences.length === 0 ? 0 : 1
 }

@@ -5,9 +5,9 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { portOf } from '../arguments.ts'
 import { CliError, type Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import type { Verb, VerbCall } from '../program.ts'
-import { addressesAt, type HttpPlace, type Ready, serveFileOverHttp, watchHttp } from '../serving/http.ts'
-import { serveFileOverStdio, watchStdio } from '../serving/stdio.ts'
+import { given, type Verb, type VerbCall } from '../program.ts'
+import { addressesAt, type HttpPlace, serveOverHttp } from '../serving/http.ts'
+import { serveOverStdio } from '../serving/stdio.ts'
 import { say } from '../terminal/text.ts'
 
 /** The options of `vivarium serve`. */
@@ -54,12 +54,12 @@ export const serve: Verb = (command, io) => {
 function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): Promise<number> {
   const { stdio = false, port, watch = false, format } = options
   const { aside, json, line, paint } = printerOf(io)
-  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  if (stdio && port !== undefined) throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   // Whoever serves a file writes it: a tool without a description, and the like, is for him.
   process.env['VIVARIUM_LOG'] ??= 'warn'
-  const note = (text: string): void => aside.line(aside.paint.dim(text))
-  if (stdio) return watch ? watchStdio(file, io, note) : serveFileOverStdio(file)
-  const ready = (at: Ready): void => {
+  const note = (text: string): void => aside.note(text)
+  if (stdio) return serveOverStdio(file, io, watch ? note : undefined)
+  const ready = (at: { readonly url: string; readonly port: number }): void => {
     if (cluster.isWorker) return
     if (format === 'json') return json(at, true)
     line(say`${clip(file)} is served at ${paint.name(at.url)}`)
@@ -71,37 +71,22 @@ function run({ words: [file = ''], options }: VerbCall<ServeOptions>, io: Io): P
     note(`  vivarium list ${at.url}`)
     note(`  Ctrl-C ends it${watch ? '; changes are served at once' : ''}`)
   }
-  if (!watch) return serveFileOverHttp(file, options, io, ready)
-  return watchHttp(file, options, wordsOf(options), io, {
+  return serveOverHttp(file, options, watch ? wordsOf(options) : undefined, io, {
     ready,
     reloaded: (changed, ms) => note(`${changed} changed: reloaded in ${durationText(Math.round(ms))}`),
-    failed: changed => aside.line(aside.paint.warn(`${changed} changed: it does not start, so the one before goes on`)),
+    failed: changed => aside.warn(`${changed} changed: it does not start, so the one before goes on`),
   })
 }
 
 /** The options as they are typed, for a worker that serves the same place. */
-function wordsOf({
-  host,
-  hosts = [],
-  path,
-  sse,
-  ws,
-  unprotected,
-  issuer,
-  resource,
-  scope = [],
-}: ServeOptions): readonly string[] {
-  const flags = { '--sse': sse, '--ws': ws, '--unprotected': unprotected }
-  const names = hosts.flatMap(name => ['--hosts', name])
-  const tokens = Object.entries({ '--issuer': issuer, '--resource': resource })
+function wordsOf(options: ServeOptions): readonly string[] {
+  const { host, hosts = [], path, issuer, resource, scope = [] } = options
+  const flags = (['sse', 'ws', 'unprotected'] as const).filter(name => options[name] === true)
+  const tokens = Object.entries(given({ '--issuer': issuer, '--resource': resource }))
   return [
-    '--host',
-    host,
-    ...names,
-    '--path',
-    path,
-    ...tokens.flatMap(([option, value]) => (value === undefined ? [] : [option, value])),
+    ...['--host', host, ...hosts.flatMap(name => ['--hosts', name]), '--path', path],
+    ...tokens.flat(),
     ...scope.flatMap(name => ['--scope', name]),
-    ...Object.entries(flags).flatMap(([flag, set]) => (set === true ? [flag] : [])),
+    ...flags.map(name => `--${name}`),
   ]
 }

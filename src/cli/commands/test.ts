@@ -28,16 +28,16 @@ import {
   tableOf,
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { authorizationOf, headersOf } from '../connecting.ts'
+import { authorizationOf, type ConnectingOptions, headersOf } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
 import { given, type Verb, type VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { shellWord } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/consent.ts'
+import { trustOption } from '../trust/consent.ts'
 
 /** The options of `vivarium test`. */
-interface TestOptions extends TrustOption {
+interface TestOptions extends Pick<ConnectingOptions, 'trust' | 'header' | 'bearerEnv' | 'auth' | 'config'> {
   readonly format: 'text' | 'json'
   /** Only these revisions. */
   readonly revision?: readonly RevisionId[]
@@ -53,17 +53,12 @@ interface TestOptions extends TrustOption {
   readonly badge?: string
   /** The file for the whole report. */
   readonly report?: string
-  readonly header?: readonly string[]
-  readonly bearerEnv?: string
-  /** Sign in where the server wants it. */
-  readonly auth: boolean
   /** The same server over the old pair of HTTP endpoints. */
   readonly sse?: string
   /** The same server over a WebSocket. */
   readonly ws?: string
   /** Say what was skipped, and why. */
   readonly skipped?: boolean
-  readonly config?: string
   /** The command of a client to judge instead of a server. */
   readonly client?: string
   /** The command of a host to judge instead of a server. */
@@ -100,9 +95,7 @@ export const test: Verb = (command, io) => {
     .option(
       '--issuer <port>',
       'Be the authorization server that the server trusts, http://127.0.0.1:PORT, with tokens of every kind',
-      {
-        parse: portNumber,
-      },
+      { parse: portNumber },
     )
     .option('--scope <name>', 'With --issuer: a scope that the server wants; may be given again', { repeated: true })
     .option('--config <file>', 'Look names up in this file alone')
@@ -159,7 +152,8 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
     const { report, again } = await (caller?.then(told => ({ report: refuseUnheard(told), again: callerAgain(options) })) ??
       judgeServer(call, io, bar))
     bar.end()
-    if (report.results.length === 0) throw nothingToJudge()
+    if (report.results.length === 0)
+      throw new CliError('There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
     await write(report, options)
     if (options.format === 'json') printerOf(io).json(report)
     else {
@@ -176,22 +170,15 @@ async function run(call: VerbCall<TestOptions>, io: Io): Promise<number> {
   }
 }
 
-/** A report, and how to get it again. */
-interface Judged {
-  readonly report: Report
-  /** The command that judges the same again, with these options. */
-  readonly again: (options: string) => string
-}
-
-/** Judges a server; a second time with a token, where it lets nobody in without one. */
-async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
+/** A report on a server, and the command that judges it again with other options. It is judged a second time with a token, where it lets nobody in without one. */
+async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>) {
   const { options } = call
   const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
   const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config, trust: options.trust })
   try {
     const target = targetOf(resolved.target, options)
     const auth = issuer?.trial({ resource: addressOf(resolved.target), scopes: options.scope ?? [] })
-    const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
+    const headers = headersOf(resolved, options, io)
     const judged = (more: Readonly<Record<string, string>>): Promise<Report> =>
       judge(target, {
         ...given({ revisions: options.revision, carriers: options.carrier, only: options.only, auth }),
@@ -204,9 +191,8 @@ async function judgeServer(call: VerbCall<TestOptions>, io: Io, bar: ReturnType<
     const token = guardedIn(first) === undefined || !options.auth ? undefined : await tokenFor(resolved.target, headers, io)
     const report = token === undefined ? first : await judged({ authorization: token })
     refuse(report, resolved.label)
-    return { report, again: flags => againOf(resolved.again, flags) }
+    return { report, again: (flags: string) => againOf(resolved.again, flags) }
   } finally {
-    await resolved.close()
     await issuer?.close()
   }
 }
@@ -225,7 +211,7 @@ function callerAgain({ client, host }: TestOptions): (options: string) => string
 /** Tokens are made for the address that the server is reached by. */
 function addressOf(target: Target): string {
   if (typeof target === 'string' || target instanceof URL) return String(target)
-  throw new CliError(1, '--issuer is for servers that are reached by a URL')
+  throw new CliError('--issuer is for servers that are reached by a URL')
 }
 
 /** Where else the same server serves is said beside the target. */
@@ -239,7 +225,7 @@ function targetOf(target: Target, { sse, ws, carrier }: TestOptions): JudgeTarge
       ? { ...places, http: target, sse: target }
       : { ...places, http: target }
   }
-  if (!('command' in target)) throw new CliError(1, 'Only a URL or a program can be judged')
+  if (!('command' in target)) throw new CliError('Only a URL or a program can be judged')
   const { command, args, env, cwd } = target
   return { ...places, stdio: { command, ...given({ args, env, cwd }) } }
 }
@@ -250,52 +236,35 @@ function watching(bar: ReturnType<typeof createProgress>): (result: Result) => v
   return ({ test_id, revision, carrier }) => bar.show({ progress: ++done, message: `${revision} ${carrier} ${test_id}` })
 }
 
-/** The failure for options that leave no scenario. */
-function nothingToJudge(): CliError {
-  return new CliError(1, 'There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
-}
-
 /** A server that cannot be reached has not failed: it was not judged. What its guard shows was. */
 function refuse(report: Report, label: string): void {
   const found = faultOf(report)
   if (found === undefined || found.fault === 'guarded') return
-  throw new CliError(4, `${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`)
+  throw new CliError(`${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`, { exit: 4 })
 }
 
 /** Writes the report in the formats that were asked for. */
 async function write(report: Report, { report: file, junit, badge }: TestOptions): Promise<void> {
-  const files: readonly (readonly [string | undefined, () => string])[] = [
-    [file, () => `${JSON.stringify(report, null, 2)}\n`],
-    [junit, () => junitOf(report)],
-    [badge, () => `${JSON.stringify(badgeOf(report), null, 2)}\n`],
-  ]
-  for (const [path, text] of files) {
-    if (path === undefined) continue
+  const save = async (path: string | undefined, text: () => string): Promise<void> => {
+    if (path === undefined) return
     await mkdir(dirname(path), { recursive: true })
     await writeFile(path, text())
   }
+  await save(file, () => `${JSON.stringify(report, null, 2)}\n`)
+  await save(junit, () => junitOf(report))
+  await save(badge, () => `${JSON.stringify(badgeOf(report), null, 2)}\n`)
 }
 
 // `vivarium test --client` and `--host`: judges a program that connects, by servers that the kit plays.
 
-/** The options by which a client or host is judged. */
-interface CallerOptions {
-  readonly client?: string
-  readonly host?: string
-  readonly revision?: readonly RevisionId[]
-  readonly carrier?: readonly Carrier[]
-  readonly only?: RegExp
-}
-
 /** Undefined: neither is asked for. */
 export function judgeCaller(
-  { client, host, revision, carrier, only }: CallerOptions,
+  { client, host, revision, carrier, only }: Pick<TestOptions, 'client' | 'host' | 'revision' | 'carrier' | 'only'>,
   more: { readonly signal: AbortSignal; readonly onResult: (result: Result) => void },
 ): Promise<Report> | undefined {
   if (client === undefined && host === undefined) return undefined
   if (client !== undefined && host !== undefined)
     throw new CliError(
-      1,
       '--client and --host judge one program each',
       'vivarium test --client "COMMAND", then vivarium test --host "COMMAND"',
     )
@@ -309,9 +278,9 @@ export function refuseUnheard(report: Report): Report {
   const isCell = ({ test_id, status }: Result): boolean => test_id.startsWith('cell/') && status === 'skipped'
   if (first === undefined || !report.results.every(isCell)) return report
   throw new CliError(
-    4,
     `The program cannot be judged at any revision. ${clip(first.message, 300)}`,
     'It is started with the address of a server as its last word, and has to connect to it: try it by hand with one',
+    { exit: 4 },
   )
 }
 

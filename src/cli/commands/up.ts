@@ -56,7 +56,7 @@ async function runHost(options: UpOptions, io: Io): Promise<number> {
   const { parsed, digest } = await agreedConfig(options.config, options.trust, io, around)
   // Nothing is made or filled in before that.
   const made = named === undefined ? await useData('.vivarium', io, options) : folderAt(named)
-  if (made !== data) throw new CliError(1, `The folder ${data} has moved since you were asked`, 'Start the command again')
+  if (made !== data) throw new CliError(`The folder ${data} has moved since you were asked`, 'Start the command again')
   const store = options.store ?? env['VIVARIUM_STORE'] ?? `sqlite:${join(data, 'host.db')}`
   const { host, roots, examples, written } = readSettings(parsed, options.config, around)
   for (const folder of roots) mkdirSync(folder, { recursive: true })

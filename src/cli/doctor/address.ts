@@ -31,10 +31,17 @@ const opening = JSON.stringify({
   params: { protocolVersion: handshake?.wire, capabilities: {}, clientInfo: { name: 'vivarium-doctor', version: '1' } },
 })
 
+/** It is the wrong address, or nobody is there. */
+const atAddress = (message: string, fix: string): Finding => noServer('address', message, fix)
+/** Somebody answers, and not as a server does. */
+const overHttp = (message: string, fix: string): Finding => noServer('http', message, fix)
+/** The connection cannot be secured. */
+const inTls = (message: string, fix: string): Finding => noServer('tls', message, fix)
+
 /** Asked only where a client could not connect. */
 export async function examineAddress(url: URL, probing: Probing): Promise<Finding> {
   if (url.protocol === 'ws:' || url.protocol === 'wss:')
-    return noServer('address', 'Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…')
+    return atAddress('Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…')
   const answer = await post(url, probing)
   if (!('status' in answer)) return unreachableAt(url, answer, probing.patienceMs)
   const { status } = answer
@@ -47,11 +54,7 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
       1,
     )
   if (status >= 300 && status < 400)
-    return noServer(
-      'address',
-      `It sends elsewhere: ${clip(answer.location ?? '')}`,
-      'Use that address; clients do not follow with a POST',
-    )
+    return atAddress(`It sends elsewhere: ${clip(answer.location ?? '')}`, 'Use that address; clients do not follow with a POST')
   const [old, elsewhere] = await Promise.all([isOldPair(url, probing), otherPath(url, probing)])
   if (old)
     return warn(
@@ -59,28 +62,24 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
       'This is the old SSE endpoint of 2024-11-05',
       'Write "type": "sse" in configs, and ask for a server of today',
     )
-  if (elsewhere !== undefined)
-    return noServer('address', `Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`)
+  if (elsewhere !== undefined) return atAddress(`Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`)
   if (answer.html)
-    return noServer(
-      'address',
+    return atAddress(
       `There is a web page, no server (HTTP ${status})`,
       'Look for the address of the MCP endpoint; often it ends in /mcp',
     )
   if (status === 404 || status === 405)
-    return noServer(
-      'address',
+    return atAddress(
       `Nothing serves at ${clip(url.pathname)} (HTTP ${status}), nor at ${paths.slice(0, 3).join(', ')} and the like`,
       'Look up the address of its MCP endpoint, or start the server that should be there',
     )
   if (status === 429)
-    return noServer(
-      'http',
+    return overHttp(
       `It is asked too often (HTTP 429)`,
       `Wait${answer.wait === undefined ? '' : ` ${clip(answer.wait)} s`}, and try again`,
     )
-  if (status >= 500) return noServer('http', `The server fails by itself: HTTP ${status}`, 'Look into its log')
-  return noServer('http', `It answers HTTP ${status}: ${clip(answer.text)}`, 'Is this the MCP endpoint?')
+  if (status >= 500) return overHttp(`The server fails by itself: HTTP ${status}`, 'Look into its log')
+  return overHttp(`It answers HTTP ${status}: ${clip(answer.text)}`, 'Is this the MCP endpoint?')
 }
 
 /** What a request came to. */
@@ -127,15 +126,10 @@ async function post(url: URL, { headers, signal, patienceMs }: Probing): Promise
       wait: response.headers.get('retry-after') ?? undefined,
     }
   } catch (error) {
-    return unreached(error)
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    const { code = '', message = String(error), name = '' } = cause as { code?: string; message?: string; name?: string }
+    return { code: name === 'TimeoutError' ? 'TIMEOUT' : code, message }
   }
-}
-
-/** What a failed request says of its cause. */
-function unreached(error: unknown): Unreached {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  const { code = '', message = String(error), name = '' } = cause as { code?: string; message?: string; name?: string }
-  return { code: name === 'TimeoutError' ? 'TIMEOUT' : code, message }
 }
 
 /** As much as is needed to know what it is; a stream may never end. */
@@ -162,31 +156,28 @@ async function beginning(response: Response): Promise<string> {
 function unreachableAt(url: URL, { code, message }: Unreached, patienceMs: number): Finding {
   const plain = url.href.replace(/^https/, 'http')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return noServer('address', `There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network')
+    return atAddress(`There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network')
   if (message === 'bad port')
-    return noServer('address', `Port ${clip(url.port)} is one that no web client uses`, 'Let it listen at another')
-  if (code === 'ECONNREFUSED')
-    return noServer('address', `Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port')
+    return atAddress(`Port ${clip(url.port)} is one that no web client uses`, 'Let it listen at another')
+  if (code === 'ECONNREFUSED') return atAddress(`Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port')
   if (code === 'TIMEOUT')
-    return noServer(
-      'http',
+    return overHttp(
       `It took the connection and says nothing within ${durationText(patienceMs)}`,
       'Look into its log, or whether this port is that of something else. One that is only slow: --timeout 30s',
     )
-  if (/CERT_HAS_EXPIRED/.test(code)) return noServer('tls', 'Its certificate has expired', 'Renew it')
+  if (/CERT_HAS_EXPIRED/.test(code)) return inTls('Its certificate has expired', 'Renew it')
   if (/ALTNAME/.test(code))
-    return noServer('tls', `Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for')
+    return inTls(`Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for')
   if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|CERT/.test(code))
-    return noServer(
-      'tls',
+    return inTls(
       'Nobody that this machine trusts has signed its certificate',
       'Give its authority by NODE_EXTRA_CA_CERTS=file.pem',
     )
   if (/SSL|EPROTO|TLS/.test(code) || /SSL|wrong version/i.test(message))
-    return noServer('tls', 'It does not speak TLS', `Write ${clip(plain)}`)
+    return inTls('It does not speak TLS', `Write ${clip(plain)}`)
   if (url.protocol === 'http:' && /ECONNRESET|UND_ERR_SOCKET|HPE/.test(code))
-    return noServer('tls', 'It hung up on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`)
-  return noServer('address', `It cannot be reached: ${clip(message)}`, 'Look at address and network')
+    return inTls('It hung up on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`)
+  return atAddress(`It cannot be reached: ${clip(message)}`, 'Look at address and network')
 }
 
 /** A stream that is there says so soon. */

@@ -28,19 +28,22 @@ const needs = 'required|missing|not set|not defined|undefined|must be set|must b
 /** The name of a variable; codes of errors look alike. */
 const variable = '(?!ERR_|ENV_|NODE_MODULE)([A-Z][A-Z0-9]*_[A-Z0-9_]+)'
 
+/** The finding for a program that does not start as it should. */
+const start = (message: string, fix: string): Finding => noServer('start', message, fix)
+
 /** The first that fits is told; so what is surest comes first. */
 const clues: readonly Clue[] = [
   {
     says: /Cannot find (?:package|module) '([^']+)'/,
     tell: ([, name = '']) =>
       name.startsWith('.') || isAbsolute(name)
-        ? noServer('start', `It imports ${clip(name)}, which is not there`, 'Build it, or correct the path')
-        : noServer('start', `The package ${clip(name)} is not installed`, `npm install ${clip(name)}`),
+        ? start(`It imports ${clip(name)}, which is not there`, 'Build it, or correct the path')
+        : start(`The package ${clip(name)} is not installed`, `npm install ${clip(name)}`),
   },
   {
     says: /ModuleNotFoundError: No module named '([^']+)'/,
     tell: ([, name = '']) =>
-      noServer('start', `The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`),
+      start(`The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`),
   },
   {
     says: /EBADENGINE[\s\S]*?required: \{ node: '([^']+)' \}/,
@@ -61,11 +64,7 @@ const clues: readonly Clue[] = [
   {
     says: /SyntaxError: Cannot use import statement outside a module|Warning: To load an ES module/,
     tell: () =>
-      noServer(
-        'start',
-        'It is an ES module, and Node takes it for CommonJS',
-        'Add "type": "module" to its package.json, or name it .mjs',
-      ),
+      start('It is an ES module, and Node takes it for CommonJS', 'Add "type": "module" to its package.json, or name it .mjs'),
   },
   { says: /\bKeyError: '([A-Z][A-Z0-9_]+)'/, tell: missingVariable },
   { says: new RegExp(`\\b${variable}\\b[^\\n]*\\b(?:${needs})`), tell: missingVariable },
@@ -76,7 +75,7 @@ const clues: readonly Clue[] = [
   { says: /\benv(?:ironment)?(?: variable| var)\b[^\n]*?\b([A-Z][A-Z0-9_]{2,})\b/, tell: missingVariable },
   {
     says: /^vivarium: (.+)(?:\n\s*→ (.+))?$/m,
-    tell: ([, message = '', fix]) => noServer('start', brief(message, 300), brief(fix ?? 'Correct the file', 200)),
+    tell: ([, message = '', fix]) => start(brief(message, 300), brief(fix ?? 'Correct the file', 200)),
   },
   {
     says: /EADDRINUSE|address already in use/i,
@@ -84,44 +83,35 @@ const clues: readonly Clue[] = [
   },
   {
     says: /(?:404 Not Found|E404)[^\n]*?(?:'([^']+)')?/,
-    tell: () => noServer('start', 'The registry has no such package', 'Correct the name of the package'),
+    tell: () => start('The registry has no such package', 'Correct the name of the package'),
   },
   {
     says: /could not determine executable to run/,
-    tell: () => noServer('start', 'The package has no command', 'It is no server by itself: look into its description'),
+    tell: () => start('The package has no command', 'It is no server by itself: look into its description'),
   },
   {
     says: /npm (?:error|ERR!)[^\n]*\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b/,
     tell: ([, code = '']) =>
-      noServer('start', `npm does not reach the registry (${code})`, 'Look at your network, or install the package first'),
+      start(`npm does not reach the registry (${code})`, 'Look at your network, or install the package first'),
   },
   {
     says: /Cannot connect to the Docker daemon|docker daemon is not running/i,
-    tell: () => noServer('start', 'Docker does not run', 'Start it'),
+    tell: () => start('Docker does not run', 'Start it'),
   },
   {
     says: /pull access denied for (\S+)|manifest for (\S+) not found/i,
     tell: ([, denied, missing]) =>
-      noServer(
-        'start',
-        `There is no image ${clip((denied ?? missing ?? '').replace(/[,.]$/, ''))}`,
-        'Correct its name, or docker login',
-      ),
+      start(`There is no image ${clip((denied ?? missing ?? '').replace(/[,.]$/, ''))}`, 'Correct its name, or docker login'),
   },
   {
     says: /https?:\/\/[\w.:-]*:\d+\S*/,
     tell: ([url]) =>
-      noServer(
-        'start',
-        'It serves HTTP, and says nothing on standard output',
-        `Use its address: ${clip(url)}; or tell it to speak on stdio`,
-      ),
+      start('It serves HTTP, and says nothing on standard output', `Use its address: ${clip(url)}; or tell it to speak on stdio`),
   },
   {
     says: /\b(?:listen|running|serv|start)\w*\b[^\n]*\bport:? ?(\d{2,5})\b/i,
     tell: ([, port]) =>
-      noServer(
-        'start',
+      start(
         `It serves HTTP on port ${port}, and says nothing on standard output`,
         `Use its address: http://localhost:${port}, often with /mcp; or tell it to speak on stdio`,
       ),
@@ -129,16 +119,12 @@ const clues: readonly Clue[] = [
   {
     says: /EACCES|permission denied/i,
     tell: ({ input }) =>
-      noServer(
-        'start',
+      start(
         `It was not allowed to open something: ${brief(lineWith(input, /EACCES|permission denied/i), 160)}`,
         'Give it the right, or another path',
       ),
   },
-  {
-    says: /^[Uu]sage:? .+/m,
-    tell: ([usage]) => noServer('start', `It wants other arguments: ${brief(usage, 160)}`, 'Correct "args"'),
-  },
+  { says: /^[Uu]sage:? .+/m, tell: ([usage]) => start(`It wants other arguments: ${brief(usage, 160)}`, 'Correct "args"') },
 ]
 
 /** The first clue in what was said. */
@@ -159,7 +145,7 @@ function crashIn(said: string): Finding | undefined {
     /^\s*File "([^"]+", line \d+)[\s\S]*$/m.exec(said) ??
     []
   const where = place === undefined ? '' : ` at ${brief(place.replace('", line ', ':'), 120)}`
-  return noServer('start', `It fails as it starts: ${brief(what, 200)}`, `Mend it${where}`)
+  return start(`It fails as it starts: ${brief(what, 200)}`, `Mend it${where}`)
 }
 
 /** The finding for a variable that the program does not get. */
@@ -181,12 +167,8 @@ function newer(what: string): Finding {
 /** The finding for a port that another program has. */
 function portTaken(found: RegExpExecArray | null): Finding {
   const port = found?.[1] ?? found?.[2]
-  if (port === undefined) return noServer('start', 'It wants a port that is taken', 'End what has it, or give it another')
-  return noServer(
-    'start',
-    `It wants port ${port}, which is taken`,
-    `End what has it (lsof -i :${port} shows it), or give it another`,
-  )
+  if (port === undefined) return start('It wants a port that is taken', 'End what has it, or give it another')
+  return start(`It wants port ${port}, which is taken`, `End what has it (lsof -i :${port} shows it), or give it another`)
 }
 
 /** The line in which the words stand. */

@@ -3,10 +3,9 @@
 import type { Tool } from '../../client/index.ts'
 import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { UnsupportedSchema } from '../../core/schema/schema.ts'
-import type { ConfigFault, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { textAt } from '../io.ts'
+import { messageOf } from '../../stores/store.ts'
 import type { Lists } from '../lists.ts'
 import { brief } from '../terminal/text.ts'
 import { type Finding, fail, warn } from './finding.ts'
@@ -22,20 +21,16 @@ const charsPerToken = 4
 
 /** What is wrong with tools and resources that a server lists. */
 export function examineOffers({ tools = [], resources = [] }: Lists): readonly Finding[] {
+  const names = tools.map(({ name }) => name)
+  const uris = resources.map(({ uri }) => uri)
   return [
     ...tools.flatMap(examineTool),
-    ...twice(
-      'tool name',
-      tools.map(({ name }) => name),
-    ),
-    ...twice(
-      'resource',
-      resources.map(({ uri }) => uri),
-    ),
+    ...twice('tool name', names),
+    ...twice('resource', uris),
     ...examineSize(tools),
-    ...resources
-      .filter(({ uri }) => typeof uri !== 'string' || !/^[a-z][a-z0-9+.-]*:/i.test(uri))
-      .map(({ uri }) => warn('resource', `${clip(String(uri))} is no URI`, 'Begin it with a scheme: note://…')),
+    ...uris
+      .filter(uri => typeof uri !== 'string' || !/^[a-z][a-z0-9+.-]*:/i.test(uri))
+      .map(uri => warn('resource', `${clip(String(uri))} is no URI`, 'Begin it with a scheme: note://…')),
   ]
 }
 
@@ -78,7 +73,7 @@ function examineSchema(what: string, schema: unknown, input: boolean): readonly 
       ? found
       : [...found, warn('schema', `${what} has ${lone} at its top`, 'Some models refuse that: put it into a property')]
   } catch (error) {
-    const said = `${what}: ${brief(error instanceof Error ? error.message : String(error), 200)}`
+    const said = `${what}: ${brief(messageOf(error), 200)}`
     // Calls work all the same: what is beyond the limits is not checked.
     if (error instanceof UnsupportedSchema)
       return [warn('schema', said, 'Make it smaller: clients that bound schemas do not check by it, and models pay for it')]
@@ -96,70 +91,11 @@ function twice(what: string, names: readonly string[]): readonly Finding[] {
 
 /** Whether there are too many tools, or too much of them. */
 function examineSize(tools: readonly Tool[]): readonly Finding[] {
+  const found: Finding[] = []
+  if (tools.length > mostTools)
+    found.push(warn('size', `There are ${tools.length} tools`, `Most models take at most ${mostTools}`))
   const tokens = Math.round(JSON.stringify(tools).length / charsPerToken)
-  return [
-    ...(tools.length > mostTools
-      ? [warn('size', `There are ${tools.length} tools`, `Most models take at most ${mostTools}`)]
-      : []),
-    ...(tokens > manyTokens
-      ? [warn('size', `The tools take about ${tokens} tokens of every question`, 'Shorten descriptions and schemas')]
-      : []),
-  ]
-}
-
-/** Names that several servers of one config have: clients must prefix them, and some do not. */
-export function examineCollisions(servers: ReadonlyMap<string, readonly string[]>): readonly Finding[] {
-  const owners = new Map<string, string[]>()
-  for (const [server, names] of servers)
-    for (const name of new Set(names)) owners.set(name, [...(owners.get(name) ?? []), server])
-  return [...owners]
-    .filter(([, all]) => all.length > 1)
-    .map(([name, all]) =>
-      warn(
-        'collision',
-        `The tool ${clip(name)} is offered by ${all.map(each => clip(each)).join(', ')}`,
-        'Clients that do not prefix names call only one of them; vivarium gateway keeps them apart',
-      ),
-    )
-}
-
-/** Mistakes that are no single server's. */
-export function examineFile(config: HostConfig, path: string): readonly Finding[] {
-  const general = config.faults
-    .filter(({ server }) => server === undefined)
-    .map(fault => fail('config', `line ${fault.line}: ${fault.why.message}`, fixOf(fault)))
-  return [...general, ...(general.length === 0 ? strictly(path) : [])]
-}
-
-/** A better fix for mistakes that people often make in JSON. */
-function fixOf({ why: { message, fix } }: ConfigFault): string {
-  if (/invalid escape/.test(message)) return 'A backslash stands twice in JSON: "C:\\\\Users\\\\…"; or write /'
-  if (/comma expected/.test(message)) return 'Put one between this member and the one before it'
-  return fix
-}
-
-/** Comments and commas at an end are fine for editors; other programs do not start a single server of such a file. */
-function strictly(path: string): readonly Finding[] {
-  if (/\.(ya?ml|jsonc)$/i.test(path)) return []
-  const text = textAt(path) ?? '{}'
-  try {
-    JSON.parse(text)
-    return []
-  } catch {
-    const bare = withoutStrings(text)
-    const comma = /,(?=\s*[}\]])/.exec(bare)
-    const comment = /\/\/|\/\*/.exec(bare)
-    const [at, what] =
-      comment !== null && (comma === null || comment.index < comma.index)
-        ? [comment.index, 'a comment']
-        : [comma?.index ?? 0, 'a comma behind the last member']
-    const line = text.slice(0, at).split('\n').length
-    const message = `line ${line}: there is ${what}, which JSON does not have`
-    return [warn('config', message, 'Remove it: some clients take it, others read none of the file (Claude Desktop, for one)')]
-  }
-}
-
-/** The same length, with every text emptied, so that only the signs of JSON are left. */
-function withoutStrings(text: string): string {
-  return text.replace(/"(?:[^"\\\n]|\\.)*"/g, found => `"${' '.repeat(found.length - 2)}"`)
+  if (tokens > manyTokens)
+    found.push(warn('size', `The tools take about ${tokens} tokens of every question`, 'Shorten descriptions and schemas'))
+  return found
 }

@@ -1,9 +1,11 @@
 /** One server, looked at from the outside in: can it be started or reached, does it open, is what it offers sound. */
+import { setTimeout } from 'node:timers/promises'
 import { type Client, connect } from '../../client/index.ts'
 import type { Command } from '../../client/target.ts'
 import { durationText } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { jsonValue } from '../../recording/format.ts'
 import { tapConnection } from '../../recording/tap.ts'
 import { officialRevisions } from '../../revisions/index.ts'
 import { type ConnectingOptions, isFetched, optionsFor, probeMs } from '../connecting.ts'
@@ -139,7 +141,8 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
 function heard(command: Command, traces: Noted, enough: AbortController): Command & { readonly closeMs: number } {
   const line = (text: string): void => {
     keep(traces.stderr, text)
-    if (addressIn(text) !== undefined) setTimeout(() => enough.abort(silent('It serves HTTP')), httpMs).unref()
+    if (addressIn(text) !== undefined)
+      void setTimeout(httpMs, undefined, { ref: false }).then(() => enough.abort(silent('It serves HTTP')))
   }
   return { ...command, stderr: line, closeMs }
 }
@@ -156,14 +159,11 @@ async function lookAside(
   signal: AbortSignal,
 ): Promise<Finding | undefined> {
   if (typeof target !== 'string' && !(target instanceof URL)) return undefined
-  const late = new Promise<void>(resolve => setTimeout(resolve, asideMs).unref())
-  const opened = await Promise.race([
-    connecting.then(
-      () => true,
-      () => false,
-    ),
-    late.then(() => false),
-  ])
+  const opening = connecting.then(
+    () => true,
+    () => false,
+  )
+  const opened = await Promise.race([opening, setTimeout(asideMs, false, { ref: false })])
   return opened ? undefined : examineAddress(new URL(target), { headers, signal, patienceMs: timeout ?? requestMs })
 }
 
@@ -201,12 +201,8 @@ function keep(lines: string[], line: string): void {
 
 /** Whether a line on standard output is no message. */
 function isNoise(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text)
-    return !(Array.isArray(value) || (isRecord(value) && value['jsonrpc'] === '2.0'))
-  } catch {
-    return true
-  }
+  const value = jsonValue(text)
+  return !(Array.isArray(value) || (isRecord(value) && value['jsonrpc'] === '2.0'))
 }
 
 /** The first two lack what clients of today expect: structured results, questions to the user. */

@@ -1,8 +1,8 @@
 /** What was found out about a server: fine, odd or wrong, and what to do about it. */
 import { durationText } from '../../core/clock.ts'
 import type { Exit, Io } from '../io.ts'
-import { aside } from '../print.ts'
-import { Screen } from '../terminal/screen.ts'
+import { asideOf } from '../print.ts'
+import type { Screen } from '../terminal/screen.ts'
 import { brief } from '../terminal/text.ts'
 
 /** One thing that was found out. */
@@ -54,19 +54,15 @@ const tellMs = 3_000
 /** Shows on standard error which servers are waited for, and what they said last. */
 export class Waits {
   readonly #screen: Screen
-  readonly #drawn: boolean
   readonly #quiet: boolean
-  readonly #errors: Io['errors']
   /** Those that are waited for now. */
   readonly #under: Wait[] = []
   /** Ends what is drawn now. */
   #stop: () => void = () => {}
 
-  constructor({ errors, env }: Pick<Io, 'errors' | 'env'>, quiet: boolean) {
-    this.#screen = new Screen({ output: errors, env })
-    this.#errors = errors
+  constructor(io: Pick<Io, 'errors' | 'env'>, quiet: boolean) {
+    this.#screen = asideOf(io)
     this.#quiet = quiet
-    this.#drawn = errors.isTTY === true && env['TERM'] !== 'dumb'
   }
 
   /** What is returned ends the waiting. */
@@ -102,7 +98,7 @@ export class Waits {
     const said = wait.said()
     const last = said === undefined ? 'it has said nothing yet' : `it said "${brief(said, 100)}"`
     const text = `${name} does not answer yet: ${last}. Waiting up to ${durationText(limitMs)}`
-    if (!this.#drawn) return aside({ errors: this.#errors }, text)
+    if (!this.#screen.animated) return this.#screen.line(text)
     this.#stop()
     this.#stop = this.#screen.work(text)
   }

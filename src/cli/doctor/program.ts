@@ -22,6 +22,9 @@ const origins: ReadonlyMap<string, string> = new Map([
   ['deno', 'Install Deno: https://deno.com'],
 ])
 
+/** The finding for a command that cannot be run. */
+const unusable = (message: string, fix: string): Finding => noServer('command', message, fix)
+
 /** Before it is started. What is found here explains what comes after. `near` is the folder of its config. */
 export function examineCommand(
   { command, args = [], cwd, env = {} }: Command,
@@ -35,8 +38,7 @@ export function examineCommand(
   const [program = '', ...words] = command.split(/\s+/)
   if (words.length > 0 && !existsSync(resolve(folder, command)))
     return [
-      noServer(
-        'command',
+      unusable(
         `"command" holds arguments: ${clip(command)}`,
         `They belong in args: "command": ${JSON.stringify(clip(program))}, "args": ${clip(JSON.stringify([...words, ...args]), 200)}`,
       ),
@@ -76,20 +78,16 @@ function onPath(command: string, path: string): string | Finding {
   }
   const origin = origins.get(command)
   const fix = `${origin === undefined ? 'Install it' : origin}; or write where it lies: a program with windows gets a shorter PATH than your shell`
-  return noServer('command', `There is no program ${clip(command)} on the PATH`, fix)
+  return unusable(`There is no program ${clip(command)} on the PATH`, fix)
 }
 
 /** The file of a program, or why it cannot be run. */
 function examinePath(file: string, meant?: string): string | Finding {
   if (!existsSync(file))
-    return noServer('command', `There is no file ${clip(file, 200)}`, meant === undefined ? 'Correct "command"' : beside(meant))
-  if (statSync(file).isDirectory()) return noServer('command', `${clip(file)} is a folder`, 'Name a program in it')
+    return unusable(`There is no file ${clip(file, 200)}`, meant === undefined ? 'Correct "command"' : beside(meant))
+  if (statSync(file).isDirectory()) return unusable(`${clip(file)} is a folder`, 'Name a program in it')
   if (isProgram(file)) return file
-  return noServer(
-    'command',
-    `${clip(file)} may not be run`,
-    `chmod +x ${clip(file)}, or start it with its interpreter: node ${clip(file)}`,
-  )
+  return unusable(`${clip(file)} may not be run`, `chmod +x ${clip(file)}, or start it with its interpreter: node ${clip(file)}`)
 }
 
 /** Whether a file may be run. */

@@ -64,7 +64,7 @@ export async function approvals(
 /** Answers one id and prints what was answered. */
 async function settle(found: Waiting, id: string, yes: boolean, by: string, { line }: Printer): Promise<void> {
   const answered = await found.answer(id, yes, by).catch(error => {
-    throw error instanceof Problem ? new CliError(1, error.message, error.suggestion) : error
+    throw error instanceof Problem ? new CliError(error.message, error.suggestion) : error
   })
   if (!answered) throw nothing(id)
   line(`${yes ? 'Approved' : 'Refused'} by ${shownText(by)}: ${shownText(id)}`)
@@ -73,7 +73,7 @@ async function settle(found: Waiting, id: string, yes: boolean, by: string, { li
 /** The failure for an id under which nothing waits. */
 function nothing(id: string): CliError {
   const fix = 'It is over, or was answered before; without --approve all are listed'
-  return new CliError(1, `Nothing waits under ${brief(shownText(id))}`, fix)
+  return new CliError(`Nothing waits under ${brief(shownText(id))}`, fix)
 }
 
 /** What waits under an id; throws where nothing does. */
@@ -94,7 +94,6 @@ function seenWhole({ approvals: all, tools }: Waiting, id: string, file: string)
   const length = kept === undefined ? cut : cutIn(kept)
   if (length === undefined) return
   throw new CliError(
-    1,
     `${kept === undefined ? 'The arguments of this call' : 'The changes of this tool'} have ${length} characters, which the list does not show whole`,
     `Look at all of them and approve it: vivarium gateway approvals ${file} --show ${id} --approve ${id}`,
   )

@@ -7,7 +7,6 @@ import type { Gateway, GatewayConfig, OfferedName, UpstreamStatus } from '../../
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { credentialCodes } from '../../gateway/upstreams/auth.ts'
 import { faultText } from '../../host/config/read.ts'
-import type { HeldLaunch } from '../../policy/pins/launches.ts'
 import { oldRulesText, readTargetRule } from '../../policy/rules/call-policy.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
@@ -42,7 +41,7 @@ interface Offered extends OfferedName {
 }
 
 /** Connects to the servers of the file and asks what they offer. */
-async function look(config: Config): Promise<Found<Offered>> {
+async function look(config: Config): Promise<Found> {
   // What is looked at here is not to be remembered as seen.
   const { store, listen, ...options } = optionsOf(config)
   // Nor is it to be started in a way that nobody has approved.
@@ -55,20 +54,16 @@ async function look(config: Config): Promise<Found<Offered>> {
     log: 'silent',
   })
   await gateway.ready()
-  const servers = [...gateway.upstreams().map(tried), ...[...held.values()].map(heldStatus)]
+  // While others are waited for, one that has failed may be tried once more: what counts here is that it has failed.
+  const tried = gateway.upstreams().map((server): UpstreamStatus => {
+    return server.status === 'connecting' && server.why !== undefined ? { ...server, status: 'down' } : server
+  })
+  // Servers that are not started, because their command or address is not approved.
+  const idleParts = { status: 'down', tools: 0, resources: 0, prompts: 0, left: [] } as const
+  const servers = [...tried, ...[...held.values()].map(({ upstream, why }) => ({ name: upstream, why, ...idleParts }))]
   const names = gateway.names().map(name => judged(gateway, name))
   const idle = servers.every(({ status }) => status === 'up') ? idleRules(options.rules ?? [], names) : []
   return { servers, names, idle }
-}
-
-/** While others are waited for, one that has failed may be tried once more: what counts here is that it has failed. */
-function tried(server: UpstreamStatus): UpstreamStatus {
-  return server.status === 'connecting' && server.why !== undefined ? { ...server, status: 'down' } : server
-}
-
-/** A server that is not started, because its command or address is not approved. */
-function heldStatus({ upstream, why }: HeldLaunch): UpstreamStatus {
-  return { name: upstream, status: 'down', why, tools: 0, resources: 0, prompts: 0, left: [] }
 }
 
 /** The names of rules that are about nothing that is offered. */
@@ -91,7 +86,7 @@ function judged(gateway: Gateway, name: OfferedName): Offered {
 }
 
 /** What the file comes to, for people. */
-function print({ faults, servers, trust }: Config, found: Found<Offered> | undefined, { line, paint }: Printer): void {
+function print({ faults, servers, trust }: Config, found: Found | undefined, { line, paint }: Printer): void {
   for (const fault of faults) line(paint.bad(faultText(fault)))
   if (found === undefined) return line(`${counted(faults.length, 'mistake')}; nothing was connected to`)
   for (const { name, status, why, revision, tools, resources, prompts, left } of found.servers) {
@@ -117,25 +112,27 @@ function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint:
 }
 
 /** What was found where the file is without mistakes. */
-interface Found<Name extends OfferedName> {
+interface Found {
   readonly servers: readonly UpstreamStatus[]
   /** What clients see, with the rule for each tool. */
-  readonly names: readonly Name[]
+  readonly names: readonly Offered[]
   /** Names of rules that are about no tool there is; none where a server is down, whose tools nobody knows then. */
   readonly idle: readonly string[]
 }
 
 /** What the file comes to, for programs. */
-function checkJson<Name extends OfferedName>(config: GatewayConfig<unknown>, found: Found<Name> | undefined): unknown {
-  const { file, faults, servers } = config
+function checkJson({ file, faults, servers }: Config, found: Found | undefined): unknown {
   return {
     file,
-    faults: faults.map(faultOf),
-    ...(found !== undefined && {
-      servers: found.servers.map(server => statusOf(server, targetText(servers.get(server.name)?.target))),
-      names: found.names,
-      idle: found.idle,
-    }),
+    faults: faults.map(({ file: at, line, server, why: { rule, message, fix } }) => ({
+      file: at,
+      line,
+      ...given({ server }),
+      rule,
+      message,
+      fix,
+    })),
+    ...(found && { ...found, servers: found.servers.map(each => statusOf(each, targetText(servers.get(each.name)?.target))) }),
   }
 }
 
@@ -162,9 +159,4 @@ function remedyOf({ code, fix }: Why): string {
 /** An address, or a command with its words. */
 function targetText(target: Command | string | undefined): string {
   return typeof target === 'string' ? target : [target?.command, ...(target?.args ?? [])].join(' ')
-}
-
-/** A mistake, for programs. */
-function faultOf({ file, line, server, why: { rule, message, fix } }: GatewayConfig<unknown>['faults'][number]) {
-  return { file, line, ...(server !== undefined && { server }), rule, message, fix }
 }

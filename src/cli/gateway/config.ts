@@ -19,7 +19,7 @@ import type { Store } from '../../stores/store.ts'
 import { CliError, type Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import { unreachable } from '../server-errors.ts'
-import { brief } from '../terminal/text.ts'
+import { brief, jsonEscape } from '../terminal/text.ts'
 
 /** Undefined where there is none to look into: it is in memory, or nothing was kept yet. */
 export async function storeIn({ file, frame }: Pick<GatewayConfig<unknown>, 'file' | 'frame'>): Promise<Store | undefined> {
@@ -27,7 +27,7 @@ export async function storeIn({ file, frame }: Pick<GatewayConfig<unknown>, 'fil
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (url === 'memory:' || (path !== undefined && !existsSync(path))) return undefined
   return openStore(url).catch((error: unknown) => {
-    throw new CliError(4, `The store of ${file} cannot be opened: ${brief(String(error), 200)}`, 'Correct store')
+    throw new CliError(`The store of ${file} cannot be opened: ${brief(String(error), 200)}`, 'Correct store', { exit: 4 })
   })
 }
 
@@ -36,7 +36,6 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
   const store = await storeIn(config)
   if (store !== undefined) return store
   throw new CliError(
-    1,
     `${config.file} keeps nothing that a second process could see: it has no store, or nothing was kept there yet`,
     'Add store: sqlite:PATH to it (the path counts from the folder of the file), and start the gateway',
   )
@@ -46,7 +45,7 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
 function serverNamed({ file, servers }: Pick<GatewayConfig<unknown>, 'file' | 'servers'>, name: string): FoundServer {
   const server = servers.get(name)
   if (server !== undefined) return server
-  throw new CliError(1, `${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
+  throw new CliError(`${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
 }
 
 /** Options that change how a file is served. */
@@ -107,16 +106,9 @@ function shown(value: unknown, whole: boolean): string {
 /** Control and format characters, separators other than the space, and what stands for half a character. */
 const unplain = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u3164\uffa0]/gu
 
-/** A character as JSON escapes it. */
-function escaped(char: string): string {
-  let text = ''
-  for (let i = 0; i < char.length; i++) text += `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`
-  return text
-}
-
 /** A name or sentence, without quotation marks. */
 export function shownText(text: string): string {
-  return text.replace(unplain, escaped)
+  return text.replace(unplain, jsonEscape)
 }
 
 /** A value, exactly as it was sent. */
@@ -150,7 +142,7 @@ export function launchQuestions(io: Io): (launch: LaunchChange) => Promise<boole
   const { aside } = printerOf(io)
   let last: Promise<unknown> = Promise.resolve()
   const ask = async ({ upstream, changes }: LaunchChange): Promise<boolean> => {
-    aside.line(aside.paint.warn(`The file starts ${shownText(upstream)} in another way than before:`))
+    aside.warn(`The file starts ${shownText(upstream)} in another way than before:`)
     for (const change of changes) aside.line(`  ${shownText(change)}`)
     const reader = createInterface({ input: io.input, output: io.errors })
     try {
@@ -179,7 +171,6 @@ export async function approveLaunch(config: Config, name: string, io: Io): Promi
   })
   if (known) return 0
   throw new CliError(
-    1,
     `${config.file} keeps nothing that could be approved: it has no store, or nothing was kept there yet`,
     'Start the gateway: what it sees first is the right one. Add store: sqlite:PATH to keep that',
   )
@@ -216,8 +207,9 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
   const server = serverNamed(config, name)
   const auth = server.auth === undefined ? undefined : authOf(server.auth)
   if (typeof server.target !== 'string' || auth?.signIn !== true)
-    throw new CliError(1, `The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
-  if (!io.interactive) throw new CliError(3, 'There is no terminal to sign in from', 'Run it in a terminal on the same account')
+    throw new CliError(`The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
+  if (!io.interactive)
+    throw new CliError('There is no terminal to sign in from', 'Run it in a terminal on the same account', { exit: 3 })
   const authorization = await signInWith(auth, userStorage(io.env), cli())
   try {
     const { headers } = server

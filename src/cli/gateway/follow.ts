@@ -8,6 +8,7 @@ import { realClock } from '../../core/clock.ts'
 import { type Gateway, type GatewayConfig, type Reloaded, readGatewayFile } from '../../gateway/index.ts'
 import { faultText } from '../../host/config/read.ts'
 import { watchText } from '../../host/foundation.ts'
+import { messageOf } from '../../stores/store.ts'
 
 /** What following a file needs beside the gateway. */
 interface FollowOptions {
@@ -72,9 +73,7 @@ class Following {
     if (this.#wanted) return
     this.#wanted = true
     const { tell } = this.#options
-    this.#working = this.#working
-      .then(() => this.#look())
-      .catch(error => tell(error instanceof Error ? error.message : String(error), 'mistake'))
+    this.#working = this.#working.then(() => this.#look()).catch(error => tell(messageOf(error), 'mistake'))
   }
 
   /** Reads the file, reloads the gateway, and watches the files that count now. */

@@ -69,9 +69,12 @@ async function read(url: string, key: string | undefined): Promise<Readonly<Reco
     if (isRecord(said) && typeof said['ready'] === 'boolean') return said
   } catch (cause) {
     const why = brief(cause instanceof Error ? String(cause.cause ?? cause.message) : String(cause), 200)
-    throw new CliError(4, `No gateway answers at ${url}: ${why}`, 'Start it; where it listens elsewhere, give --port', { cause })
+    throw new CliError(`No gateway answers at ${url}: ${why}`, 'Start it; where it listens elsewhere, give --port', {
+      exit: 4,
+      cause,
+    })
   }
-  throw new CliError(4, `What answers at ${url} is no gateway`, 'Give its --port')
+  throw new CliError(`What answers at ${url} is no gateway`, 'Give its --port', { exit: 4 })
 }
 
 // `vivarium gateway audit`: who did what, and whether anybody changed what was written down of it.

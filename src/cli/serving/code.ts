@@ -7,6 +7,7 @@ import type { ResourceAuthorization } from '../../auth/resource/options.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/index.ts'
+import { messageOf } from '../../stores/store.ts'
 import { CliError } from '../io.ts'
 
 /** What is served of it. The file may have another copy of this package, so it is known by what it can do. */
@@ -22,25 +23,19 @@ interface Loaded {
 /** Loads a file. Throws a failure that says what to correct in it. */
 export async function loadServer(file: string): Promise<Loaded> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Correct the path')
+  if (!existsSync(path)) throw new CliError(`There is no file ${clip(file)}`, 'Correct the path')
   if (!/\.[cm]?[jt]sx?$/i.test(path))
-    throw new CliError(1, `${clip(file)} is no code`, 'Name the file that exports the server: .ts or .js')
+    throw new CliError(`${clip(file)} is no code`, 'Name the file that exports the server: .ts or .js')
   let module: Readonly<Record<string, unknown>>
   try {
     module = await import(pathToFileURL(path).href)
   } catch (error) {
-    throw new CliError(
-      1,
-      `${clip(file)} cannot be loaded: ${placeOf(error, path)}${error instanceof Error ? error.message : String(error)}`,
-      remedyOf(error),
-      {
-        cause: error,
-      },
-    )
+    const message = `${clip(file)} cannot be loaded: ${placeOf(error, path)}${messageOf(error)}`
+    throw new CliError(message, remedyOf(error), { cause: error })
   }
   const server = [module['default'], module['server']].map(exported).find(isServer)
   if (server === undefined)
-    throw new CliError(1, `${clip(file)} exports no server`, `Write: export const server = createServer({ … })`)
+    throw new CliError(`${clip(file)} exports no server`, `Write: export const server = createServer({ … })`)
   return { server, auth: [module['auth']].find(isAuthorization) }
 }
 

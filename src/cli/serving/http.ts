@@ -3,11 +3,13 @@
  * the old one finishes its own and goes, so that the port is never closed. One that does not start changes nothing.
  */
 import cluster, { type Worker } from 'node:cluster'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { oauth } from '../../auth/resource/options.ts'
 import type { Auth } from '../../server/auth.ts'
+import { messageOf } from '../../stores/store.ts'
 import type { Listening } from '../../transports/http/listening.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { selfCommand } from '../own-package.ts'
@@ -40,13 +42,33 @@ export interface HttpPlace {
 const defaultPort = 3000
 
 /** Where the server listens. */
-export interface Ready {
+interface Ready {
   readonly url: string
   readonly port: number
 }
 
+/** What is told while a file is served. */
+interface ServeEvents {
+  ready(at: Ready): void
+  /** A new worker takes requests, after so long. */
+  reloaded(file: string, ms: number): void
+  /** The changed file does not start. */
+  failed(file: string): void
+}
+
+/** Serves until it is interrupted. `words` are those that make a worker, where the file is watched. */
+export function serveOverHttp(
+  file: string,
+  place: HttpPlace,
+  words: readonly string[] | undefined,
+  io: Io,
+  tell: ServeEvents,
+): Promise<number> {
+  return words === undefined ? serve(file, place, io, tell) : watch(file, place, words, io, tell)
+}
+
 /** Serves until it is interrupted. */
-export async function serveFileOverHttp(file: string, place: HttpPlace, io: Io, ready: (at: Ready) => void): Promise<number> {
+async function serve(file: string, place: HttpPlace, io: Io, { ready }: ServeEvents): Promise<number> {
   const { server, auth: exported } = await loadServer(file)
   const auth = authOf(place, exported)
   const listening = await listen(() =>
@@ -78,16 +100,14 @@ function authOf(
   exported: Auth | undefined,
 ): Auth | undefined {
   if (issuer === undefined && (resource !== undefined || scopes.length > 0))
-    throw new CliError(1, '--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
-  if (unprotected && issuer !== undefined) throw new CliError(1, '--unprotected and --issuer exclude each other', 'Leave one out')
+    throw new CliError('--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
+  if (unprotected && issuer !== undefined) throw new CliError('--unprotected and --issuer exclude each other', 'Leave one out')
   if (unprotected) return 'none'
   if (issuer === undefined) return exported
   try {
     return oauth({ issuer, ...given({ resource }), scopes })
   } catch (error) {
-    throw new CliError(1, error instanceof Error ? error.message : String(error), 'Correct --issuer, --resource or --scope', {
-      cause: error,
-    })
+    throw new CliError(messageOf(error), 'Correct --issuer, --resource or --scope', { cause: error })
   }
 }
 
@@ -108,12 +128,9 @@ async function listen(open: () => Promise<Listening>): Promise<Listening> {
     const unprotected = error instanceof Error && error.message.includes('without authorization')
     if (!unprotected) throw error
     throw new CliError(
-      1,
       'Others could reach this server without authorization',
       'Leave out --host; or give --issuer and --resource, or say --unprotected',
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
 }
@@ -128,23 +145,8 @@ function interrupted(signal: AbortSignal): Promise<void> {
   return Promise.race([untilInterrupted(signal), leaving])
 }
 
-/** What is told while a file is watched. */
-interface WatchEvents {
-  ready(at: Ready): void
-  /** A new worker takes requests, after so long. */
-  reloaded(file: string, ms: number): void
-  /** The changed file does not start. */
-  failed(file: string): void
-}
-
 /** Serves and watches until it is interrupted. `words` are those that make a worker. */
-export async function watchHttp(
-  file: string,
-  place: HttpPlace,
-  words: readonly string[],
-  io: Io,
-  tell: WatchEvents,
-): Promise<number> {
+async function watch(file: string, place: HttpPlace, words: readonly string[], io: Io, tell: ServeEvents): Promise<number> {
   // A worker that comes later must find the port of the first.
   const { port: wanted = defaultPort } = place
   const port = wanted === 0 ? await freePort(place.host) : wanted
@@ -200,25 +202,19 @@ function started(): Promise<{ readonly worker: Worker; readonly at: Ready } | un
 const goneMs = 6_000
 
 /** Resolves when the worker has ended. */
-function gone(worker: Worker): Promise<void> {
-  return new Promise(done => {
-    if (worker.isDead()) return done()
-    const timer = setTimeout(() => worker.process.kill('SIGKILL'), goneMs)
-    worker.once('exit', () => {
-      clearTimeout(timer)
-      done()
-    })
-  })
+async function gone(worker: Worker): Promise<void> {
+  if (worker.isDead()) return
+  const timer = setTimeout(() => worker.process.kill('SIGKILL'), goneMs)
+  await once(worker, 'exit')
+  clearTimeout(timer)
 }
 
 /** A port that nobody has now. */
-function freePort(host: string): Promise<number> {
-  return new Promise((found, failed) => {
-    const probe = createServer()
-    probe.once('error', failed)
-    probe.listen(0, host, () => {
-      const address = probe.address()
-      probe.close(() => found(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
+async function freePort(host: string): Promise<number> {
+  const probe = createServer().listen(0, host)
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
 }

@@ -7,13 +7,19 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { jsonValue } from '../../recording/format.ts'
 import { claimStdout } from '../../transports/stdio/server.ts'
 import type { Io } from '../io.ts'
 import { selfCommand } from '../own-package.ts'
 import { loadServer, watchCode } from './code.ts'
 
-/** Serves one client until it goes. What the file writes while it is loaded is none of the protocol. */
-export async function serveFileOverStdio(file: string): Promise<number> {
+/** Serves one client until it goes; `say` is told of reloads where the file is watched. */
+export function serveOverStdio(file: string, io: Io, say: ((text: string) => void) | undefined): Promise<number> {
+  return say === undefined ? serve(file) : watch(file, io, say)
+}
+
+/** Serves the client itself. What the file writes while it is loaded is none of the protocol. */
+async function serve(file: string): Promise<number> {
   const claim = claimStdout()
   const { server } = await loadServer(file).finally(() => claim.release())
   const served = server.stdio()
@@ -24,7 +30,7 @@ export async function serveFileOverStdio(file: string): Promise<number> {
 }
 
 /** Serves and watches until the client goes. */
-export async function watchStdio(file: string, io: Io, say: (text: string) => void): Promise<number> {
+async function watch(file: string, io: Io, say: (text: string) => void): Promise<number> {
   const relay = new Relay(file, io)
   const begun = relay.begin()
   const reload = async (changed: string): Promise<void> => {
@@ -114,7 +120,7 @@ class Relay {
     const answered = new Promise<void>(resolve => {
       next.onSwallowed = resolve
     })
-    next.swallow = frameOf(first)?.['id']
+    next.swallow = frameOf(first)['id']
     next.child.stdin?.write(`${first}\n`)
     await Promise.race([answered, new Promise(resolve => next.child.once('exit', resolve))])
     for (const line of rest) next.child.stdin?.write(`${line}\n`)
@@ -148,8 +154,7 @@ class Relay {
 
   /** An answer goes to the process that asked, anything else to the current one. */
   #fromClient(line: string): void {
-    const frame = frameOf(line)
-    const { id, method } = frame ?? {}
+    const { id, method } = frameOf(line)
     if (method === 'initialize') this.#opening = [line]
     else if (method === 'notifications/initialized') this.#opening = [...this.#opening.slice(0, 1), line]
     const asker = method === undefined ? this.#asked.get(id) : undefined
@@ -161,8 +166,7 @@ class Relay {
 
   /** What a process says goes to the client, except an answer that it has had already. */
   #fromServer(behind: Behind, line: string): void {
-    const frame = frameOf(line)
-    const { id, method } = frame ?? {}
+    const { id, method, result } = frameOf(line)
     if (method !== undefined && id !== undefined) this.#asked.set(id, behind)
     if (method === undefined && id !== undefined) {
       if (behind.swallow !== undefined && behind.swallow === id) {
@@ -171,16 +175,11 @@ class Relay {
         return
       }
       behind.pending.delete(id)
-      this.#learn(frame)
+      // At the opening the client was told of which lists it hears when they change.
+      if (isRecord(result) && isRecord(result['capabilities'])) this.#declared = result['capabilities']
     }
     this.#io.output.write(`${line}\n`)
     if (behind.leaving && behind.pending.size === 0) behind.child.stdin?.end()
-  }
-
-  /** What the client was told at the opening: of which lists it hears when they change. */
-  #learn(frame: Frame | undefined): void {
-    const result = frame?.['result']
-    if (isRecord(result) && isRecord(result['capabilities'])) this.#declared = result['capabilities']
   }
 
   /** Lets a process finish what it was asked, and ends it. */
@@ -192,12 +191,8 @@ class Relay {
   }
 }
 
-/** The message of a line; undefined where it is none. */
-function frameOf(line: string): Frame | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isRecord(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+/** The message of a line; none where it is none. */
+function frameOf(line: string): Frame {
+  const value = jsonValue(line)
+  return isRecord(value) ? value : {}
 }

@@ -66,7 +66,7 @@ async function fillField(
   const choices = choicesOf(field)
   screen.line(say`   ${foreignMark}${paint.name(titleOf(name, field))}${paint.dim(brief(about, 300))}`)
   for (const { value, title } of choices)
-    screen.line(say`   ${foreignMark}  ${paint.plain(brief(value))}${title === value ? '' : paint.dim(`  ${brief(title)}`)}`)
+    screen.line(say`   ${foreignMark}  ${brief(value)}${title === value ? '' : paint.dim(`  ${brief(title)}`)}`)
   for (let tried = 0; tried < tries; tried++) {
     const said = (await reader.ask(`${label}${hint(field, needed)}› `, signal))?.trim()
     if (said === undefined) return 'cancel'

@@ -15,18 +15,6 @@ import type { Screen } from './screen.ts'
 import { brief, escaped, foreignMark, foreignText, say } from './text.ts'
 import { spanText } from './words.ts'
 
-/** Answers for a host, asked in the terminal. */
-export interface Questions {
-  readonly onApproval: OnApproval
-  readonly onElicit: OnServerQuestion
-  readonly onSampleReview: OnSampleReview
-  readonly confirm: Confirm
-  /** What was refused since the start, the latest first. */
-  readonly refused: readonly ApprovalQuestion[]
-  /** The next time that exactly this is asked, the answer is yes. */
-  allow(question: ApprovalQuestion): void
-}
-
 /** A plain question, asked below some lines. Undefined: there is nobody to ask. */
 export type Confirm = (text: string, lines: readonly string[]) => Promise<boolean | undefined>
 
@@ -37,92 +25,137 @@ const payloadLength = 1_500
 /** Of questions that nobody gives up. */
 const never = new AbortController().signal
 
-/** Questions that are asked one after the other. */
-export function createQuestions(screen: Screen, reader: LineReader): Questions {
-  const queue = new QuestionQueue()
-  const refused: ApprovalQuestion[] = []
-  const allowed = new Set<string>()
-  const refuse = (question: ApprovalQuestion): void => {
-    const same = refused.findIndex(({ digest }) => digest === question.digest)
-    if (same !== -1) refused.splice(same, 1)
-    refused.unshift(question)
-    refused.splice(most)
-  }
-  return {
-    refused,
-    allow: question => {
-      allowed.add(question.digest)
-      refused.splice(refused.indexOf(question), 1)
-    },
-    onApproval: async (question, { signal }) => {
-      if (allowed.delete(question.digest)) {
-        screen.line(say` ${screen.paint.good('✓')} ${screen.paint.plain(question.text)} Yes: you said /allow.`)
-        // A feature set is not asked for again: its yes has to last.
-        return question.about === 'set' ? true : { yes: true, for: 0 }
-      }
-      const late = (): ApprovalAnswer => {
-        screen.line(say` ${screen.paint.bad('Refused')}, since it waited too long behind other questions: ${question.text}`)
-        return false
-      }
-      const answer = await queue.ask(signal, late, shown => approval(screen, reader, question, signal, shown))
-      if (!(typeof answer === 'boolean' ? answer : answer.yes)) refuse(question)
-      return answer
-    },
-    confirm: (text, lines) =>
-      queue.ask<boolean | undefined>(
-        never,
-        () => undefined,
-        shown => confirmOn(screen, reader, text, lines, shown),
-      ),
-    onElicit: (question, { signal }) =>
-      queue.ask<ElicitResult>(
-        signal,
-        () => ({ action: 'cancel' }),
-        shown => elicitation(screen, reader, question, signal, shown),
-      ),
-    onSampleReview: (review, { signal }) =>
-      queue.ask<{ readonly yes: boolean }>(
-        signal,
-        () => ({ yes: false }),
-        shown => sampling(screen, reader, review, signal, shown),
-      ),
-  }
-}
+/** Answers for a host, asked in the terminal one after the other. */
+export class Questions {
+  /** What was refused since the start, the latest first. */
+  readonly refused: ApprovalQuestion[] = []
+  readonly #screen: Screen
+  readonly #reader: LineReader
+  readonly #queue = new QuestionQueue()
+  /** The digests of what is allowed the next time that it is asked. */
+  readonly #allowed = new Set<string>()
 
-/** Asks whether something may be done. */
-async function approval(
-  screen: Screen,
-  reader: LineReader,
-  question: ApprovalQuestion,
-  signal: AbortSignal,
-  shown: ShownQuestion,
-): Promise<ApprovalAnswer> {
-  const { paint } = screen
-  screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.bold(question.text)}`)
-  for (const { label, payload } of question.scopes) {
-    const whole = payload === undefined ? '' : JSON.stringify(payload)
-    // The sentence shows only the beginning of what is long.
-    if (question.text.includes(label) && question.text.includes(whole)) continue
-    showPayload(screen, 'on ', whole === '' ? label : `${label} ${whole}`)
+  constructor(screen: Screen, reader: LineReader) {
+    this.#screen = screen
+    this.#reader = reader
   }
-  const [what, whole] = wholeOf(question)
-  if (!question.text.includes(whole)) showPayload(screen, what, whole)
-  if (question.flaw !== undefined) screen.line(say`   ${paint.warn(`Careful: ${question.flaw}`)}`)
-  if (!reader.interactive) {
-    screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal. /allow lets it through the next time.`)
-    return { yes: false, reason: 'There was nobody to ask: the host runs without a terminal' }
+
+  /** The next time that exactly this is asked, the answer is yes. */
+  allow(question: ApprovalQuestion): void {
+    this.#allowed.add(question.digest)
+    this.refused.splice(this.refused.indexOf(question), 1)
   }
-  for (const { covers, text } of question.wider) screen.line(say`   ${paint.dim(`${letters[covers]}: ${text}`)}`)
-  const wider = question.wider.map(({ covers }) => ` · ${letters[covers]}`).join('')
-  const yes = question.lastsMs > 0 ? `[y]es to exactly this, ${lasting(question)} · [o]nly this once` : '[y]es, this once'
-  const choices = `${shown.label(topicOf(question))}${yes}${wider} · [N]o › `
-  const said = await letterOf(screen, reader, choices, signal)
-  const chosen = question.wider.find(({ covers }) => said === covers[0] || said === covers)
-  if (chosen !== undefined) return { yes: true, covers: chosen.covers }
-  if (said === 'o' || said === 'once') return { yes: true, for: 0 }
-  if (said === 'y' || said === 'yes') return true
-  screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
-  return false
+
+  /** Asks whether something may be done. */
+  readonly onApproval: OnApproval = async (question, { signal }) => {
+    const screen = this.#screen
+    if (this.#allowed.delete(question.digest)) {
+      screen.line(say` ${screen.paint.good('✓')} ${question.text} Yes: you said /allow.`)
+      // A feature set is not asked for again: its yes has to last.
+      return question.about === 'set' ? true : { yes: true, for: 0 }
+    }
+    const late = (): ApprovalAnswer => {
+      screen.line(say` ${screen.paint.bad('Refused')}, since it waited too long behind other questions: ${question.text}`)
+      return false
+    }
+    const answer = await this.#queue.ask(signal, late, shown => this.#approval(question, signal, shown))
+    if (!(typeof answer === 'boolean' ? answer : answer.yes)) this.#refuse(question)
+    return answer
+  }
+
+  /** Asks a plain question. */
+  readonly confirm: Confirm = (text, lines) => {
+    const ask = (shown: ShownQuestion) => confirmOn(this.#screen, this.#reader, text, lines, shown)
+    return this.#queue.ask<boolean | undefined>(never, () => undefined, ask)
+  }
+
+  /** Asks what a server wants to know. */
+  readonly onElicit: OnServerQuestion = (question, { signal }) => {
+    const ask = (shown: ShownQuestion) => this.#elicitation(question, signal, shown)
+    return this.#queue.ask<ElicitResult>(signal, () => ({ action: 'cancel' }), ask)
+  }
+
+  /** Asks whether a server may use the model, or get its answer. */
+  readonly onSampleReview: OnSampleReview = (review, { signal }) =>
+    this.#queue.ask(
+      signal,
+      () => ({ yes: false }),
+      async shown => ({ yes: await this.#sampling(review, signal, shown) }),
+    )
+
+  #refuse(question: ApprovalQuestion): void {
+    const same = this.refused.findIndex(({ digest }) => digest === question.digest)
+    if (same !== -1) this.refused.splice(same, 1)
+    this.refused.unshift(question)
+    this.refused.splice(most)
+  }
+
+  async #approval(question: ApprovalQuestion, signal: AbortSignal, shown: ShownQuestion): Promise<ApprovalAnswer> {
+    const screen = this.#screen
+    const { paint } = screen
+    screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.bold(question.text)}`)
+    for (const { label, payload } of question.scopes) {
+      const whole = payload === undefined ? '' : JSON.stringify(payload)
+      // The sentence shows only the beginning of what is long.
+      if (question.text.includes(label) && question.text.includes(whole)) continue
+      showPayload(screen, 'on ', whole === '' ? label : `${label} ${whole}`)
+    }
+    const [what, whole] = wholeOf(question)
+    if (!question.text.includes(whole)) showPayload(screen, what, whole)
+    if (question.flaw !== undefined) screen.line(say`   ${paint.warn(`Careful: ${question.flaw}`)}`)
+    if (!this.#reader.interactive) {
+      screen.line(
+        say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal. /allow lets it through the next time.`,
+      )
+      return { yes: false, reason: 'There was nobody to ask: the host runs without a terminal' }
+    }
+    for (const { covers, text } of question.wider) screen.line(say`   ${paint.dim(`${letters[covers]}: ${text}`)}`)
+    const wider = question.wider.map(({ covers }) => ` · ${letters[covers]}`).join('')
+    const yes = question.lastsMs > 0 ? `[y]es to exactly this, ${lasting(question)} · [o]nly this once` : '[y]es, this once'
+    const choices = `${shown.label(topicOf(question))}${yes}${wider} · [N]o › `
+    const said = await letterOf(screen, this.#reader, choices, signal)
+    const chosen = question.wider.find(({ covers }) => said === covers[0] || said === covers)
+    if (chosen !== undefined) return { yes: true, covers: chosen.covers }
+    if (said === 'o' || said === 'once') return { yes: true, for: 0 }
+    if (said === 'y' || said === 'yes') return true
+    screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
+    return false
+  }
+
+  async #elicitation(question: ServerQuestion, signal: AbortSignal, shown: ShownQuestion): Promise<ElicitResult> {
+    const screen = this.#screen
+    const { paint } = screen
+    screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(question.server)} ${paint.dim('asks:')}`)
+    screen.line(foreignText(question.message, `   ${foreignMark}`))
+    if (question.mode === 'url') {
+      screen.line(say`   ${question.url}`)
+      screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
+    }
+    if (!this.#reader.interactive) {
+      screen.line(say`   ${paint.bad('Declined')}: there is nobody to ask without a terminal.`)
+      return { action: 'decline' }
+    }
+    if (question.mode === 'form') return fillForm(screen, this.#reader, question, signal, shown)
+    const label = shown.label(`${question.server} asks for ${question.domain ?? 'an address'}`)
+    const said = await yesOrNo(screen, this.#reader, `${label}have you opened it? [y]es · [N]o › `, signal)
+    return { action: said ? 'accept' : 'decline' }
+  }
+
+  async #sampling(review: Parameters<OnSampleReview>[0], signal: AbortSignal, shown: ShownQuestion): Promise<boolean> {
+    const screen = this.#screen
+    const { paint } = screen
+    const isPrompt = review.stage === 'prompt'
+    const wish = isPrompt ? `wants ${review.model} to answer` : 'would get this answer'
+    screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(review.server)} ${paint.bold(wish)}`)
+    if (isPrompt && review.params.systemPrompt !== undefined)
+      showPayload(screen, 'with the instructions ', JSON.stringify(review.params.systemPrompt))
+    showPayload(screen, '', JSON.stringify(isPrompt ? review.params.messages : review.result))
+    if (!this.#reader.interactive) {
+      screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal.`)
+      return false
+    }
+    return yesOrNo(screen, this.#reader, `${shown.label(`${review.server} ${wish}`)}[y]es · [N]o › `, signal)
+  }
 }
 
 /** What is agreed to, as far as the sentence may show only the beginning of it. */
@@ -171,55 +204,8 @@ export async function confirmOn(
   const { paint } = screen
   const number = shown === undefined ? '' : `${shown.number}. `
   screen.line(say` ${paint.warn('?')} ${number}${paint.bold(text)}`)
-  for (const line of lines) screen.line(say`   ${paint.plain(line)}`)
+  for (const line of lines) screen.line(say`   ${line}`)
   return yesOrNo(screen, reader, `${shown?.label(text) ?? '   '}[y]es · [N]o › `, never)
-}
-
-/** Asks what a server wants to know. */
-async function elicitation(
-  screen: Screen,
-  reader: LineReader,
-  question: ServerQuestion,
-  signal: AbortSignal,
-  shown: ShownQuestion,
-): Promise<ElicitResult> {
-  const { paint } = screen
-  screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(question.server)} ${paint.dim('asks:')}`)
-  screen.line(foreignText(question.message, `   ${foreignMark}`))
-  if (question.mode === 'url') {
-    screen.line(say`   ${paint.plain(question.url)}`)
-    screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
-  }
-  if (!reader.interactive) {
-    screen.line(say`   ${paint.bad('Declined')}: there is nobody to ask without a terminal.`)
-    return { action: 'decline' }
-  }
-  if (question.mode === 'form') return fillForm(screen, reader, question, signal, shown)
-  const label = shown.label(`${question.server} asks for ${question.domain ?? 'an address'}`)
-  const said = await yesOrNo(screen, reader, `${label}have you opened it? [y]es · [N]o › `, signal)
-  return { action: said ? 'accept' : 'decline' }
-}
-
-/** Asks whether a server may use the model, or get its answer. */
-async function sampling(
-  screen: Screen,
-  reader: LineReader,
-  review: Parameters<OnSampleReview>[0],
-  signal: AbortSignal,
-  shown: ShownQuestion,
-): Promise<{ readonly yes: boolean }> {
-  const { paint } = screen
-  const messages = review.stage === 'prompt' ? review.params.messages : review.result
-  const system = review.stage === 'prompt' ? review.params.systemPrompt : undefined
-  const wish = review.stage === 'prompt' ? `wants ${review.model} to answer` : 'would get this answer'
-  screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(review.server)} ${paint.bold(wish)}`)
-  if (system !== undefined) showPayload(screen, 'with the instructions ', JSON.stringify(system))
-  showPayload(screen, '', JSON.stringify(messages))
-  if (!reader.interactive) {
-    screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal.`)
-    return { yes: false }
-  }
-  return { yes: await yesOrNo(screen, reader, `${shown.label(`${review.server} ${wish}`)}[y]es · [N]o › `, signal) }
 }
 
 /** What is no yes is no. */

@@ -4,7 +4,7 @@
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline'
 import { Writable } from 'node:stream'
-import type { Below, Output, Screen } from './screen.ts'
+import type { Output, Screen } from './screen.ts'
 import { escaped, say } from './text.ts'
 
 /** Where lines come from and what else is typed. */
@@ -14,12 +14,12 @@ interface ReaderOptions {
   readonly screen: Screen
   /** Somebody sits before it: lines are edited, and questions can be asked. */
   readonly interactive: boolean
-  /** Stands before what is typed. */
-  readonly prompt: string
-  /** Told of Ctrl-C, where it is a key and no signal. */
-  readonly interrupted: () => void
-  /** What Tab proposes for a line. */
-  readonly complete: (line: string) => Promise<readonly string[]>
+  /** Stands before what is typed. Default nothing. */
+  readonly prompt?: string
+  /** Told of Ctrl-C, where it is a key and no signal. Default: it refuses the question that is open. */
+  readonly interrupted?: () => void
+  /** What Tab proposes for a line. Default nothing. */
+  readonly complete?: (line: string) => Promise<readonly string[]>
 }
 
 /** The question that is open. */
@@ -34,7 +34,7 @@ const mostAhead = 256
 
 /** Reads lines, and asks questions between them. */
 export class LineReader {
-  readonly #options: ReaderOptions
+  readonly #options: Required<ReaderOptions>
   readonly #lines: Interface
   readonly #gate: Gate
   /** Lines that nobody has asked for yet. */
@@ -50,8 +50,9 @@ export class LineReader {
   #put = ''
 
   constructor(options: ReaderOptions) {
-    const { input, output, screen, interactive, prompt } = options
-    this.#options = options
+    const { input, output, screen, interactive, prompt = '' } = options
+    const { interrupted = () => void this.refuse(), complete = async () => [] } = options
+    this.#options = { input, output, screen, interactive, prompt, interrupted, complete }
     this.#gate = new Gate(output)
     this.#lines = createInterface({
       input,
@@ -62,17 +63,9 @@ export class LineReader {
     })
     this.#lines.on('line', line => this.#line(line))
     this.#lines.on('close', () => this.#end())
-    this.#lines.on('SIGINT', () => options.interrupted())
-    if (interactive) screen.below = this.#below
+    this.#lines.on('SIGINT', interrupted)
+    if (interactive) screen.below = { shown: () => this.#gate.open, hide: () => this.#hide(), show: () => this.#show() }
   }
-
-  readonly #below: Below = (reader => ({
-    get shown() {
-      return reader.#gate.open
-    },
-    hide: () => reader.#hide(),
-    show: () => reader.#show(),
-  }))(this)
 
   /** While something is shown that takes its time only questions have a prompt. */
   set busy(busy: boolean) {
@@ -101,7 +94,7 @@ export class LineReader {
     const ahead = this.#ahead.shift()
     if (ahead !== undefined) {
       if (this.#ahead.length === 0 && !this.#over) this.#lines.resume()
-      this.#options.screen.line(say`${this.#options.prompt}${this.#options.screen.paint.plain(ahead)}`)
+      this.#options.screen.line(say`${this.#options.prompt}${ahead}`)
       return ahead
     }
     if (this.#over) return undefined
@@ -170,7 +163,7 @@ export class LineReader {
     if (answered !== undefined) return answered(line)
     if (this.#waiting !== undefined) {
       const echo = !this.#options.interactive
-      if (echo) this.#options.screen.line(say`${this.#options.prompt}${this.#options.screen.paint.plain(line)}`)
+      if (echo) this.#options.screen.line(say`${this.#options.prompt}${line}`)
       this.#waiting(line)
       this.#gate.open = this.#shown
       return
@@ -270,22 +263,16 @@ interface InterruptParts {
 /** A second one within this time means the end. */
 const twiceMs = 2_000
 
-/** What Ctrl-C means now. */
-interface Interrupts {
-  /** Ctrl-C was pressed, or a signal came. */
-  interrupt(): void
-  /** Something else was typed in between. */
-  reset(): void
-}
-
 /** Ctrl-C refuses a question, clears the line, stops the turn, or ends, in this order. */
-export function createInterrupts(parts: InterruptParts): Interrupts {
+export function createInterrupts(parts: InterruptParts) {
   let last = Number.NEGATIVE_INFINITY
   return {
-    reset: () => {
+    /** Something else was typed in between. */
+    reset: (): void => {
       last = Number.NEGATIVE_INFINITY
     },
-    interrupt: () => {
+    /** Ctrl-C was pressed, or a signal came. */
+    interrupt: (): void => {
       const now = parts.now()
       if (now - last < twiceMs) return parts.end()
       if (parts.refuse() || parts.clear()) return

@@ -13,8 +13,9 @@ export interface Output {
 }
 
 /** What stands below the last line and has to make room for another. */
-export interface Below {
-  readonly shown: boolean
+interface Below {
+  /** It stands there now. */
+  shown(): boolean
   /** Makes room. */
   hide(): void
   /** Comes back below the new line. */
@@ -35,14 +36,15 @@ const frameMs = 90
 /** What takes less is not worth a flicker. */
 const patienceMs = 150
 /** Moves to the beginning of the line and deletes it. */
-const clearLine = '\r\u001b[K'
+export const clearLine = '\r\u001b[K'
 
 /** Writes lines, streams answers, and shows a spinner, each making room for the other. */
 export class Screen {
   readonly paint: Paint
+  /** It is a terminal on which things can move. */
+  readonly animated: boolean
   readonly #output: Output
   readonly #clock: Clock
-  readonly #animated: boolean
   #below: Below | undefined = undefined
   /** A streamed line has not ended yet. */
   #open = false
@@ -56,7 +58,7 @@ export class Screen {
   constructor({ output, env = {}, clock = realClock }: ScreenOptions) {
     this.#output = output
     this.#clock = clock
-    this.#animated = output.isTTY === true && env['TERM'] !== 'dumb'
+    this.animated = output.isTTY === true && env['TERM'] !== 'dumb'
     this.paint = painter(wantsColours(output, env))
   }
 
@@ -75,6 +77,16 @@ export class Screen {
       this.#endLine()
       this.#output.write(`${drawn(text)}\n`)
     })
+  }
+
+  /** A line beside the point. */
+  note(text: Words): void {
+    this.line(this.paint.dim(text))
+  }
+
+  /** A line that deserves attention and tells of no failure. */
+  warn(text: Words): void {
+    this.line(this.paint.warn(text))
   }
 
   /** Words of an answer: each of its lines is marked as one that somebody else wrote. */
@@ -103,7 +115,7 @@ export class Screen {
   work(label: string): () => void {
     this.#label = label
     this.#cancel()
-    if (this.#animated) this.#cancel = this.#clock.setTimeout(() => this.#spin(), this.#spun ? 0 : patienceMs, true)
+    if (this.animated) this.#cancel = this.#clock.setTimeout(() => this.#spin(), this.#spun ? 0 : patienceMs, true)
     return () => {
       if (this.#label !== label) return
       this.#cancel()
@@ -112,10 +124,15 @@ export class Screen {
     }
   }
 
+  /** Shows what is waited for, until it is there or has failed. */
+  during<T>(label: string, work: Promise<T>): Promise<T> {
+    return work.finally(this.work(label))
+  }
+
   /** Draws a frame now and then, while nothing else is below the lines. */
   #spin(): void {
     if (this.#label === undefined || this.#open) return
-    if (this.#below?.shown !== true) this.#draw(this.#label)
+    if (this.#below?.shown() !== true) this.#draw(this.#label)
     this.#cancel = this.#clock.setTimeout(() => this.#spin(), frameMs, true)
   }
 

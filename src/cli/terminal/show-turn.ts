@@ -9,7 +9,7 @@ import { serverLine } from './commands/servers.ts'
 import type { Screen } from './screen.ts'
 import type { TerminalSession } from './terminal.ts'
 import { brief, foreignMark, say, type Words } from './text.ts'
-import { costLine, turnName, turnTopic, whyLines } from './words.ts'
+import { costLine, showWhy, turnName, turnTopic } from './words.ts'
 
 /** Resolves when the turn is over, whatever became of it. */
 export async function showTurn(
@@ -90,7 +90,8 @@ class ShownTurn {
         }
         return
       case 'text':
-        return this.#text(part.delta)
+        this.#stop()
+        return this.#screen.stream(part.delta)
       case 'call':
         this.#line(
           say`${paint.name('→')} ${paint.name(callName(part.call))} ${paint.dim(brief(JSON.stringify(part.call.arguments), 200))}`,
@@ -109,7 +110,7 @@ class ShownTurn {
         return
       case 'ended':
         this.#line(paint.bad(endings[part.status]))
-        if (part.status !== 'cancelled') for (const line of whyLines(paint, part.why)) this.#line(line)
+        if (part.status !== 'cancelled') showWhy(this.#screen, part.why)
     }
   }
 
@@ -118,12 +119,7 @@ class ShownTurn {
     if (outcome === 'success') return
     const { paint } = this.#screen
     this.#line(say`${paint.warn('!')} ${paint.name(featureSet ?? server)} ${paint.warn(`${hook}Inference: ${outcome}`)}`)
-    if (why !== undefined) for (const line of whyLines(paint, why)) this.#line(line)
-  }
-
-  #text(delta: string): void {
-    this.#stop()
-    this.#screen.stream(delta)
+    showWhy(this.#screen, why)
   }
 
   #result({ call, outcome }: Extract<TurnPart, { type: 'result' }>): void {
@@ -131,7 +127,7 @@ class ShownTurn {
     const done = outcome.status === 'done'
     const mark = done ? paint.good('✓') : paint.bad(`✗ ${outcome.status}`)
     this.#line(say`${mark} ${paint.dim(`${callName(call)}, ${outcome.ms} ms`)}`)
-    if (outcome.why !== undefined) for (const line of whyLines(paint, outcome.why)) this.#line(line)
+    showWhy(this.#screen, outcome.why)
     this.#work('thinking')
   }
 
@@ -173,18 +169,17 @@ export async function welcome(session: TerminalSession, { model, place, examples
   const offline = model.id === 'offline-assistant' ? ' (no key is set: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL)' : ''
   screen.line(say`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, shape what it sees, and be undone.`)
   screen.line(say` ${paint.dim('model')}  ${paint.name(model.id)}${paint.dim(offline)}`)
-  screen.line(say` ${paint.dim('store')}  ${paint.plain(place)}`)
+  screen.line(say` ${paint.dim('store')}  ${place}`)
   for (const server of host.servers) {
     const sets = [...(server.live?.featureSets ?? [])].filter(([, { enabled }]) => enabled).map(([name]) => name)
     screen.line(say` ${serverLine(paint, server)} ${paint.dim(sets.join(', '))}`)
-    if (server.status !== 'up' && server.why !== undefined)
-      for (const line of whyLines(paint, server.why)) screen.line(say`  ${line}`)
+    if (server.status !== 'up') showWhy(screen, server.why, '  ')
   }
   const turns = await conversation.turns()
   if (turns.length > 0) showBefore(session, turns)
   else if (examples.length > 0) {
     screen.line(say` ${paint.dim('Try:')}`)
-    for (const example of examples) screen.line(say`   ${paint.plain(example)}`)
+    for (const example of examples) screen.line(say`   ${example}`)
   }
   screen.line(say` ${paint.dim('/help shows the commands, Ctrl-D ends.')}`)
   screen.line()
@@ -195,7 +190,7 @@ function showBefore({ screen }: TerminalSession, turns: readonly Turn[]): void {
   const { paint } = screen
   screen.line(say` ${paint.bold(`From before: ${turns.length} turn${turns.length === 1 ? '' : 's'}`)}${paint.dim('; the last:')}`)
   for (const turn of turns.slice(-recalled)) {
-    screen.line(say`   ${paint.dim(`${turnName(turn)}:`)} ${paint.plain(turnTopic(turn))}`)
+    screen.line(say`   ${paint.dim(`${turnName(turn)}:`)} ${turnTopic(turn)}`)
     screen.line(say`     ${paint.dim(turn.answer === undefined ? `(${turn.status})` : brief(turn.answer, 100))}`)
   }
 }

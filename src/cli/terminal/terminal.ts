@@ -10,36 +10,24 @@ import type { Host, HostOptions } from '../../host/host.ts'
 import type { HostConversation } from '../../host/loop/conversation.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import type { Attachment } from '../../host/loop/user-input.ts'
+import type { HostServer } from '../../host/servers/server.ts'
 import type { Noted } from '../../policy/audit/book.ts'
-import { commandNamed, commands } from './commands/index.ts'
+import { messageOf } from '../../stores/store.ts'
+import { commands } from './commands/index.ts'
 import { allResources } from './commands/servers.ts'
-import { type Confirm, createQuestions, type Questions } from './questions.ts'
+import { type Confirm, Questions } from './questions.ts'
 import { createInterrupts, LineReader } from './reader.ts'
 import { type Output, Screen } from './screen.ts'
 import { showTurn, welcome } from './show-turn.ts'
-import { brief, say, type TerminalText } from './text.ts'
-import { whyLines } from './words.ts'
+import { brief, say } from './text.ts'
+import { showWhy } from './words.ts'
 
 /** What the terminal does for its host. */
-type TerminalSide = Required<
-  Pick<
-    HostOptions,
-    | 'onApproval'
-    | 'onElicit'
-    | 'onSampleReview'
-    | 'onTurn'
-    | 'onServer'
-    | 'onConfigFault'
-    | 'onStderr'
-    | 'onBudget'
-    | 'onTrouble'
-    | 'onNote'
-    | 'conversationOf'
-  >
-> & {
-  /** For whoever makes the host. */
-  readonly confirm: Confirm
-}
+type TerminalSide = HostOptions &
+  Required<Pick<HostOptions, 'onTrouble'>> & {
+    /** For whoever makes the host. */
+    readonly confirm: Confirm
+  }
 
 /** What a terminal is made of. */
 interface TerminalOptions {
@@ -142,7 +130,7 @@ class Terminal {
 
   /** Opens the host, converses, and closes it whatever happens. */
   async #whole(): Promise<void> {
-    const questions = createQuestions(this.#screen, this.#reader)
+    const questions = new Questions(this.#screen, this.#reader)
     const stop = this.#screen.work('starting servers')
     const host = await this.#options.open(this.#side(questions)).finally(stop)
     try {
@@ -171,8 +159,7 @@ class Terminal {
   }
 
   /** What the host is given: who answers, and who is told. */
-  #side(questions: Pick<TerminalSide, 'onApproval' | 'onElicit' | 'onSampleReview' | 'confirm'>): TerminalSide {
-    const { onApproval, onElicit, onSampleReview, confirm } = questions
+  #side({ confirm, onApproval, onElicit, onSampleReview }: Questions): TerminalSide {
     return {
       confirm,
       onApproval,
@@ -180,12 +167,11 @@ class Terminal {
       onSampleReview,
       onTurn: (turn, { resumed }) => this.#show(turn, resumed),
       onServer: server => this.#server(server),
-      onConfigFault: fault =>
-        this.#screen.line(say` ${this.#screen.paint.bad('!')} ${this.#screen.paint.plain(faultText(fault))}`),
+      onConfigFault: fault => this.#screen.line(say` ${this.#screen.paint.bad('!')} ${faultText(fault)}`),
       onStderr: (server, line) => this.#heard(server, line),
-      onTrouble: why => this.#say(whyLines(this.#screen.paint, why)),
+      onTrouble: why => showWhy(this.#screen, why),
       onNote: noted => this.#noted(noted),
-      onBudget: why => this.#say(whyLines(this.#screen.paint, why)),
+      onBudget: why => showWhy(this.#screen, why),
       conversationOf: () => this.#options.conversation ?? 'main',
     }
   }
@@ -210,7 +196,7 @@ class Terminal {
     if (line === '') return false
     const [, name = '', rest = ''] = /^\/(\S+)\s*(.*)$/.exec(line) ?? []
     try {
-      const command = commandNamed(name)
+      const command = commands.find(each => each.name === name || each.aliases?.includes(name))
       if (command !== undefined) {
         await command.run(session, rest.trim())
         return command.ends === true
@@ -230,14 +216,12 @@ class Terminal {
   async #misspelt({ host, screen }: TerminalSession, name: string): Promise<boolean> {
     if (name.startsWith('/')) return false
     const prompts = (await host.prompts()).flatMap(({ command, server, prompt }) => [command, `${server}:${prompt.name}`])
-    const meant = prompts.includes(name) ? [] : nearest(name, [...commands.keys(), ...prompts])
+    const meant = prompts.includes(name) ? [] : nearest(name, [...commands.map(each => each.name), ...prompts])
     if (meant.length === 0) return false
     const { paint } = screen
-    screen.line(say` ${paint.bad('✗')} There is no command or prompt /${paint.plain(brief(name))}`)
+    screen.line(say` ${paint.bad('✗')} There is no command or prompt /${brief(name)}`)
     const all = meant.map(each => `/${each}`).join(' or ')
-    screen.line(
-      say`  ${paint.dim('→')} Did you mean ${paint.plain(all)}? /help shows the commands; begin with // to send a slash`,
-    )
+    screen.line(say`  ${paint.dim('→')} Did you mean ${all}? /help shows the commands; begin with // to send a slash`)
     return true
   }
 
@@ -254,8 +238,8 @@ class Terminal {
     const { paint } = this.#screen
     const what = `event ${brief(eventId ?? detail ?? '', 60)} of ${featureSet ?? server}`
     const mark = outcome === 'held' ? paint.warn('◇') : paint.bad('✗')
-    this.#screen.line(say` ${mark} ${paint.plain(what)} ${outcome === 'held' ? 'waits' : 'was refused'} ${paint.dim('(/inbox)')}`)
-    if (why !== undefined) this.#say(whyLines(paint, why))
+    this.#screen.line(say` ${mark} ${what} ${outcome === 'held' ? 'waits' : 'was refused'} ${paint.dim('(/inbox)')}`)
+    showWhy(this.#screen, why)
   }
 
   /** Shows a turn once those before it are over. */
@@ -288,7 +272,7 @@ class Terminal {
   }
 
   /** Tells when a server comes up or goes down; at the start only what is wrong. */
-  #server({ name, status, why }: Parameters<TerminalSide['onServer']>[0]): void {
+  #server({ name, status, why }: HostServer): void {
     const up = status === 'up'
     const before = this.#up.get(name)
     if (status === 'connecting' || before === up) return
@@ -296,7 +280,7 @@ class Terminal {
     if (this.#session === undefined) return
     const { paint } = this.#screen
     this.#screen.line(say` ${up ? paint.good('●') : paint.bad('✗')} ${paint.name(name)} is ${up ? 'up' : status}`)
-    if (why !== undefined && !up) this.#say(whyLines(paint, why))
+    if (!up) showWhy(this.#screen, why)
   }
 
   /** Keeps the last lines of standard error of a server. */
@@ -310,15 +294,10 @@ class Terminal {
   /** Tells what failed and, where it is known, what helps. */
   #failed(error: unknown): void {
     const { paint } = this.#screen
-    const said = error instanceof Error ? error.message : String(error)
     const fix =
       error instanceof Error && 'suggestion' in error && typeof error.suggestion === 'string' ? error.suggestion : undefined
-    this.#screen.line(say` ${paint.bad('✗')} ${paint.plain(said)}`)
-    if (fix !== undefined) this.#screen.line(say`  ${paint.dim('→')} ${paint.plain(fix)}`)
-  }
-
-  #say(lines: readonly TerminalText[]): void {
-    for (const line of lines) this.#screen.line(say` ${line}`)
+    this.#screen.line(say` ${paint.bad('✗')} ${messageOf(error)}`)
+    if (fix !== undefined) this.#screen.line(say`  ${paint.dim('→')} ${fix}`)
   }
 }
 
@@ -327,7 +306,7 @@ async function completions(session: TerminalSession, line: string): Promise<read
   if (!line.startsWith('/') || line.startsWith('//')) return []
   const [, name = '', rest] = /^\/(\S*)(?:\s+(.*))?$/.exec(line) ?? []
   if (rest === undefined) {
-    const own = [...commands.keys()].filter(each => each.startsWith(name)).map(each => `/${each}`)
+    const own = commands.filter(each => each.name.startsWith(name)).map(each => `/${each.name}`)
     return [...new Set([...own, ...(await session.conversation.complete(line))])]
   }
   if (name === 'attach') {
@@ -336,7 +315,7 @@ async function completions(session: TerminalSession, line: string): Promise<read
   }
   if (name === 'servers')
     return session.host.servers.filter(each => each.name.startsWith(rest)).map(each => `/servers ${each.name}`)
-  return commands.has(name) ? [] : session.conversation.complete(line)
+  return commands.some(each => each.name === name) ? [] : session.conversation.complete(line)
 }
 
 // What the commands of a terminal work on.

@@ -66,14 +66,6 @@ export function joinedText(parts: readonly Words[], between: Words): TerminalTex
   return make(parts.map(drawn).join(drawn(between)))
 }
 
-/** A style of Node's `styleText`. */
-type Format = Parameters<typeof styleText>[0]
-
-/** Words in a style. */
-function styled(format: Format, words: Words): TerminalText {
-  return make(styleText(format, drawn(words), { validateStream: false }))
-}
-
 /** How lines that somebody else wrote begin, so that none of them can pass for a line or a question of ours. */
 export const foreignMark = '│ '
 
@@ -85,14 +77,15 @@ export function foreignText(text: string, mark: string = foreignMark): TerminalT
 
 /** JSON that is the same for programs, and harmless where it is shown on a terminal. */
 export function harmlessJson(json: string): string {
-  return json.replace(harmful, char =>
-    char === '\n' ? char : [...Array(char.length).keys()].map(at => unit(char.charCodeAt(at))).join(''),
-  )
+  return json.replace(harmful, char => (char === '\n' ? char : jsonEscape(char)))
 }
 
-/** Half a character, or a whole one, as JSON escapes it. */
-function unit(code: number): string {
-  return `\\u${code.toString(16).padStart(4, '0')}`
+/** A character as JSON escapes it: one escape, or two where it is made of halves. */
+export function jsonEscape(char: string): string {
+  return char
+    .split('')
+    .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
 }
 
 /** Gives words a colour. */
@@ -100,8 +93,6 @@ type Brush = (words: Words) => TerminalText
 
 /** Colours by what they mean. */
 export interface Paint {
-  /** Foreign words without a colour. */
-  readonly plain: Brush
   readonly bold: Brush
   /** What is beside the point. */
   readonly dim: Brush
@@ -113,17 +104,13 @@ export interface Paint {
   readonly name: Brush
 }
 
-/** Words as they are, escaped. */
-const plain: Brush = words => say`${words}`
-
 /** The colours; without them all words stay plain. */
 export function painter(colours: boolean): Paint {
   const brush =
     (format: Parameters<typeof styleText>[0]): Brush =>
     words =>
-      colours ? styled(format, words) : plain(words)
+      colours ? make(styleText(format, drawn(words), { validateStream: false })) : make(drawn(words))
   return {
-    plain,
     bold: brush('bold'),
     dim: brush('dim'),
     good: brush('green'),

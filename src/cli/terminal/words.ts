@@ -2,7 +2,8 @@
 import type { Why } from '../../core/suggestion.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import type { Noted } from '../../policy/audit/book.ts'
-import { brief, type Paint, say, type TerminalText } from './text.ts'
+import type { Screen } from './screen.ts'
+import { brief, say } from './text.ts'
 
 /** Turns are counted from 1 by people. */
 export function turnName(turn: Pick<Turn, 'seq'>): string {
@@ -28,20 +29,27 @@ export function costLine(turn: Turn): string {
   ].join(' · ')
 }
 
-/** A reason, its rule and the way out. */
-export function whyLines(paint: Paint, { code, rule, message, fix }: Why): readonly TerminalText[] {
-  return [say`  ${paint.plain(message)} ${paint.dim(`(${code}, rule ${rule})`)}`, say`  ${paint.dim('→')} ${paint.plain(fix)}`]
+/** Shows a reason, its rule and the way out, where there is one. */
+export function showWhy(screen: Screen, why: Why | undefined, indent = ' '): void {
+  if (why === undefined) return
+  const { code, rule, message, fix } = why
+  screen.line(say`${indent}  ${message} ${screen.paint.dim(`(${code}, rule ${rule})`)}`)
+  screen.line(say`${indent}  ${screen.paint.dim('→')} ${fix}`)
 }
 
-/** A note of the audit log, and its reason. */
-export function noteLines(paint: Paint, noted: Noted): readonly TerminalText[] {
+/** Shows a note of the audit log, and its reason. */
+export function showNote(screen: Screen, noted: Noted): void {
   const { at, server, featureSet, kind, outcome, detail, ms, rule, why } = noted
+  const { paint } = screen
   const mark = outcome === 'success' ? paint.good('✓') : paint.bad('✗')
   const who = featureSet === undefined ? server : `${server}/${featureSet}`
   const by = rule === undefined ? '' : `by ${brief(rule, 60)}`
   const rest = [detail === undefined ? '' : brief(detail, 60), ms === undefined ? '' : `${ms} ms`, by].filter(text => text !== '')
-  const line = say`${paint.dim(clockText(at))} ${mark} ${paint.bold(kind.padEnd(12))} ${paint.name(who === '' ? 'host' : who)} ${paint.dim([...(outcome === 'success' ? [] : [outcome]), ...rest].join(', '))}`
-  return why === undefined ? [line] : [line, ...whyLines(paint, why)]
+  const said = [...(outcome === 'success' ? [] : [outcome]), ...rest].join(', ')
+  screen.line(
+    say` ${paint.dim(clockText(at))} ${mark} ${paint.bold(kind.padEnd(12))} ${paint.name(who === '' ? 'host' : who)} ${paint.dim(said)}`,
+  )
+  showWhy(screen, why)
 }
 
 /** By the clock on the wall. */

@@ -6,7 +6,7 @@ import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { expand, variablesIn } from '../../host/config/entry.ts'
-import { type HostConfig, type ParsedConfig, type Placed, parseConfig, readParsed, surroundings } from '../../host/config/read.ts'
+import { type ParsedConfig, type Placed, parseConfig, readParsed, surroundings } from '../../host/config/read.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { textAt } from '../io.ts'
 import { fullyEscaped, shellWord } from '../terminal/text.ts'
@@ -25,25 +25,10 @@ interface FileParts {
 }
 
 /** A config file that was read, and can be shown and used. */
-export interface FileToUse {
-  readonly file: string
-  readonly text: string
-  /** The user's own files need no consent. */
-  readonly own: boolean
-  /** What is shown and used. */
-  readonly parsed: ParsedConfig
-  /** As it is written, with `${VAR}` in its texts. */
-  readonly written: HostConfig
-  /** What the file does, for the question about it. */
-  review(): Review
-  /** The files of variables that it names, with their text; each is read once. */
-  envFiles(): ReadonlyMap<string, string | undefined>
-  /** With its variables filled in. */
-  filled(consent: Consent): Promise<HostConfig>
-}
+export type FileToUse = Awaited<ReturnType<typeof fileToUse>>
 
 /** Parses a config file once, for the review and for its use. */
-export async function fileToUse(parts: FileParts): Promise<FileToUse> {
+export async function fileToUse(parts: FileParts) {
   const { file, text, env, home = homedir(), own = false } = parts
   const parsed = parts.parsed ?? (await parseConfig(text, file))
   const around = surroundings(file, { env, home })
@@ -60,15 +45,21 @@ export async function fileToUse(parts: FileParts): Promise<FileToUse> {
   return {
     file,
     text,
+    /** The user's own files need no consent. */
     own,
+    /** What is shown and used. */
     parsed,
+    /** As it is written, with `${VAR}` in its texts. */
     written: await readParsed(parsed, file, { env, home, variables: 'keep' }),
+    /** What the file does, for the question about it. */
     review,
-    envFiles: () => {
+    /** The files of variables that it names, with their text; each is read once. */
+    envFiles: (): ReadonlyMap<string, string | undefined> => {
       review()
       return read
     },
-    filled: _ =>
+    /** With its variables filled in. */
+    filled: (_: Consent) =>
       readParsed(parsed, file, {
         env,
         home,

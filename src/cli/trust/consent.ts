@@ -4,7 +4,7 @@
  * this file with this content; any other content is asked about anew, with what is new marked.
  */
 import { hash, randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
@@ -13,13 +13,14 @@ import { type Why, why } from '../../core/suggestion.ts'
 import type { HostConfig } from '../../host/config/read.ts'
 import type { HostOptions } from '../../host/host.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { jsonValue } from '../../recording/format.ts'
 import { messageOf } from '../../stores/store.ts'
-import { CliError, type Io, textAt } from '../io.ts'
+import { CliError, type Io, replaceFile, textAt } from '../io.ts'
 import { packageRoot } from '../own-package.ts'
+import { asideOf } from '../print.ts'
 import type { CommandLike } from '../program.ts'
 import { type Confirm, confirmOn } from '../terminal/questions.ts'
 import { LineReader } from '../terminal/reader.ts'
-import { Screen } from '../terminal/screen.ts'
 import { fullyEscaped } from '../terminal/text.ts'
 import { type FileToUse, fileToUse } from './config-file.ts'
 
@@ -47,7 +48,9 @@ export async function decideConsent(file: FileToUse, { confirm, env }: TrustOpti
   const book = bookOf(env)
   if (book.has(path, digest)) return consent(file)
   const before = book.last(path)
-  const yes = await confirm(question(path, before !== undefined), [...marked(lines, before), `${summary}.`])
+  const said = before === undefined ? 'is not trusted yet' : 'has changed since you agreed to it'
+  const question = `${fullyEscaped(path)} ${said}. Do you agree to all of this?`
+  const yes = await confirm(question, [...marked(lines, before), `${summary}.`])
   if (yes !== true)
     return why(
       'CONFIG_NOT_TRUSTED',
@@ -59,11 +62,6 @@ export async function decideConsent(file: FileToUse, { confirm, env }: TrustOpti
   return consent(file)
 }
 
-/** `--trust`: whoever starts the command says yes to the file as it is now. */
-export function trusted(file: FileToUse): Consent {
-  return consent(file)
-}
-
 /** For a host, which reads its file again when it changes. `known` is the digest of what was agreed to before it was opened. */
 export function trustIn(options: TrustOptions, known?: string): NonNullable<HostOptions['onConfig']> {
   let opening = known !== undefined
@@ -72,21 +70,21 @@ export function trustIn(options: TrustOptions, known?: string): NonNullable<Host
     const first = opening
     opening = false
     if (known !== undefined && consentDigest(next) === known) return undefined
-    if (first) return swapped(file)
+    if (first)
+      return why(
+        'CONFIG_CHANGED',
+        'config.trust',
+        `${fullyEscaped(file)} changed after you agreed to it and before it was used, so nothing of it is used`,
+        'Start the command again',
+      )
     const decided = await decideConsent(next, options)
     return 'code' in decided ? decided : undefined
   }
 }
 
-/** The only place that makes a consent. */
+/** The only place that makes a consent; `--trust` says yes to the file as it is now. */
 function consent(file: FileToUse): Consent {
   return { file } as unknown as Consent
-}
-
-/** The question about a file. */
-function question(path: string, again: boolean): string {
-  const said = again ? 'has changed since you agreed to it' : 'is not trusted yet'
-  return `${fullyEscaped(path)} ${said}. Do you agree to all of this?`
 }
 
 /** What was not agreed to before stands behind a plus. */
@@ -103,16 +101,6 @@ function marked(lines: readonly string[], before: ReadonlySet<string> | undefine
 /** Why a question to which the answer was no `true` ends the use of a file. */
 function notAgreed(answer: boolean | undefined): string {
   return answer === undefined ? 'Nobody can be asked without a terminal' : 'You did not agree'
-}
-
-/** Why a file that changed between question and use is not used. */
-function swapped(file: string): Why {
-  return why(
-    'CONFIG_CHANGED',
-    'config.trust',
-    `${fullyEscaped(file)} changed after you agreed to it and before it was used, so nothing of it is used`,
-    'Start the command again',
-  )
 }
 
 /** Without links: the same name may lead elsewhere tomorrow. */
@@ -143,9 +131,14 @@ export function trustOption(command: CommandLike): CommandLike {
 
 /** The file with its variables filled in. Throws where it may not be used. */
 export async function useFile(file: FileToUse, io: Io, { trust }: TrustOption): Promise<HostConfig> {
-  const decided = trust === true ? trusted(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
-  if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
-  return file.filled(decided)
+  return file.filled(await consentFor(file, io, trust))
+}
+
+/** The consent to a file, without a question where the command line says yes. Throws where there is none. */
+async function consentFor(file: FileToUse, io: Io, trust: boolean | undefined): Promise<Consent> {
+  const decided = trust === true ? consent(file) : await decideConsent(file, { confirm: confirmIn(io), env: io.env })
+  if ('code' in decided) throw new CliError(decided.message, decided.fix)
+  return decided
 }
 
 /** What the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
@@ -157,10 +150,7 @@ export async function agreedConfig(
 ): Promise<Pick<FileToUse, 'parsed'> & { readonly digest: string }> {
   const text = await configText(config)
   const file = await fileToUse({ file: config, text, env })
-  if (trust !== true) {
-    const decided = await decideConsent(file, { confirm: confirmIn(io), env: io.env })
-    if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
-  }
+  await consentFor(file, io, trust)
   return { parsed: file.parsed, digest: consentDigest(file) }
 }
 
@@ -178,16 +168,8 @@ async function configText(config: string): Promise<string> {
 function confirmIn(io: Io): Confirm {
   return async (text, lines) => {
     if (!io.interactive) return undefined
-    const screen = new Screen({ output: io.errors, env: io.env })
-    const reader: LineReader = new LineReader({
-      input: io.input,
-      output: io.errors,
-      screen,
-      interactive: true,
-      prompt: '',
-      interrupted: () => reader.refuse(),
-      complete: async () => [],
-    })
+    const screen = asideOf(io)
+    const reader = new LineReader({ input: io.input, output: io.errors, screen, interactive: true })
     try {
       return await confirmOn(screen, reader, text, lines)
     } finally {
@@ -198,9 +180,6 @@ function confirmIn(io: Io): Confirm {
 
 // What the user agreed to before. It is kept with the user, where no folder can bring it along, and holds only digests: a file may
 // have secrets in it.
-
-/** The variables that say where answers are kept. */
-type Env = Readonly<Record<string, string | undefined>>
 
 /** An answer that is remembered. */
 interface Agreed {
@@ -214,62 +193,42 @@ interface Agreed {
 /** Answers that are remembered; the oldest are asked for again. */
 const most = 1_000
 
-/** The answers of this user. */
-interface Book {
-  /** Whether exactly this was agreed to. */
-  has(file: string, digest: string): boolean
-  /** The lines that were agreed to last for this file, by their digests; undefined where there was no question yet. */
-  last(file: string): ReadonlySet<string> | undefined
-  /** Remembers an answer. */
-  add(file: string, digest: string, lines: readonly string[]): void
-}
-
 /** A short digest, which tells lines apart and keeps no secret. */
 function lineDigest(line: string): string {
   return hash('sha256', line, 'base64url').slice(0, 22)
 }
 
 /** The answers that the user's file holds. */
-function bookOf(env: Env): Book {
+function bookOf(env: Io['env']) {
   const path = join(userFolder(env, 'XDG_CONFIG_HOME', '.config'), 'vivarium', 'trusted.json')
   const all = read(path)
   return {
-    has: (file, digest) => all.some(each => each.file === file && each.digest === digest),
-    last: file => {
+    /** Whether exactly this was agreed to. */
+    has: (file: string, digest: string): boolean => all.some(each => each.file === file && each.digest === digest),
+    /** The lines that were agreed to last for this file, by their digests; undefined where there was no question yet. */
+    last: (file: string): ReadonlySet<string> | undefined => {
       const found = all.findLast(each => each.file === file)
       return found === undefined ? undefined : new Set(found.lines)
     },
-    add: (file, digest, lines) => write(path, [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most)),
+    /** Remembers an answer. */
+    add: (file: string, digest: string, lines: readonly string[]): void => {
+      const agreed = [...all, { file, digest, lines: lines.map(lineDigest) }].slice(-most)
+      replaceFile(path, JSON.stringify({ agreed }))
+    },
   }
 }
 
-/** The answers of a file; none where it cannot be read. */
+/** The answers of a file; none where it is not there, or of no use: then everything is asked about again. */
 function read(path: string): readonly Agreed[] {
-  try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    const agreed = isRecord(value) ? value['agreed'] : undefined
-    return Array.isArray(agreed) ? agreed.filter(isAgreed) : []
-  } catch {
-    // Not there, or of no use: then everything is asked about again.
-    return []
-  }
+  const value = jsonValue(textAt(path) ?? '')
+  const agreed = isRecord(value) ? value['agreed'] : undefined
+  return Array.isArray(agreed) ? agreed.filter(isAgreed) : []
 }
 
 /** Whether a value of the file is an answer. */
 function isAgreed(value: unknown): value is Agreed {
   if (!isRecord(value) || typeof value['file'] !== 'string' || typeof value['digest'] !== 'string') return false
   return Array.isArray(value['lines']) && value['lines'].every(line => typeof line === 'string')
-}
-
-/** Writes all answers, replacing the file as a whole. */
-function write(path: string, agreed: readonly Agreed[]): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writeFileSync(`${path}.${process.pid}`, JSON.stringify({ agreed }), { mode: 0o600 })
-    renameSync(`${path}.${process.pid}`, path)
-  } catch {
-    // The answer counts for this run; the next one asks again.
-  }
 }
 
 // The folder in which a host keeps everything, where nobody named one: `.vivarium` in the folder that one works in. What is kept there
@@ -304,7 +263,6 @@ export async function useData(path: string, io: Io, { trust }: TrustOption): Pro
     )
     if (yes !== true)
       throw new CliError(
-        1,
         `${fullyEscaped(folder)} holds data that you did not make here: answers and grants in it would count as your own. ${notAgreed(yes)}, so it is not used`,
         'Delete it, name another folder with --data, or repeat the command with --trust',
       )
@@ -335,7 +293,6 @@ export async function useNpmSettings(cwd: string, io: Io, { trust }: TrustOption
     const yes = await confirmIn(io)(question, lines)
     if (yes !== true)
       throw new CliError(
-        1,
         `${fullyEscaped(file)} says where npm fetches programs from, and is not trusted. ${notAgreed(yes)}, so nothing is fetched`,
         'Read the file; then repeat the command with --trust, or from another folder',
       )

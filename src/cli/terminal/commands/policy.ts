@@ -6,7 +6,7 @@ import type { ApprovalQuestion } from '../../../policy/approvals/question.ts'
 import type { AuditQuestion, Noted } from '../../../policy/audit/book.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, foreignMark, say } from '../text.ts'
-import { clockText, noteLines, spanText, whyLines } from '../words.ts'
+import { clockText, showNote, showWhy, spanText } from '../words.ts'
 
 /** `/allow`: a later yes to what was refused. */
 const allow: TerminalCommand = {
@@ -20,14 +20,12 @@ const allow: TerminalCommand = {
     const question = questions.refused[at - 1]
     if (question === undefined) {
       screen.line(questions.refused.length === 0 ? ' Nothing was refused since the start.' : ' These were refused:')
-      for (const [n, { text }] of questions.refused.entries()) screen.line(say` ${n + 1}. ${paint.plain(text)}`)
+      for (const [n, { text }] of questions.refused.entries()) screen.line(say` ${n + 1}. ${text}`)
       return
     }
     questions.allow(question)
     const now = await allowNow(session, question)
-    screen.line(
-      say` ${paint.good('✓')} ${paint.plain(question.text)} ${now ? 'Yes.' : 'Yes, the next time that it is asked for.'}`,
-    )
+    screen.line(say` ${paint.good('✓')} ${question.text} ${now ? 'Yes.' : 'Yes, the next time that it is asked for.'}`)
   },
 }
 
@@ -63,7 +61,7 @@ const budgets: TerminalCommand = {
       const amount = `${rounded(used)} of ${rounded(most)} ${counts}`
       const mark = used >= most ? paint.bad(amount) : used >= most * warnAt ? paint.warn(amount) : paint.good(amount)
       screen.line(
-        say` ${paint.name(name.padEnd(16))} ${paint.plain(whose.padEnd(20))} ${mark} ${paint.dim(`· anew in ${spanText(resetsAt - now())}`)}`,
+        say` ${paint.name(name.padEnd(16))} ${whose.padEnd(20)} ${mark} ${paint.dim(`· anew in ${spanText(resetsAt - now())}`)}`,
       )
     }
   },
@@ -116,19 +114,19 @@ function showRecord({ screen }: TerminalSession, record: InboxRecord): void {
   const tried = attempts.length > 1 ? `, ${attempts.length} attempts` : ''
   const until = notBefore === undefined ? '' : `, not before ${clockText(notBefore)}`
   screen.line(
-    say` ${paint.dim(clockText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(`${inferenceId}${tried}${until}`)}`,
+    say` ${paint.dim(clockText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${brief(eventId, 60)} ${paint.dim(`${inferenceId}${tried}${until}`)}`,
   )
   if (preview !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(preview, screen.width - 6))}`)
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
+  showWhy(screen, why)
 }
 
 /** One that its server was told no about: it is nowhere but in the audit log. */
 function showRefused({ screen }: TerminalSession, { at, server, featureSet, eventId = '', detail, why }: Noted): void {
   const { paint } = screen
   screen.line(
-    say` ${paint.dim(clockText(at))} ${paint.bad('refused')} ${paint.name(`${server}/${featureSet ?? ''}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(detail ?? 'not accepted')}`,
+    say` ${paint.dim(clockText(at))} ${paint.bad('refused')} ${paint.name(`${server}/${featureSet ?? ''}`)} ${brief(eventId, 60)} ${paint.dim(detail ?? 'not accepted')}`,
   )
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
+  showWhy(screen, why)
 }
 
 /** `/audit`: the last notes of the audit log, and whether its chain holds. */
@@ -144,13 +142,12 @@ const audit: TerminalCommand = {
       screen.line(' Write /audit server=NAME kind=KIND outcome=success|failure|timeout|refused|held|dropped, any of them.')
       return
     }
-    for (const noted of await lastNotes(session, wanted, shown))
-      for (const line of noteLines(paint, noted)) screen.line(say` ${line}`)
+    for (const noted of await lastNotes(session, wanted, shown)) showNote(screen, noted)
     const verdict = await host.verifyAudit()
     if (verdict.ok) screen.line(say` ${paint.good(`The chain over ${verdict.lines} notes holds.`)}`)
     else
       screen.line(
-        say` ${paint.bad('The chain is broken: notes were changed behind the host’s back.')} ${paint.plain(JSON.stringify(verdict))}`,
+        say` ${paint.bad('The chain is broken: notes were changed behind the host’s back.')} ${JSON.stringify(verdict)}`,
       )
   },
 }

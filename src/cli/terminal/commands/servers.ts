@@ -4,7 +4,7 @@ import type { HostServer } from '../../../host/servers/server.ts'
 import { fairLists } from '../../../host/servers/tool-list.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, type Paint, say, type TerminalText } from '../text.ts'
-import { whyLines } from '../words.ts'
+import { showWhy } from '../words.ts'
 
 /** `/servers`: who is there. */
 const servers: TerminalCommand = {
@@ -21,8 +21,7 @@ const servers: TerminalCommand = {
       return
     }
     const chosen = host.servers.filter(({ name }) => first === '' || name === first)
-    if (chosen.length === 0)
-      screen.line(first === '' ? ' There are no servers.' : say` There is no server ${screen.paint.plain(brief(first))}.`)
+    if (chosen.length === 0) screen.line(first === '' ? ' There are no servers.' : say` There is no server ${brief(first)}.`)
     for (const server of chosen) await show(session, server, first !== '')
   },
 }
@@ -32,14 +31,13 @@ async function show({ screen, stderr }: TerminalSession, server: HostServer, who
   const { paint } = screen
   const tools = await server.tools().catch(() => [])
   screen.line(say` ${serverLine(paint, server)} ${paint.dim(`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`)}`)
-  if (server.why !== undefined && server.status !== 'up')
-    for (const line of whyLines(paint, server.why)) screen.line(say`  ${line}`)
+  if (server.status !== 'up') showWhy(screen, server.why, '  ')
   for (const [name, { enabled, description, uses }] of server.live?.featureSets ?? [])
     screen.line(
-      say`   ${enabled ? paint.good('on ') : paint.warn('off')} ${paint.plain(name.padEnd(22))} ${paint.dim(brief(`${uses.join(', ')}: ${description}`, 90))}`,
+      say`   ${enabled ? paint.good('on ') : paint.warn('off')} ${name.padEnd(22)} ${paint.dim(brief(`${uses.join(', ')}: ${description}`, 90))}`,
     )
   for (const { tool, changes } of server.held())
-    screen.line(say`   ${paint.warn('held')} ${paint.plain(tool.name)} ${paint.dim(brief(changes.join('; '), 90))}`)
+    screen.line(say`   ${paint.warn('held')} ${tool.name} ${paint.dim(brief(changes.join('; '), 90))}`)
   if (!whole) return
   for (const { tool } of tools)
     screen.line(say`   ${paint.name(tool.name.padEnd(22))} ${paint.dim(brief(tool.description ?? '', 90))}`)
@@ -71,7 +69,7 @@ const resources: TerminalCommand = {
     if (found.length === 0) screen.line(' No server has resources now.')
     const { paint } = screen
     for (const { server, uri, about } of found)
-      screen.line(say` ${paint.name(server.padEnd(10))} ${paint.plain(uri)} ${paint.dim(brief(about, 80))}`)
+      screen.line(say` ${paint.name(server.padEnd(10))} ${uri} ${paint.dim(brief(about, 80))}`)
   },
 }
 
@@ -84,17 +82,17 @@ const attach: TerminalCommand = {
     const { screen, attached } = session
     const { paint } = screen
     if (rest === '') {
-      for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${paint.plain(uri)}`)
+      for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${uri}`)
       if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists them.')
       return
     }
     const [uri = '', named] = rest.split(/\s+/)
     const server = named ?? (await allResources(session, '')).find(each => each.uri === uri)?.server ?? byScheme(session, uri)
     if (server === undefined)
-      screen.line(say` No server lists ${paint.plain(brief(uri))}. Write /attach URI SERVER if it has it all the same.`)
+      screen.line(say` No server lists ${brief(uri)}. Write /attach URI SERVER if it has it all the same.`)
     else {
       attached.push({ server, uri })
-      screen.line(say` ${paint.plain(uri)} of ${paint.name(server)} goes beside your next message.`)
+      screen.line(say` ${uri} of ${paint.name(server)} goes beside your next message.`)
     }
   },
 }

@@ -6,7 +6,7 @@ import type { Turn } from '../../../host/loop/turn.ts'
 import type { TreeNode } from '../../../host/state/book.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, say } from '../text.ts'
-import { clockText, costLine, noteLines, turnName, turnTopic, whyLines } from '../words.ts'
+import { clockText, costLine, showNote, showWhy, turnName, turnTopic } from '../words.ts'
 
 /** Undefined where there is none; that is said already. */
 async function chosenTurn({ conversation, screen }: TerminalSession, rest: string): Promise<Turn | undefined> {
@@ -17,7 +17,7 @@ async function chosenTurn({ conversation, screen }: TerminalSession, rest: strin
   if (turns.length === 0) screen.line(' Nothing was said yet.')
   else
     screen.line(
-      say` There is no turn ${screen.paint.plain(brief(wanted, 20))}: ${turns
+      say` There is no turn ${brief(wanted, 20)}: ${turns
         .map(({ seq }) => seq + 1)
         .slice(-20)
         .join(', ')} are there.`,
@@ -32,23 +32,19 @@ const whyCommand: TerminalCommand = {
   about: 'what happened and by which rule; without an id of the last turn',
   run: async (session, rest) => {
     const { host, screen } = session
-    const turn = rest === '' || /^#?\d+$/.test(rest) ? await chosenTurn(session, rest) : undefined
-    if (turn === undefined && (rest === '' || /^#?\d+$/.test(rest))) return
+    const isTurn = rest === '' || /^#?\d+$/.test(rest)
+    const turn = isTurn ? await chosenTurn(session, rest) : undefined
+    if (turn === undefined && isTurn) return
     const id = turn?.inferenceId ?? rest
     if (turn !== undefined)
       screen.line(say` ${screen.paint.bold(turnName(turn))} ${screen.paint.dim(`${turnTopic(turn)}, ${turn.status}, ${id}`)}`)
     const { notes, joined } = await host.explain(id)
-    if (notes.length === 0) showUnknown(session, id)
-    for (const noted of notes) for (const line of noteLines(screen.paint, noted)) screen.line(say` ${line}`)
+    if (notes.length === 0) screen.line(say` Nothing is noted under ${brief(id)}. /inbox and /audit show ids.`)
+    for (const noted of notes) showNote(screen, noted)
     const others = joined.filter(other => other !== id)
     if (others.length > 0)
       screen.line(say` ${screen.paint.dim(`belongs to ${others.map(other => brief(other, 60)).join(', ')}`)}`)
   },
-}
-
-/** Says where ids are found. */
-function showUnknown({ screen }: TerminalSession, id: string): void {
-  screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
 }
 
 /** `/cost`: what a turn cost, and all of them. */
@@ -70,7 +66,7 @@ function showTurnCost({ screen }: TerminalSession, turn: Turn): void {
   screen.line(say` ${paint.bold(costLine(turn))}`)
   for (const section of turn.prompt?.sections ?? []) {
     const changed = section.changed === true ? paint.warn(' changed: what the provider had cached is lost from here') : ''
-    screen.line(say`   ${String(section.tokens).padStart(7)} ${paint.plain(sectionName(section))}${changed}`)
+    screen.line(say`   ${String(section.tokens).padStart(7)} ${sectionName(section)}${changed}`)
   }
   const leftOut = turn.prompt?.leftOut ?? 0
   if (leftOut > 0) screen.line(say`   ${paint.warn(`${leftOut} earlier turns found no room`)}`)
@@ -89,7 +85,7 @@ async function showTotalCost({ screen, conversation, host }: TerminalSession): P
   const sum = (pick: (one: Turn['cost']) => number): number => costs.reduce((total, one) => total + pick(one), 0)
   const money = sum(one => one.money ?? 0)
   screen.line(
-    say` ${paint.bold(`all ${costs.length} turns`)} ${paint.plain(`${sum(one => one.inputTokens)} + ${sum(one => one.outputTokens)} tokens${money > 0 ? `, ${money.toFixed(4)} $` : ''}`)}`,
+    say` ${paint.bold(`all ${costs.length} turns`)} ${`${sum(one => one.inputTokens)} + ${sum(one => one.outputTokens)} tokens${money > 0 ? `, ${money.toFixed(4)} $` : ''}`}`,
   )
   for (const { server, featureSet, tokens, requests } of await host.spent())
     screen.line(
@@ -138,7 +134,7 @@ function showUndoStep(
     outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ stays  ') : paint.dim('· nothing')
   const how = by !== undefined ? byWords[by] : declined !== undefined ? `was not done: ${brief(declined, 100)}` : ''
   screen.line(say`   ${mark} ${paint.name(what)} ${paint.dim(how)}`)
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say`   ${line}`)
+  showWhy(screen, why, '   ')
 }
 
 /** The last checkpoints that are shown. */
@@ -154,9 +150,7 @@ const state: TerminalCommand = {
     const [set = '', checkpoint] = rest.split(/\s+/)
     const sets = (await host.state.sets()).filter(({ server, featureSet }) => set === '' || set === featureSet || set === server)
     if (sets.length === 0)
-      screen.line(
-        set === '' ? ' No server has left a state yet.' : say` No set ${screen.paint.plain(brief(set))} has left a state.`,
-      )
+      screen.line(set === '' ? ' No server has left a state yet.' : say` No set ${brief(set)} has left a state.`)
     for (const { server, featureSet } of sets) {
       const tree = await host.state.tree(server, featureSet)
       screen.line(
@@ -180,7 +174,7 @@ async function showTree(
     const mark = current ? paint.good('▶') : ' '
     const from = parent === null ? 'the first' : `after ${brief(parent, 24)}`
     screen.line(
-      say`  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${clockText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
+      say`  ${mark} ${brief(checkpoint, 40)} ${paint.dim(`${clockText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
     )
   }
   const head = tree.find(({ current }) => current)
@@ -198,16 +192,15 @@ async function showDifference(
   tree: readonly TreeNode[],
   wanted: string,
 ): Promise<void> {
-  const { paint } = screen
   const node =
     tree.find(({ checkpoint }) => checkpoint === wanted) ?? tree.find(({ checkpoint }) => checkpoint.startsWith(wanted))
-  if (node === undefined) return screen.line(say`   There is no checkpoint ${paint.plain(brief(wanted))}.`)
+  if (node === undefined) return screen.line(say`   There is no checkpoint ${brief(wanted)}.`)
   if (node.state !== 'kept') return screen.line('   Its content lies with the server.')
   const parent = tree.find(({ checkpoint }) => checkpoint === node.parent)
   if (parent?.state !== 'kept')
-    return screen.line(say`   ${paint.plain(brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000))}`)
+    return screen.line(say`   ${brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000)}`)
   for (const step of await host.state.diff(server, set, parent.checkpoint, node.checkpoint))
-    screen.line(say`   ${paint.plain(brief(JSON.stringify(step), 300))}`)
+    screen.line(say`   ${brief(JSON.stringify(step), 300)}`)
 }
 
 /** What turns did, cost and changed. */
