@@ -20,16 +20,17 @@ import type { HostFoundation } from './foundation.ts'
 import { askedOf } from './inbox/acceptance.ts'
 import type { AcceptOptions, Inbox } from './inbox/options.ts'
 import type { Loop } from './loop/loop.ts'
-import type { HostRules, Reviewing } from './policy.ts'
+import type { FeatureSetQuestions, HostRules } from './policy.ts'
 import type { Recorder } from './recorder/record.ts'
 import type { ServerEvents } from './server-events.ts'
 
 /** The parts of a host that its connections use. */
-export interface ConnectingParts extends Reviewing {
+export interface ConnectingParts {
   readonly foundation: HostFoundation
   readonly policy: Policy
   /** The source of the policy's rules. */
   readonly rules: HostRules
+  readonly questions: FeatureSetQuestions
   readonly inbox: Inbox
   readonly budgets: HostBudgets
   readonly loop: Loop
@@ -48,7 +49,7 @@ export interface ConnectingParts extends Reviewing {
 
 /** The connect options of a server. */
 export function connectOptions(parts: ConnectingParts, server: string): ConnectOptions {
-  const { live, ...answers } = parts.loop.answersFor(server)
+  const { live, ...answers } = parts.loop.answers.for(server)
   const onConfirm = parts.onApproval === undefined ? undefined : confirmBy(parts, parts.onApproval, server)
   return {
     ...answers,
@@ -84,7 +85,7 @@ function liveHandlers(
     onState: async report => {
       const featureSet = report.featureSet ?? ''
       // Synchronously, so that the report is attributed to the calls that run now.
-      const reported = parts.loop.stateReported(server)
+      const reported = parts.loop.stateUpdates.reported(server)
       const recorded = await foundation.state.record(server, featureSet, report).catch(error => {
         reported(undefined)
         throw error
@@ -106,8 +107,8 @@ function liveHandlers(
     },
     onRefused: ({ method, featureSet, eventId, why }) =>
       note({ featureSet, eventId, kind: noteKinds.get(method) ?? 'live', outcome: 'refused', why, detail: method }),
-    onChanged: declared => parts.review(server, declared),
-    onUndeclared: (featureSet, use) => parts.widen(server, featureSet, use),
+    onChanged: declared => parts.questions.review(server, declared),
+    onUndeclared: (featureSet, use) => parts.questions.widen(server, featureSet, use),
     onDiagnostic: why => note({ kind: 'live', outcome: 'dropped', why }),
     ...(section !== undefined && {
       hello: {

@@ -11,16 +11,17 @@ import { createPolicy, type Policy } from '../policy/policy.ts'
 import { AmbientMessages, ChannelAnswers } from './channels/answers.ts'
 import { ChannelSignals } from './channels/signals.ts'
 import { type ConnectingParts, connectOptions, push } from './connecting.ts'
-import { type FoundationPort, HostFoundation, waitAtMost } from './foundation.ts'
+import { type FoundationPort, HostFoundation } from './foundation.ts'
 import { Host, type HostOptions } from './host.ts'
 import { createInbox } from './inbox/inbox.ts'
-import { createLoop } from './loop/loop.ts'
+import { Loop } from './loop/loop.ts'
 import { modelFromEnvironment } from './models/providers.ts'
-import { HostRules, reviewing } from './policy.ts'
+import { FeatureSetQuestions, HostRules } from './policy.ts'
 import { recordedOptions, recorderFor } from './recorder/record.ts'
 import { ServerEvents } from './server-events.ts'
 import { identityOf } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
+import { waitAtMost } from './waiting.ts'
 
 /**
  * Opens a host: connects its servers, keeps them connected, and answers their requests.
@@ -93,7 +94,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
   })
   const recorder = recorderFor(record, clock)
-  const loop = createLoop({
+  const loop = new Loop({
     ...rest,
     ...recordedOptions(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
     store,
@@ -136,11 +137,11 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     ruleOf: (server, featureSet) => policy.ruleOfSet(server, featureSet),
     note: note => summedNotes.note(note),
   })
-  const hostRules = new HostRules(rules, given => policy.update(given))
   return {
     foundation,
     policy,
-    rules: hostRules,
+    rules: new HostRules(policy, rules),
+    questions: new FeatureSetQuestions(foundation, policy),
     inbox,
     budgets,
     loop,
@@ -151,7 +152,6 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     ambient,
     answers,
     signals,
-    ...reviewing(foundation, policy),
   }
 }
 
@@ -163,7 +163,7 @@ function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FoundationP
     configured: servers => parts.rules.configured(servers),
     changed: server => {
       if (server.live !== undefined) {
-        parts.review(server.name, server.live.featureSets)
+        parts.questions.review(server.name, server.live.featureSets)
         void parts.answers.send(server.name)
       }
       parts.events.changed(server)

@@ -21,6 +21,7 @@ import { type KnownServer, knownServer, type ServerOption } from './servers/entr
 import type { HostServer } from './servers/server.ts'
 import { type Applied, Servers } from './servers/servers.ts'
 import { StateBook, stateBookPort } from './state/book.ts'
+import { waitAtMost } from './waiting.ts'
 
 /** Options about the store, the config file, the servers and the audit log. */
 export interface FoundationOptions {
@@ -266,14 +267,6 @@ function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]):
     }
     if (failures.length > 0) throw failures[0]
   }
-}
-
-/** Waits for the work, but no longer than `ms`. */
-export function waitAtMost(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.setTimeout(resolve, ms, true)
-    work.then(resolve, reject).finally(cancel)
-  })
 }
 
 // File watching: the file is read when the system reports a change, and periodically, because not every file system does. The folder is

@@ -115,7 +115,7 @@ export class Host {
 
   /** Sets the roots, and notifies the servers that may know them. */
   setRoots(roots: readonly Root[]): void {
-    this.#parts.loop.setRoots(roots)
+    this.#parts.loop.answers.setRoots(roots)
   }
 
   /** All servers; those that are refused or down have a reason. */

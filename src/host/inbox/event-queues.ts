@@ -3,6 +3,7 @@
  * delay the others. `Groups` merges events into one run.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
+import { waitAtMost } from '../waiting.ts'
 import type { Attempt, Todo } from './records.ts'
 
 interface EventQueuesOptions {
@@ -52,10 +53,8 @@ export class EventQueues {
   async ended(ms: number): Promise<void> {
     if (this.#running === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.setTimeout(resolve, ms, true)
     this.#idle.add(resolve)
-    await promise
-    cancel()
+    await waitAtMost(this.#options.clock, ms, promise)
   }
 
   /** Whether an event is in a lane. */

@@ -11,7 +11,8 @@ import type { After } from '../../features/live/context-hooks/client.ts'
 import type { AfterInference, BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { blocksTokens } from '../models/model.ts'
-import { type HookParts, type HookReport, type HookServer, missingHooks, runHook } from './hooks.ts'
+import { type HookReport, missingHooks, runHook } from './hooks.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 
 /** Content that a server injected into a prompt. */
 export interface InjectedContext {
@@ -42,8 +43,8 @@ const longestNamespace = 256
 
 /** Runs the before-hooks of all servers in parallel, and collects what they inject. */
 export async function beforeHooks(
-  parts: HookParts,
-  servers: readonly HookServer[],
+  parts: LoopParts,
+  servers: readonly LoopServer[],
   params: BeforeInference,
   signal: AbortSignal,
 ): Promise<BeforeHooksResult> {
@@ -85,7 +86,7 @@ interface Offered {
 }
 
 /** Orders by server, then feature set; the sort is stable within a set. */
-function inOrder(servers: readonly HookServer[], offered: readonly Offered[]): readonly Offered[] {
+function inOrder(servers: readonly LoopServer[], offered: readonly Offered[]): readonly Offered[] {
   const rank = new Map(servers.map(({ name }, at) => [name, at]))
   return [...offered].sort((a, b) => {
     const byServer = (rank.get(a.server) ?? 0) - (rank.get(b.server) ?? 0)
@@ -104,7 +105,7 @@ function entry(server: string, featureSet: string, { namespace, position, conten
 
 /** Asks the policy. Injections that need a question are left out, because asking would block the turn. */
 async function allowed(
-  parts: HookParts,
+  parts: LoopParts,
   server: string,
   featureSet: string,
   { namespace, position }: Injection,
@@ -123,7 +124,7 @@ async function allowed(
 }
 
 /** Audits and reports a dropped injection. */
-function dropped(parts: HookParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
+function dropped(parts: LoopParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
   const { inferenceId, conversationId: conversation } = params
   parts.audit.note({ server, featureSet, inferenceId, conversation, kind: 'inject', outcome: 'dropped', why: said })
   return { server, featureSet, hook: 'before', outcome: 'dropped', ms: 0, why: said }
@@ -131,11 +132,11 @@ function dropped(parts: HookParts, params: BeforeInference, server: string, feat
 
 /** Counts the size of injections against the limits. */
 class InjectionQuota {
-  readonly #parts: HookParts
+  readonly #parts: LoopParts
   readonly #servers = new Map<string, { length: number; blocks: number }>()
   #all = 0
 
-  constructor(parts: HookParts) {
+  constructor(parts: LoopParts) {
     this.#parts = parts
   }
 
@@ -218,22 +219,22 @@ interface AfterHooksResult {
 }
 
 /** Whether a hook can still change or withhold the answer, so that it must not be streamed. */
-export function holdsAnswers({ settings }: HookParts, servers: readonly HookServer[]): boolean {
-  if ([...settings.values()].some(({ after }) => after?.fail === 'closed')) return true
+export function holdsAnswers({ hookRules }: LoopParts, servers: readonly LoopServer[]): boolean {
+  if ([...hookRules.values()].some(({ after }) => after?.fail === 'closed')) return true
   return servers.some(({ live }) => live?.hooks.after === 'blocking')
 }
 
 /** Runs the blocking after-hooks one after the other, then notifies the servers that only listen. */
 export async function afterHooks(
-  parts: HookParts,
-  servers: readonly HookServer[],
+  parts: LoopParts,
+  servers: readonly LoopServer[],
   params: AfterInference,
   signal: AbortSignal,
 ): Promise<AfterHooksResult> {
   let text = params.assistantMessage
   const changes: AnswerChange[] = []
   const reports: HookReport[] = []
-  const asked: HookServer[] = []
+  const asked: LoopServer[] = []
   for (const server of servers) {
     const { name, live } = server
     if (live?.hooks.after !== 'blocking') continue
@@ -263,7 +264,7 @@ function fitting(after: After | undefined, most: number): After | undefined {
 }
 
 /** Notifies without waiting. */
-function tell(parts: HookParts, servers: readonly HookServer[], params: AfterInference): void {
+function tell(parts: LoopParts, servers: readonly LoopServer[], params: AfterInference): void {
   const never = new AbortController().signal
   for (const { name, live } of servers) {
     if (live?.hooks.after === 'told')

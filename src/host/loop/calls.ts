@@ -4,21 +4,20 @@
  */
 import type { CallToolOptions } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
-import type { Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import type { Op } from '../../stores/store.ts'
 import { hostText, resultBlocks, textBlock } from '../models/quoted.ts'
 import type { Sent } from '../state/book.ts'
 import type { CallOutcome, PlannedCall } from './conversation-log.ts'
-import { hostToolNamed, shortenResult } from './host-tools.ts'
-import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
-import type { DeclinedQuestions, KeyedQueue, StateSet, StateSets, StateUpdates } from './loop.ts'
+import { hostTools, shortenResult } from './host-tools.ts'
+import { DeadlineExceeded, withDeadline } from './limits.ts'
+import type { StateSet } from './loop.ts'
 import { askPermission, whyOf } from './permission.ts'
-import type { LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 import { type CallingTurn, isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
 import { CallRolledBack, callInTransaction, isUndoable, type MadeCall, transactionIdOf } from './undo.ts'
 
@@ -26,26 +25,11 @@ import { CallRolledBack, callInTransaction, isUndoable, type MadeCall, transacti
 const toolRule = 'tool'
 
 /** What a tool call needs from its turn and its host. */
-export interface CallParts extends CallingTurn {
-  readonly store: Store
-  readonly clock: Clock
-  readonly limits: LoopLimits
-  readonly policy: LoopPolicy
-  readonly state: LoopState
-  readonly audit: LoopAudit
+export interface CallParts extends Omit<LoopParts, 'servers'>, CallingTurn {
+  /** The connected servers, as they were when the turn began. */
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
-  /** Serialises calls on the same state. */
-  readonly lines: KeyedQueue
-  /** Questions that the user declined during a call. */
-  readonly refusals: DeclinedQuestions
-  /** Finds the feature set whose state a call is about. */
-  readonly stateSets: StateSets
-  /** State reports of servers during calls. */
-  readonly stateUpdates: StateUpdates
   readonly inferenceId: string
-  /** Called when the turn is at a server. */
-  readonly onVisit: OnVisit | undefined
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
 
@@ -62,15 +46,14 @@ export async function makeCall(parts: CallParts, call: PlannedCall, signal: Abor
     finish(parts, call, { ...outcome, n: call.n, ms: parts.clock.now() - began })
   try {
     if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
-    const ours = hostToolNamed(call.tool)
+    const ours = hostTools.find(({ tool }) => tool.name === call.tool)
     if (ours === undefined) return ended(failed('failed', unknownTool(parts, call)))
-    const { store, conversation, begunBy, limits, policy, servers } = parts
     let rule = 'a tool of the host itself'
     const permitted = (by: string | undefined): void => {
       rule = by ?? rule
     }
-    const content = await withDeadline(parts.clock, limits.callMs, signal, inner =>
-      ours.run(call.arguments, { store, conversation, begunBy, limits, policy, servers, permitted, signal: inner }),
+    const content = await withDeadline(parts.clock, parts.limits.callMs, signal, inner =>
+      ours.run(call.arguments, { ...parts, permitted, signal: inner }),
     )
     return ended({ status: 'done', content, rule })
   } catch (error) {
@@ -91,7 +74,7 @@ async function onServer(
   if (isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const { client } = server
   const asked = await toolRequest(call, name, entry.definition, parts)
-  const given = await askPermission(parts.policy, asked)
+  const given = await askPermission(parts, asked)
   const said = given.why ?? (given.asked ? await toolChangedSince(server, asked) : undefined)
   if (said !== undefined) return failed('refused', said)
   // The feature set may have been disabled while the question was open.
@@ -267,18 +250,9 @@ function down(server: string): Why {
   return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
 }
 
-/** What recording a late state needs. */
-interface LateParts {
-  readonly state: LoopState
-  readonly stateSets: StateSets
-  readonly audit: LoopAudit
-  readonly inferenceId: string
-  readonly conversation: string
-}
-
 /** Records the state of a result that arrived after its call was abandoned, unless a later call was sent since. */
 function lateState(
-  { state, stateSets, audit, inferenceId, conversation }: LateParts,
+  { state, stateSets, audit, inferenceId, conversation }: CallParts,
   server: LoopServer,
   entry: ToolboxEntry,
   set: StateSet,

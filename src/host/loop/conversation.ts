@@ -319,7 +319,6 @@ export class HostConversation {
   /** A second undo only repeats the steps that failed the first time. */
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
-    const { clock, policy, state, audit, limits } = this.#parts
     const again = record.undone
     const concerned = again ? log.turns.filter(isPartlyUndone) : log.chain
     const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
@@ -328,12 +327,12 @@ export class HostConversation {
     const steps: UndoStep[] = []
     for (const turn of turns) {
       const later = again ? log.chain.filter(({ seq }) => seq > turn.seq) : []
-      const parts = { clock, servers, policy, state, audit, limits, conversation: this.id, later, keep }
+      const parts = { ...this.#parts, servers, conversation: this.id, later, keep }
       steps.push(...(await undoTurn(parts, turn)))
     }
     if (again) return undoReport([], steps)
     const seqs = turns.map(({ seq }) => seq)
-    await log.append(() => [{ type: 'undone', seqs, at: clock.now() }])
+    await log.append(() => [{ type: 'undone', seqs, at: this.#parts.clock.now() }])
     return undoReport(seqs, steps)
   }
 }

@@ -2,35 +2,15 @@
 
 import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
-import type { LiveConnection } from '../../features/live/client-api.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
-import type { LoopAudit, LoopPolicy, OnVisit } from './ports.ts'
-
-/** What hooks need from the loop. */
-export interface HookParts {
-  readonly clock: Clock
-  readonly limits: LoopLimits
-  /** Hook rules by server. */
-  readonly settings: HookSettings
-  /** Skips hooks that keep failing. */
-  readonly breaker: Breaker
-  readonly policy: LoopPolicy
-  readonly audit: LoopAudit
-  readonly onVisit: OnVisit | undefined
-}
-
-/** The part of a server that hooks need. */
-export interface HookServer {
-  readonly name: string
-  readonly live: LiveConnection | undefined
-}
+import { DeadlineExceeded, withDeadline } from './limits.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 
 /** The outcome of one hook. */
 export interface HookReport {
   readonly server: string
   readonly featureSet?: string
-  readonly hook: 'before' | 'after'
+  readonly hook: Hook
   /** `refused`: skipped by the circuit breaker. `dropped`: answered without effect. */
   readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'dropped'
   readonly ms: number
@@ -52,15 +32,15 @@ interface HookTurn {
 
 /** Runs one hook within its time limit, and audits the outcome. */
 export async function runHook<T extends { readonly featureSet: string }>(
-  parts: HookParts,
+  parts: LoopParts,
   server: string,
-  hook: 'before' | 'after',
+  hook: Hook,
   turn: HookTurn,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T | undefined>,
 ): Promise<Hooked<T>> {
   const { clock, breaker } = parts
-  const { closed, ms } = ruleFor(parts.settings, parts.limits, server, hook)
+  const { closed, ms } = ruleFor(parts, server, hook)
   const resting = breaker.refuses(server, hook)
   const began = clock.now()
   const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport =>
@@ -92,27 +72,22 @@ export async function runHook<T extends { readonly featureSet: string }>(
 }
 
 /** Reports required hooks of servers that were not asked: down, without the hook, or with a disabled feature set. */
-export function missingHooks(
-  parts: HookParts,
-  turn: HookTurn,
-  asked: readonly HookServer[],
-  hook: 'before' | 'after',
-): readonly HookReport[] {
-  return [...parts.settings].flatMap(([server, rules]) => {
+export function missingHooks(parts: LoopParts, turn: HookTurn, asked: readonly LoopServer[], hook: Hook): readonly HookReport[] {
+  return [...parts.hookRules].flatMap(([server, rules]) => {
     if (rules[hook]?.fail !== 'closed' || asked.some(({ name }) => name === server)) return []
     return [noted(parts, turn, { server, hook, outcome: 'failure', ms: 0, why: unasked(server, hook) })]
   })
 }
 
 /** Audits a report and returns it. */
-function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
+function noted(parts: LoopParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
   const { hook, ...about } = report
   parts.audit.note({ ...about, inferenceId, conversation: conversationId, kind: `hook.${hook}` })
   return report
 }
 
 /** Why a required hook is missing. */
-function unasked(server: string, hook: 'before' | 'after'): Why {
+function unasked(server: string, hook: Hook): Why {
   const kind = hook === 'after' ? 'afterInference that may change answers' : 'beforeInference'
   return why(
     'HOOK_MISSING',
@@ -123,7 +98,7 @@ function unasked(server: string, hook: 'before' | 'after'): Why {
 }
 
 /** Why a required hook had no effect. */
-function withoutEffect(server: string, hook: 'before' | 'after'): Why {
+function withoutEffect(server: string, hook: Hook): Why {
   return why(
     'HOOK_WITHOUT_EFFECT',
     `hooks.${hook}`,
@@ -132,13 +107,13 @@ function withoutEffect(server: string, hook: 'before' | 'after'): Why {
   )
 }
 
-function stopped(server: string, hook: 'before' | 'after'): Why {
+function stopped(server: string, hook: Hook): Why {
   const message = `The turn was stopped while ${server} worked on ${hook}Inference`
   return why('TURN_STOPPED', `hooks.${hook}`, message, 'Nothing needs to be done')
 }
 
 /** Why a hook failed. */
-function failure(server: string, hook: 'before' | 'after', error: unknown, ms: number): Why {
+function failure(server: string, hook: Hook, error: unknown, ms: number): Why {
   const name = `${hook}Inference`
   if (error instanceof DeadlineExceeded)
     return why(
@@ -172,65 +147,53 @@ export interface ServerHooks {
   readonly after?: HookRule
 }
 
-/** By server. */
-type HookSettings = ReadonlyMap<string, ServerHooks>
-
 /** The rule of a hook, with defaults. */
 function ruleFor(
-  settings: HookSettings,
-  limits: LoopLimits,
+  { hookRules, limits }: LoopParts,
   server: string,
-  when: 'before' | 'after',
+  when: Hook,
 ): { readonly closed: boolean; readonly ms: number } {
-  const rule = settings.get(server)?.[when]
+  const { fail, timeout } = hookRules.get(server)?.[when] ?? {}
   const standard = when === 'before' ? limits.beforeMs : limits.afterMs
-  return {
-    closed: rule?.fail === 'closed',
-    ms: rule?.timeout === undefined ? standard : toMilliseconds(rule.timeout, `hooks.${server}.${when}.timeout`),
-  }
-}
-
-/** The circuit breaker of all hooks. */
-interface Breaker {
-  /** Why the hook is skipped; undefined where it may run. */
-  refuses(server: string, hook: Hook): Why | undefined
-  succeeded(server: string, hook: Hook): void
-  failed(server: string, hook: Hook): void
+  const ms = timeout === undefined ? standard : toMilliseconds(timeout, `hooks.${server}.${when}.timeout`)
+  return { closed: fail === 'closed', ms }
 }
 
 type Hook = 'before' | 'after'
 
-/** Failures in a row, and until when the hook is skipped. */
-interface Standing {
-  failures: number
-  until: number
-}
-
 /** Failures in a row that open the breaker. */
-const standardFailures = 3
+const mostFailures = 3
 /** How long it stays open. */
-const standardRestMs = 30_000
+const restMs = 30_000
 
-/** A circuit breaker: a hook that failed several times in a row is skipped for a while. */
-export function createBreaker(clock: Clock, failures = standardFailures, restMs = standardRestMs): Breaker {
-  const hooks = new Map<string, Standing>()
-  return {
-    refuses: (server, hook) => {
-      const standing = hooks.get(`${hook} ${server}`)
-      if (standing === undefined || standing.failures < failures) return undefined
-      const left = standing.until - clock.now()
-      if (left > 0) return resting(server, hook, standing.failures, left)
-      // Lets one trial through; others are still skipped.
-      standing.until = clock.now() + restMs
-      return undefined
-    },
-    succeeded: (server, hook) => void hooks.delete(`${hook} ${server}`),
-    failed: (server, hook) => {
-      const standing = hooks.get(`${hook} ${server}`) ?? { failures: 0, until: 0 }
-      standing.failures += 1
-      standing.until = clock.now() + restMs
-      hooks.set(`${hook} ${server}`, standing)
-    },
+/** The circuit breaker of all hooks: one that failed several times in a row is skipped for a while. */
+export class HookBreaker {
+  readonly #clock: Clock
+  /** Failures in a row, and until when the hook is skipped. */
+  readonly #hooks = new Map<string, { failures: number; until: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Why the hook is skipped; undefined where it may run. */
+  refuses(server: string, hook: Hook): Why | undefined {
+    const standing = this.#hooks.get(`${hook} ${server}`)
+    if (standing === undefined || standing.failures < mostFailures) return undefined
+    const left = standing.until - this.#clock.now()
+    if (left > 0) return resting(server, hook, standing.failures, left)
+    // Lets one trial through; others are still skipped.
+    standing.until = this.#clock.now() + restMs
+    return undefined
+  }
+
+  succeeded(server: string, hook: Hook): void {
+    this.#hooks.delete(`${hook} ${server}`)
+  }
+
+  failed(server: string, hook: Hook): void {
+    const failures = (this.#hooks.get(`${hook} ${server}`)?.failures ?? 0) + 1
+    this.#hooks.set(`${hook} ${server}`, { failures, until: this.#clock.now() + restMs })
   }
 }
 

@@ -79,9 +79,9 @@ interface Stage {
 /** Alternates between model and tool calls until the model answers without calls. */
 async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
   const { log, turn, model, signal } = run
-  const held = holdsAnswers(parts.hooks, stage.servers)
+  const held = holdsAnswers(parts, stage.servers)
   const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
-  const generating = { ...parts, retries: parts.limits.retries, payer }
+  const generating = { ...parts, payer }
   const hear = (delta: string): void => {
     if (held) return
     run.emit({ type: 'text', delta })
@@ -104,7 +104,7 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
 /** Runs the hooks again: they run before every inference (MCP Live 0.2 §10.1). There is no new user message then. */
 async function shapeAnew(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
   const { servers, toolbox, asked } = stage
-  if (parts.hooks.settings.size === 0 && !servers.some(({ live }) => live?.hooks.before === true)) return
+  if (parts.hookRules.size === 0 && !servers.some(({ live }) => live?.hooks.before === true)) return
   stage.shaped = await shapePrompt(parts, run, servers, toolbox, { ...asked, userMessage: null }, stage.shaped)
   stage.pending.push(stage.shaped.record)
 }
@@ -142,7 +142,7 @@ async function shapePrompt(
   last?: Shaped,
 ): Promise<Shaped> {
   const { log, turn, model, signal } = run
-  const waterfall = await beforeHooks(parts.hooks, servers, asked, signal)
+  const waterfall = await beforeHooks(parts, servers, asked, signal)
   const { reports, stopped } = waterfall
   for (const report of reports) run.emit({ type: 'hook', report })
   if (stopped !== undefined) throw deniedProblem(stopped)
@@ -178,10 +178,10 @@ function standing(
 
 /** What tool calls need from this turn. */
 function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
-  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, onVisit } = parts
   const { log, turn, emit } = run
   return {
-    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, servers, toolbox, onVisit },
+    ...parts,
+    ...{ servers, toolbox },
     conversation: log.id,
     inferenceId: turn.inferenceId,
     begunBy: turn.from,
@@ -264,7 +264,7 @@ async function answer(
   const { log, turn, emit, signal } = run
   const { usage, finishReason, model } = said
   const params: AfterInference = { ...asked, assistantMessage: said.text, usage: totalUsage(turn, usage) }
-  const { text, changes, reports, stopped } = await afterHooks(parts.hooks, servers, params, signal)
+  const { text, changes, reports, stopped } = await afterHooks(parts, servers, params, signal)
   for (const report of reports) emit({ type: 'hook', report })
   if (stopped !== undefined) throw deniedProblem(stopped)
   const { seq, inferenceId, from } = turn

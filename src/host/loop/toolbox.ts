@@ -7,7 +7,7 @@ import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import type { BegunBy } from '../../policy/rules/rule.ts'
+import type { Asked, BegunBy } from '../../policy/rules/rule.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
 import { quoteTool } from '../models/quoted.ts'
@@ -15,7 +15,7 @@ import { assignNames, type Names } from '../servers/names.ts'
 import type { PlannedCall } from './conversation-log.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
-import type { LoopRequest, LoopServer } from './ports.ts'
+import type { LoopServer } from './ports.ts'
 
 /** A server's tool that is offered to the model. */
 export interface ToolboxEntry {
@@ -100,7 +100,7 @@ export function isReadOnly({ annotations }: Tool): boolean {
 }
 
 /** A tool call as a request to the policy. */
-export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<LoopRequest> {
+export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<Asked> {
   const { featureSet, arguments: payload } = call
   return {
     kind: 'tool',
@@ -127,7 +127,7 @@ function definitionOf(tool: Tool): Promise<string> {
 }
 
 /** Why an approved call is not made: the tool changed or disappeared while the question was open. */
-export async function toolChangedSince(server: LoopServer, { tool, definition }: LoopRequest): Promise<Why | undefined> {
+export async function toolChangedSince(server: LoopServer, { tool, definition }: Asked): Promise<Why | undefined> {
   const listed = await server.tools().catch(() => [])
   const now = listed.find(each => each.tool.name === tool)?.tool
   if (now !== undefined && (await definitionOf(now)) === definition) return undefined

@@ -5,7 +5,6 @@
 
 import type { CallToolOptions, ToolOutcome } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
-import type { Clock } from '../../core/clock.ts'
 import type { Problem } from '../../core/problem.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
@@ -14,18 +13,12 @@ import { transactionsExtension } from '../../features/reliability/transactions/m
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './conversation-log.ts'
-import type { LoopLimits } from './limits.ts'
 import type { StateUpdate } from './loop.ts'
 import { askPermission, whyOf } from './permission.ts'
-import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 
-interface UndoParts {
-  readonly clock: Clock
+interface UndoParts extends Omit<LoopParts, 'servers'> {
   readonly servers: readonly LoopServer[]
-  readonly policy: LoopPolicy
-  readonly state: LoopState
-  readonly audit: LoopAudit
-  readonly limits: LoopLimits
   readonly conversation: string
   /** Later turns that count; their effects must not be undone with it. */
   readonly later: readonly TurnRecord[]
@@ -146,7 +139,7 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
   // An undo is the user's request, whoever started the turn.
   const turnFacts = { conversation: parts.conversation, begunBy: { kind: 'user' } } as const
   const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
-  const given = await askPermission(parts.policy, asked)
+  const given = await askPermission(parts, asked)
   if (given.why !== undefined) return { outcome: 'stays', why: given.why }
   try {
     const result = await client.callTool(way.tool, way.parameters, {
@@ -247,7 +240,7 @@ function stateKey({ server, featureSet }: StateRef): string {
 
 /** Rolls a state back; returns why it cannot. A state that later turns have changed contains their effects and stays. */
 async function setBack(
-  state: LoopState,
+  state: UndoParts['state'],
   turn: TurnRecord,
   place: StateRef,
   later: readonly TurnRecord[],

@@ -11,6 +11,7 @@ import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Store } from '../../stores/store.ts'
 import type { HostServer } from '../servers/server.ts'
+import { KeyedQueue } from '../waiting.ts'
 import { Contents, Growth, type Recorded, type StateKeeper } from './growth.ts'
 import {
   failedRollback,
@@ -107,8 +108,8 @@ export class StateBook {
   readonly #growth: Growth
   /** Loaded lineages. */
   readonly #lineages = new Map<string, Promise<Lineage>>()
-  /** The last work per key. */
-  readonly #turns = new Map<string, Promise<unknown>>()
+  /** One change at a time per lineage. */
+  readonly #queue = new KeyedQueue()
 
   constructor(options: StateBookOptions) {
     this.#options = options
@@ -207,7 +208,7 @@ export class StateBook {
 
   /** Runs one job at a time on a set, for servers that cannot handle branches. */
   serially<T>(server: string, featureSet: string, work: () => Promise<T>): Promise<T> {
-    return this.#queue(`serial ${keyOf(server, featureSet)}`, work)
+    return this.#queue.inLine(`serial ${keyOf(server, featureSet)}`, work)
   }
 
   /** The state at a checkpoint. Throws a Problem where it is not kept. */
@@ -267,7 +268,7 @@ export class StateBook {
 
   /** The lineage, reloaded where another process has written. */
   #fresh(server: string, featureSet: string): Promise<Lineage> {
-    return this.#queue(keyOf(server, featureSet), async () => {
+    return this.#queue.inLine(keyOf(server, featureSet), async () => {
       const lineage = await this.#lineage(server, featureSet)
       await lineage.refresh()
       return lineage
@@ -276,7 +277,7 @@ export class StateBook {
 
   /** Changes a lineage, one change at a time; retries after a conflict with another process. */
   #inTurn<T>(server: string, featureSet: string, work: (lineage: Lineage) => Promise<T>): Promise<T> {
-    return this.#queue(keyOf(server, featureSet), async () => {
+    return this.#queue.inLine(keyOf(server, featureSet), async () => {
       const lineage = await this.#lineage(server, featureSet)
       for (let attempt = 1; ; attempt++) {
         try {
@@ -287,17 +288,6 @@ export class StateBook {
         }
       }
     })
-  }
-
-  /** Runs work one after the other by key. */
-  #queue<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const turn = (this.#turns.get(key) ?? Promise.resolve()).then(work, work)
-    this.#turns.set(key, turn)
-    const done = (): void => {
-      if (this.#turns.get(key) === turn) this.#turns.delete(key)
-    }
-    turn.then(done, done)
-    return turn
   }
 }
 
