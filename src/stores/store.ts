@@ -178,6 +178,16 @@ export const append = <V>(log: string, value: V, at?: LogPosition): Op<V> =>
 /** Drops the entries of a log before a position. */
 export const trim = <V = string>(log: string, before: LogPosition): Op<V> => ({ op: 'trim', log, before })
 
+/** All entries whose keys begin with `prefix`, read page by page. */
+export async function* scanAll(store: Store, prefix: string): AsyncGenerator<Entry, void, undefined> {
+  for (let after: string | undefined; ; ) {
+    const page = await store.scan(prefix, after === undefined ? {} : { after })
+    yield* page
+    after = page.at(-1)?.key
+    if (after === undefined) return
+  }
+}
+
 // A part of a store as a store of its own: its keys and logs lie under a prefix, and nobody sees beyond it.
 
 /** Closing it closes nothing: the whole is its owner's. */

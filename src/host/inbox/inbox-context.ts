@@ -8,7 +8,7 @@ import { Runners } from '../../core/journal/runners.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { check, messageOf, type Op, put, remove, type Store } from '../../stores/store.ts'
+import { check, messageOf, type Op, put, remove, type Store, scanAll } from '../../stores/store.ts'
 import { EventQueues, type Item } from './event-queues.ts'
 import type { InboxNote, InboxOptions } from './options.ts'
 import {
@@ -138,21 +138,12 @@ export class InboxContext {
   /** Loads the waiting events of an owned server; those in memory stay as they are. */
   async load(server: string): Promise<void> {
     const tries = new Map<string, readonly Attempt[]>()
-    for await (const { key, value } of this.#pages(tryKey(server, ''))) tries.set(seqOf(key), readAttempts(value))
-    for await (const { key, value, version } of this.#pages(todoKey(server, ''))) {
+    for await (const { key, value } of scanAll(this.store, tryKey(server, ''))) tries.set(seqOf(key), readAttempts(value))
+    for await (const { key, value, version } of scanAll(this.store, todoKey(server, ''))) {
       const seq = seqOf(key)
       this.#last = Math.max(this.#last, numberOf(seq))
       if (!this.owners.owns(server)) return
       if (!this.lanes.has(server, seq)) this.place(server, seq, version, readTodo(value), (tries.get(seq) ?? []).map(interrupted))
-    }
-  }
-
-  async *#pages(start: string) {
-    for (let after: string | undefined; ; ) {
-      const page = await this.store.scan(start, after === undefined ? {} : { after })
-      yield* page
-      after = page.at(-1)?.key
-      if (after === undefined) return
     }
   }
 

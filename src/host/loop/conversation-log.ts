@@ -8,7 +8,7 @@ import type { Why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
-import { append, type Op, put, type Store, storeLimits } from '../../stores/store.ts'
+import { append, type Op, put, type Store, scanAll, storeLimits } from '../../stores/store.ts'
 import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './before-hooks.ts'
 import type { HookReport } from './hooks.ts'
@@ -133,12 +133,8 @@ export class ConversationLog {
 /** All conversations of a store, by name. */
 export async function listConversations(store: Store): Promise<readonly ConversationFacts[]> {
   const found: ConversationFacts[] = []
-  for (let after: string | undefined; ; ) {
-    const page = await store.scan(listPrefix, after === undefined ? {} : { after })
-    for (const { value } of page) found.push(JSON.parse(value) as ConversationFacts)
-    after = page.at(-1)?.key
-    if (page.length < storeLimits.page) return found
-  }
+  for await (const { value } of scanAll(store, listPrefix)) found.push(JSON.parse(value) as ConversationFacts)
+  return found
 }
 
 /** The longest readable key; leaves room for the rest of it. */

@@ -8,7 +8,7 @@ import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { Asked, BegunBy } from '../../policy/rules/rule.ts'
-import { type Op, put, remove, type Store } from '../../stores/store.ts'
+import { type Op, put, remove, type Store, scanAll } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
 import { quoteTool } from '../models/quoted.ts'
 import { assignNames, type Names } from '../servers/names.ts'
@@ -185,14 +185,9 @@ export class ToolNames {
   /** Reads the remembered names. */
   async #load(): Promise<Map<string, Set<string>>> {
     const claims = new Map<string, Set<string>>()
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan(prefix, after === undefined ? {} : { after })
-      for (const { value } of page) {
-        const [server, tool] = JSON.parse(value) as [string, string]
-        claims.set(server, (claims.get(server) ?? new Set()).add(tool))
-      }
-      after = page.at(-1)?.key
-      if (after === undefined) break
+    for await (const { value } of scanAll(this.#store, prefix)) {
+      const [server, tool] = JSON.parse(value) as [string, string]
+      claims.set(server, (claims.get(server) ?? new Set()).add(tool))
     }
     // Of two concurrent loads the first counts, because it may have learned more since.
     if (this.#claims !== undefined) return this.#claims

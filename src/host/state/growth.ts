@@ -7,7 +7,7 @@ import { StateTree } from '../../core/state/tree.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import { type Lineage, orphaned, reused, type StateCheckpoint } from './lineage.ts'
+import type { Lineage, StateCheckpoint } from './lineage.ts'
 
 /** The result of recording a checkpoint. */
 export interface Recorded {
@@ -184,6 +184,18 @@ export class Growth {
   }
 }
 
+/** Why a checkpoint is marked as an orphan: its parent is not known. */
+function orphaned(checkpoint: string, parent: string): Why {
+  const message = `The checkpoint ${quoted(checkpoint)} rests on ${quoted(parent)}, which is not known here`
+  return why('CHECKPOINT_ORPHAN', 'state.parent', message, 'Have the server report the whole state as data')
+}
+
+/** Why a checkpoint is odd: its name stood for another one before. */
+function reused(checkpoint: string): Why {
+  const message = `The name ${quoted(checkpoint)} stood for another checkpoint before; it stands for the later one now`
+  return why('CHECKPOINT_REUSED', 'state.checkpoint', message, 'Have the server give each checkpoint a name of its own')
+}
+
 function orphanOf(bare: StateCheckpoint, content: Content, patch: readonly unknown[] | undefined): StateCheckpoint {
   const waits = content.kind === 'broken' && patch !== undefined
   return { ...bare, mark: 'orphan', ...(waits && { pending: patch }) }
@@ -213,12 +225,8 @@ function contentOf(report: StateReport, parent: StateCheckpoint | undefined, kee
 
 function baseless({ checkpoint, parent }: StateReport): Why {
   const on = typeof parent === 'string' ? `of ${quoted(parent)}` : 'before it'
-  return why(
-    'PATCH_WITHOUT_BASE',
-    'state.patch',
-    `The checkpoint ${quoted(checkpoint)} is a patch, and the state ${on} is not known`,
-    'Have the server report the whole state as data',
-  )
+  const message = `The checkpoint ${quoted(checkpoint)} is a patch, and the state ${on} is not known`
+  return why('PATCH_WITHOUT_BASE', 'state.patch', message, 'Have the server report the whole state as data')
 }
 
 /** Cached states: the heads of sets in use. */
@@ -291,10 +299,6 @@ function mismatch(report: StateReport, base: unknown): Why | undefined {
   } catch (error) {
     if (!(error instanceof Problem)) throw error
   }
-  return why(
-    'STATE_MISMATCH',
-    'state.data',
-    `The patch of ${quoted(report.checkpoint)} does not lead to the data beside it`,
-    'Have the server send one of them; the data was taken',
-  )
+  const message = `The patch of ${quoted(report.checkpoint)} does not lead to the data beside it`
+  return why('STATE_MISMATCH', 'state.data', message, 'Have the server send one of them; the data was taken')
 }
