@@ -13,7 +13,7 @@ import { ChannelSignals } from './channels/signals.ts'
 import { type ConnectingParts, connectOptions, push } from './connecting.ts'
 import { type FoundationPort, HostFoundation } from './foundation.ts'
 import { Host, type HostOptions } from './host.ts'
-import { createInbox } from './inbox/inbox.ts'
+import { Inbox } from './inbox/inbox.ts'
 import { Loop } from './loop/loop.ts'
 import { modelFromEnvironment } from './models/providers.ts'
 import { FeatureSetQuestions, HostRules } from './policy.ts'
@@ -83,7 +83,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
       onBudget?.(why, spender)
     },
   })
-  const inbox = createInbox({
+  const inbox = new Inbox({
     ...taking,
     store,
     policy,

@@ -2,6 +2,7 @@
  * Accepts events into the inbox: checks limits and policy, stores the event in one commit, and only then answers. A repeated event gets
  * its earlier answer. `InboxGate` bounds the writes of one server.
  */
+import { hash } from 'node:crypto'
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import { durationText } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
@@ -14,7 +15,7 @@ import { add, type Entry, type Op, put } from '../../stores/store.ts'
 import { Groups, type Item } from './event-queues.ts'
 import type { ChainPosition, InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
-import { callKey, countKey, eventDigest, previewOf, readSeen, type SeenEvent, seenKey, type Todo, todoKey } from './records.ts'
+import { inboxKeys, readSeen, type SeenEvent, seenOf, type Todo } from './records.ts'
 
 /** An event that is being accepted. */
 interface Coming {
@@ -132,7 +133,7 @@ export class Acceptance {
       }
       if (outcome.index === 2) return this.#queueFull(server)
       // A record that is gone has just expired, so the event is new.
-      before = await this.#context.store.get(seenKey(server, event.eventId))
+      before = await this.#context.store.get(inboxKeys.seen(server, event.eventId))
       const seen = before && readSeen(before.value)
       if (seen === undefined) continue
       if (seen.identity === admitted?.identity) return this.#again(server, event, seen)
@@ -142,29 +143,15 @@ export class Acceptance {
   }
 
   /** The operations of the commit. `before`: the record of another program's event with the same id. */
-  #steps({ server, event, digest, seq, admitted }: Coming, todo: Todo, text: string, before: Entry | undefined): readonly Op[] {
-    const { eventId, featureSet } = event
-    const { inferenceId, at } = todo
-    const by = admitted?.identity === undefined ? {} : { identity: admitted.identity }
-    const seen: SeenEvent = {
-      eventId,
-      featureSet,
-      inferenceId,
-      digest,
-      seq,
-      at,
-      state: 'waiting',
-      preview: previewOf(event),
-      ...by,
-    }
+  #steps({ server, event, seq }: Coming, todo: Todo, text: string, before: Entry | undefined): readonly Op[] {
     const when = before === undefined ? { ifAbsent: true } : { ifVersion: before.version }
     const steps = [
-      put(seenKey(server, eventId), JSON.stringify(seen), when),
-      put(todoKey(server, seq), text),
-      add(countKey(server), 1, { max: this.#context.settings.waiting }),
+      put(inboxKeys.seen(server, event.eventId), JSON.stringify(seenOf(seq, todo, 'waiting')), when),
+      put(inboxKeys.todo(server, seq), text),
+      add(inboxKeys.count(server), 1, { max: this.#context.settings.waiting }),
     ]
     // Tells the process that owns this server's queue.
-    if (!this.#context.owners.owns(server)) steps.push(put(callKey(server), seq))
+    if (!this.#context.owners.owns(server)) steps.push(put(inboxKeys.call(server), seq))
     return steps
   }
 
@@ -241,7 +228,7 @@ export class Acceptance {
     if (this.#looking.isBusy(server) || this.#lookups.take(server) > 0) return refusal
     void this.#looking.enter(server)
     try {
-      const entry = await this.#context.store.get(seenKey(server, event.eventId))
+      const entry = await this.#context.store.get(inboxKeys.seen(server, event.eventId))
       const seen = entry && readSeen(entry.value)
       return seen === undefined || seen.identity !== admitted?.identity ? refusal : this.#again(server, event, seen)
     } finally {
@@ -282,7 +269,12 @@ export function aboutOf(
 
 /** Includes the identity: the same id from another program is another event. */
 function recentKey(server: string, { eventId }: PushEvent, admitted: SetAdmission | undefined): string {
-  return `${admitted?.identity ?? ''} ${seenKey(server, eventId)}`
+  return `${admitted?.identity ?? ''} ${inboxKeys.seen(server, eventId)}`
+}
+
+/** A digest of everything but the timestamp, which a repeated event may change. */
+function eventDigest({ featureSet, origin, content, tags, extra }: PushEvent): string {
+  return hash('sha256', canonicalJson([featureSet, origin ?? null, content, tags ?? null, extra ?? null]) ?? '', 'base64url')
 }
 
 /** An event as a request to the policy. */
@@ -298,7 +290,7 @@ export function askedOf(server: string, { featureSet, eventId, tags, origin, con
   }
 }
 
-/** Server names are part of keys, so they are short; they come from the host's configuration. */
+/** Server names are part of inboxKeys, so they are short; they come from the host's configuration. */
 function checkServer(server: string): void {
   if (server === '' || server.length > 100 || !server.isWellFormed())
     throw new TypeError(`${clip(server)} is no name of a server: give 1 to 100 characters`)
@@ -319,13 +311,6 @@ function tooLarge(bytes: number): Why {
 
 // The gate: bounds concurrent writes per server; more of them wait, and beyond that are refused, so that no server fills the store's queue.
 
-interface GateOptions {
-  /** Concurrent writes per server. */
-  readonly most: number
-  /** Waiting writes per server. */
-  readonly waiting: number
-}
-
 interface Queue {
   under: number
   readonly waiting: (() => void)[]
@@ -333,21 +318,24 @@ interface Queue {
 
 /** Bounds the concurrent writes of each server. */
 export class InboxGate {
-  readonly #options: GateOptions
+  readonly #most: number
+  readonly #waiting: number
   readonly #queues = new Map<string, Queue>()
 
-  constructor(options: GateOptions) {
-    this.#options = options
+  /** `most`: concurrent writes per server; `waiting`: how many more may wait. */
+  constructor({ most, waiting }: { readonly most: number; readonly waiting: number }) {
+    this.#most = most
+    this.#waiting = waiting
   }
 
   /** Whether the waiting list is full. */
   isFull(server: string): boolean {
-    return (this.#queues.get(server)?.waiting.length ?? 0) >= this.#options.waiting
+    return (this.#queues.get(server)?.waiting.length ?? 0) >= this.#waiting
   }
 
   /** Whether one more would have to wait. */
   isBusy(server: string): boolean {
-    return (this.#queues.get(server)?.under ?? 0) >= this.#options.most
+    return (this.#queues.get(server)?.under ?? 0) >= this.#most
   }
 
   /** Undefined where there is room. Each `enter` needs a `leave`. */
@@ -357,7 +345,7 @@ export class InboxGate {
       queue = { under: 0, waiting: [] }
       this.#queues.set(server, queue)
     }
-    if (queue.under < this.#options.most) {
+    if (queue.under < this.#most) {
       queue.under++
       return undefined
     }

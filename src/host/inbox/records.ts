@@ -3,7 +3,6 @@
  * queue until it is done (`todo`), and its attempts beside it (`try`).
  */
 import { hash } from 'node:crypto'
-import { canonicalJson } from '../../core/digest.ts'
 import type { Why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -77,58 +76,41 @@ export interface Dead extends Todo {
   readonly why: Why
 }
 
-/** The prefix of all inbox keys. */
-export const prefix = 'inbox/'
+const prefix = 'inbox/'
 /** The longest readable part of a key. */
 const most = 300
 
 /** A text as part of a key; long or malformed texts become a digest. */
-export function part(text: string): string {
+function part(text: string): string {
   const encoded = encodeURIComponent(text.toWellFormed())
   return encoded.length <= most && text.isWellFormed() ? encoded : `~${hash('sha256', JSON.stringify(text), 'base64url')}`
 }
 
-/** The key of an event's record. */
-export const seenKey = (server: string, eventId: string): string => `${prefix}seen/${part(server)}/${part(eventId)}`
-/** The key of a queued event. */
-export const todoKey = (server: string, seq: string): string => `${prefix}todo/${part(server)}/${seq}`
-/** The key of an event's attempts. */
-export const tryKey = (server: string, seq: string): string => `${prefix}try/${part(server)}/${seq}`
-/** The key of a dead event. */
-export const deadKey = (server: string, seq: string): string => `${prefix}dead/${part(server)}/${seq}`
-/** The key of a server's event counter. */
-export const countKey = (server: string): string => `${prefix}count/${part(server)}`
-/** The key that names the process which runs a server's events. */
-export const inboxOwnerKey = (server: string): string => `${prefix}owner/${part(server)}`
-/** The key by which a process notifies the owner about an event that it accepted. */
-export const callKey = (server: string): string => `${prefix}call/${part(server)}`
+/** The keys of the records. An empty id or sequence number gives the prefix of all records of a server. */
+export const inboxKeys = {
+  /** The prefix of the queued events of all servers. */
+  todos: `${prefix}todo/`,
+  /** The prefix of the notices of all servers. */
+  calls: `${prefix}call/`,
+  /** An event's record. */
+  seen: (server: string, eventId: string): string => `${prefix}seen/${part(server)}/${part(eventId)}`,
+  /** A queued event. */
+  todo: (server: string, seq: string): string => `${prefix}todo/${part(server)}/${seq}`,
+  /** The attempts at an event. */
+  try: (server: string, seq: string): string => `${prefix}try/${part(server)}/${seq}`,
+  /** A dead event. */
+  dead: (server: string, seq: string): string => `${prefix}dead/${part(server)}/${seq}`,
+  /** A server's event counter. */
+  count: (server: string): string => `${prefix}count/${part(server)}`,
+  /** Names the process that runs a server's events. */
+  owner: (server: string): string => `${prefix}owner/${part(server)}`,
+  /** By it a process notifies the owner about an event that it accepted. */
+  call: (server: string): string => `${prefix}call/${part(server)}`,
+}
 
-/** Digits of a sequence number, padded so that keys sort by number. */
-const digits = 16
-
-/** A place in the order: a growing number and the process that assigned it, so that no two are equal. */
+/** A place in the order: a growing number, padded so that keys sort by it, and the process that assigned it, so that no two are equal. */
 export function seqText(number: number, by: string): string {
-  return `${String(number).padStart(digits, '0')}-${part(by)}`
-}
-
-/** The sequence number at the end of a key. */
-export function seqOf(key: string): string {
-  return key.slice(key.lastIndexOf('/') + 1)
-}
-
-/** Its numeric part. */
-export function numberOf(seq: string): number {
-  return Number(seq.slice(0, digits))
-}
-
-/** The server in a key of `todo`, `call` or `dead`. */
-export function serverOfKey(key: string): string {
-  return decodeURIComponent(key.split('/')[2] ?? '')
-}
-
-/** A digest of everything but the timestamp, which a repeated event may change. */
-export function eventDigest({ featureSet, origin, content, tags, extra }: PushEvent): string {
-  return hash('sha256', canonicalJson([featureSet, origin ?? null, content, tags ?? null, extra ?? null]) ?? '', 'base64url')
+  return `${String(number).padStart(16, '0')}-${part(by)}`
 }
 
 const previewLength = 160
@@ -137,6 +119,14 @@ const previewLength = 160
 export function previewOf({ content }: PushEvent): string {
   const [first] = content.filter(block => block.type === 'text')
   return first === undefined ? `[${content[0]?.type ?? 'empty'}]` : clip(first.text.replace(/\s+/g, ' ').trim(), previewLength)
+}
+
+/** The record of a queued event in a state. */
+export function seenOf(seq: string, todo: Todo, state: InboxState): SeenEvent {
+  const { event, inferenceId, digest, at, admitted: { identity } = {} } = todo
+  const { eventId, featureSet } = event
+  const preview = previewOf(event)
+  return { eventId, featureSet, inferenceId, digest, seq, at, state, preview, ...(identity !== undefined && { identity }) }
 }
 
 /** Reads the record of an event. */
