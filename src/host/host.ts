@@ -31,7 +31,7 @@ import type { ConversationFacts } from './loop/conversation-log.ts'
 import type { ServerHooks } from './loop/hooks.ts'
 import type { LoopLimits } from './loop/limits.ts'
 import type { OnTurn } from './loop/ports.ts'
-import type { AnswerOps, OnAnswerText } from './loop/run-turn.ts'
+import type { TurnEffects } from './loop/run-turn.ts'
 import type { OfferedPrompt } from './loop/user-input.ts'
 import type { Model } from './models/model.ts'
 import type { HostServer } from './servers/server.ts'
@@ -202,12 +202,14 @@ export class Host {
     const id = this.#options.conversationOf?.(server, event) ?? own
     const around = ambient?.take(server, event) ?? []
     const last = events.at(-1) ?? event
-    const answered: AnswerOps = (text, turn) => answers.ops(server, last, id, text, turn)
     const answering = signals.answering(server, last, { conversation: id, inferenceId, attempt })
-    const heard: OnAnswerText = (delta, turn) => answering.heard(delta, turn)
-    const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered, heard }
+    const pushed = { server, event, events: [...around, ...events], through, inferenceId, begin, done }
+    const effects: Pick<TurnEffects, 'answered' | 'heard'> = {
+      answered: (text, turn) => answers.ops(server, last, id, text, turn),
+      heard: (delta, turn) => answering.heard(delta, turn),
+    }
     try {
-      const { answer } = await this.conversation(id).deliver(delivery, signal)
+      const { answer } = await this.conversation(id).deliver({ ...pushed, ...effects }, signal)
       // End the stream before the answer is posted. Not awaited: a slow server must not delay others.
       if (channel !== undefined) void answering.ended(answer).then(() => answers.send(server))
     } catch (error) {

@@ -57,6 +57,11 @@ export function whyOf(error: Problem, rule: string): Why {
   return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
 }
 
+/** Whether an error is an abort. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+}
+
 /** Whether a value has the shape of a `Why`. */
 export function isWhy(value: unknown): value is Why {
   return typeof value === 'object' && value !== null && 'code' in value && 'rule' in value && 'fix' in value && 'message' in value

@@ -17,24 +17,22 @@ import { type ComposedPrompt, composePrompt } from './prompt.ts'
 import { isReadOnly, openToolbox, type Toolbox } from './toolbox.ts'
 import type { TurnPart } from './turn.ts'
 
-/** Operations that are committed with the answer. */
-export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
+/** What a turn does beside answering. */
+export interface TurnEffects {
+  /** Committed with the answer. */
+  readonly done: readonly Op[]
+  /** Further operations that depend on the answer. */
+  readonly answered?: ((text: string, turn: TurnRecord) => readonly Op[]) | undefined
+  /** Called with each piece of the answer that may be shown at once. */
+  readonly heard?: ((delta: string, turn: TurnRecord) => void) | undefined
+}
 
-/** Called with each piece of the answer that may be shown at once. */
-export type OnAnswerText = (delta: string, turn: TurnRecord) => void
-
-interface TurnRun {
+interface TurnRun extends TurnEffects {
   readonly log: ConversationLog
   readonly turn: TurnRecord
   readonly model: Model
   /** The turn is resumed. */
   readonly again: boolean
-  /** Committed with the answer. */
-  readonly done: readonly Op[]
-  /** Further operations that depend on the answer. */
-  readonly answered?: AnswerOps | undefined
-  /** Called with each piece of text that may be shown. */
-  readonly heard?: OnAnswerText | undefined
   /** Streams a part to the turn's readers. */
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
@@ -245,12 +243,8 @@ function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
 
 /** Why a turn has reached a limit. */
 function tooMany(limit: string, most: number, what: string): Why {
-  return why(
-    'TURN_TOO_LONG',
-    `limits.${limit}`,
-    `The turn has used its ${most} ${what}`,
-    `Ask for less at once, or raise limits.${limit}`,
-  )
+  const fix = `Ask for less at once, or raise limits.${limit}`
+  return why('TURN_TOO_LONG', `limits.${limit}`, `The turn has used its ${most} ${what}`, fix)
 }
 
 /** Runs the after-hooks and commits the answer. */

@@ -1,17 +1,11 @@
 /**
  * Undo of a turn, last effect first: states of feature sets are rolled back, calls are undone by the compensations that their servers
- * named, and the rest is reported as what stays. Also `callInTransaction`, which makes the calls that can be undone.
+ * named, and the rest is reported as what stays.
  */
 
-import type { CallToolOptions, ToolOutcome } from '../../client/api.ts'
-import type { Client } from '../../client/client.ts'
-import type { Problem } from '../../core/problem.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
-import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
-import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
 import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './conversation-log.ts'
 import type { StateUpdate } from './loop.ts'
 import { askPermission, whyOf } from './permission.ts'
@@ -287,62 +281,4 @@ function sharedState({ server, featureSet }: StateRef): Why {
   const [set, of] = [clip(featureSet), clip(server)]
   const said = `${of} changed ${set} while it was called by several turns: nobody knows which of them that belongs to`
   return why('STATE_SHARED', 'undo.rollback', said, `Look at ${set} of ${of}, and set it back by hand`)
-}
-
-// Calls with a compensation. Each runs in its own transaction that is committed at once, so that the server names the compensation, and
-// rolls back a call whose end is unknown.
-
-/** Whether a tool declares a compensation. */
-export function isUndoable({ _meta }: Tool): boolean {
-  const said = _meta?.[transactionsExtension]
-  return isRecord(said) && isRecord(said['compensation'])
-}
-
-/** The transaction id of a call; known in advance, so that another process can ask how it ended. */
-export function transactionIdOf(call: PlannedCall): string {
-  return `turn-${call.key}`
-}
-
-/** Makes a call in its own transaction: committed at once, or rolled back where the call fails. */
-export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
-  const tx = await client.transaction({ id: transactionIdOf(call), description: `Turn of a conversation: ${call.tool}` })
-  let result: ToolOutcome
-  try {
-    result = await tx.callTool(call.tool, call.arguments, options)
-  } catch (error) {
-    const report = await tx.rollback('The call did not end well').catch(() => undefined)
-    if (report?.status === 'rolled_back') throw new CallRolledBack(classify(error))
-    throw error
-  }
-  if (result.isError) {
-    await tx.rollback('The tool failed').catch(() => undefined)
-    return { result }
-  }
-  await tx.commit()
-  return { result, compensation: compensationIn(result) }
-}
-
-/** The compensation that a result names. */
-function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
-  const step = meta?.[transactionsExtension]
-  const said = isRecord(step) ? step['compensation'] : undefined
-  if (!isRecord(said) || typeof said['tool'] !== 'string') return undefined
-  return { tool: said['tool'], ...(isRecord(said['parameters']) && { parameters: said['parameters'] }) }
-}
-
-/** The result of a call, with its compensation where the server named one. */
-export interface MadeCall {
-  readonly result: ToolOutcome
-  readonly compensation?: Compensation | undefined
-}
-
-/** The server has rolled back a call whose end was unknown. */
-export class CallRolledBack extends Error {
-  override readonly name = 'TakenBack'
-  readonly problem: Problem
-
-  constructor(problem: Problem) {
-    super(problem.message, { cause: problem })
-    this.problem = problem
-  }
 }
