@@ -19,7 +19,7 @@ import { type Store, storeWithin } from '../stores/store.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
 import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
-import { type Applied, Servers } from './servers/servers.ts'
+import { Servers } from './servers/servers.ts'
 import { StateBook, stateBookPort } from './state/book.ts'
 import { waitAtMost } from './waiting.ts'
 
@@ -220,11 +220,11 @@ export class HostFoundation {
   }
 
   /** Connects the servers of the config and of the options. */
-  async #apply(config: HostConfig | undefined): Promise<Applied> {
+  async #apply(config: HostConfig | undefined): Promise<void> {
     const given = Object.entries(this.#options.servers ?? {}).map(([name, option]) => [name, knownServer(name, option)] as const)
     const wanted = new Map<string, KnownServer>([...(config?.servers ?? []), ...given])
     await this.#port?.configured(wanted)
-    return this.servers.apply(wanted, config?.refused)
+    await this.servers.apply(wanted, config?.refused)
   }
 
   /** Audits a held tool and passes it on. */

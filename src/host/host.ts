@@ -21,7 +21,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { PolicyRules } from '../policy/rules/rule.ts'
 import type { Extractors } from '../policy/scopes/elevate.ts'
 import type { ConfigFault } from './config/read.ts'
-import type { ConnectingParts } from './connecting.ts'
+import type { HostParts } from './create.ts'
 import type { FoundationOptions, HostFoundation } from './foundation.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import { type InboxEntry, type InboxOptions, RunLater } from './inbox/options.ts'
@@ -40,11 +40,11 @@ import type { StateBook } from './state/book.ts'
 /** A running host, made by `createHost`. `close` stops its servers. */
 export class Host {
   readonly #foundation: HostFoundation
-  readonly #parts: ConnectingParts
+  readonly #parts: HostParts
   readonly #options: HostOptions
   #closing: Promise<void> | undefined = undefined
 
-  constructor(parts: ConnectingParts, options: HostOptions) {
+  constructor(parts: HostParts, options: HostOptions) {
     this.#foundation = parts.foundation
     this.#parts = parts
     this.#options = options
