@@ -1,6 +1,6 @@
 /**
- * Hooks around an inference (MCP Live 0.2 §10). Before it, all servers are asked in parallel, and injections are ordered by server and
- * feature set, so that the same answers give the same prompt. After it, blocking hooks may change the answer in turn. Limits and refusals
+ * Hooks around an inference (MCP Live 0.2 §10). Before it, all servers are asked in parallel, and injections stand in the order of the
+ * servers, so that the same answers give the same prompt. After it, blocking hooks may change the answer in turn. Limits and refusals
  * are reported per injection.
  */
 
@@ -65,7 +65,7 @@ export async function beforeHooks(
   })
   const injected: InjectedContext[] = []
   const room = new InjectionQuota(parts)
-  for (const { server, featureSet, injection } of inOrder(asked, offered)) {
+  for (const { server, featureSet, injection } of offered) {
     const refusal = room.refuses(server, injection)
     const verdict = refusal === undefined ? await allowed(parts, server, featureSet, injection) : { why: refusal }
     if (verdict.why !== undefined) reports.push(dropped(parts, params, server, featureSet, verdict.why))
@@ -77,25 +77,6 @@ export async function beforeHooks(
     }
   }
   return { injected, reports, stopped }
-}
-
-interface Offered {
-  readonly server: string
-  readonly featureSet: string
-  readonly injection: Injection
-}
-
-/** Orders by server, then feature set; the sort is stable within a set. */
-function inOrder(servers: readonly LoopServer[], offered: readonly Offered[]): readonly Offered[] {
-  const rank = new Map(servers.map(({ name }, at) => [name, at]))
-  return [...offered].sort((a, b) => {
-    const byServer = (rank.get(a.server) ?? 0) - (rank.get(b.server) ?? 0)
-    return byServer === 0 ? compare(a.featureSet, b.featureSet) : byServer
-  })
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /** An injection as it goes into the prompt. */
@@ -113,14 +94,9 @@ async function allowed(
   const verdict = await parts.policy.decide({ kind: 'inject', server, featureSet, payload: { namespace, position } })
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why }
   if (verdict.do !== 'ask') return { rule: verdict.rule }
-  return {
-    why: why(
-      'INJECTION_NEEDS_APPROVAL',
-      verdict.rule,
-      `What ${server} injects needs an approval, and nobody is asked amid a turn`,
-      `Allow injections of ${featureSet} for ${server} in the policy`,
-    ),
-  }
+  const message = `What ${server} injects needs an approval, and nobody is asked amid a turn`
+  const fix = `Allow injections of ${featureSet} for ${server} in the policy`
+  return { why: why('INJECTION_NEEDS_APPROVAL', verdict.rule, message, fix) }
 }
 
 /** Audits and reports a dropped injection. */
@@ -149,44 +125,33 @@ class InjectionQuota {
     const blocks = before.blocks + content.length
     if (blocks > mostBlocks) return tooMany(server, blocks)
     const ofServer = before.length + length
-    const [limit, most] =
-      length > injectionLength
-        ? ['injectionLength', injectionLength]
-        : ofServer > serverInjections
-          ? ['serverInjections', serverInjections]
-          : ['allInjections', allInjections]
-    if (length <= injectionLength && ofServer <= serverInjections && this.#all + length <= allInjections) {
+    const all = this.#all + length
+    const sizes = [
+      ['injectionLength', length, injectionLength],
+      ['serverInjections', ofServer, serverInjections],
+      ['allInjections', all, allInjections],
+    ] as const
+    const [limit, , most] = sizes.find(([, size, allowed]) => !(size <= allowed)) ?? []
+    if (limit === undefined) {
       this.#servers.set(server, { length: ofServer, blocks })
-      this.#all += length
+      this.#all = all
       return undefined
     }
-    return why(
-      'INJECTION_TOO_LARGE',
-      `limits.${limit}`,
-      `An injection of ${server} (${clip(namespace)}, ${length} characters) is over ${most}`,
-      `Let ${server} inject less, or raise limits.${limit}`,
-    )
+    const message = `An injection of ${server} (${clip(namespace)}, ${length} characters) is over ${most}`
+    return why('INJECTION_TOO_LARGE', `limits.${limit}`, message, `Let ${server} inject less, or raise limits.${limit}`)
   }
 }
 
 /** The refusal of too many injections. */
 function tooMany(server: string, count: number): Why {
-  return why(
-    'TOO_MANY_INJECTIONS',
-    'injections',
-    `${server} injects ${count} things: ${mostInjections} injections with ${mostBlocks} blocks are taken`,
-    `Let ${server} say it in fewer`,
-  )
+  const message = `${server} injects ${count} things: ${mostInjections} injections with ${mostBlocks} blocks are taken`
+  return why('TOO_MANY_INJECTIONS', 'injections', message, `Let ${server} say it in fewer`)
 }
 
 /** The refusal of a long namespace. */
 function unnamed(server: string): Why {
-  return why(
-    'NAMESPACE_INVALID',
-    'injections',
-    `The namespace of an injection of ${server} has more than ${longestNamespace} characters`,
-    `Let ${server} give it a short name`,
-  )
+  const message = `The namespace of an injection of ${server} has more than ${longestNamespace} characters`
+  return why('NAMESPACE_INVALID', 'injections', message, `Let ${server} give it a short name`)
 }
 
 /** The size of content in characters. */
@@ -274,11 +239,8 @@ function tell(parts: LoopParts, servers: readonly LoopServer[], params: AfterInf
 
 /** Why an answer is withheld. */
 function withheld(server: string, cause: Why | undefined): Why {
-  const said = cause?.message ?? `afterInference of ${server} failed`
-  return why(
-    'ANSWER_WITHHELD',
-    `hooks.${server}.after.fail`,
-    `The answer is not shown, because ${server} must look at it first: ${said}`,
-    cause?.fix ?? `Make ${server} work, or let its hook fail open`,
-  )
+  const { message: said = `afterInference of ${server} failed`, fix = `Make ${server} work, or let its hook fail open` } =
+    cause ?? {}
+  const message = `The answer is not shown, because ${server} must look at it first: ${said}`
+  return why('ANSWER_WITHHELD', `hooks.${server}.after.fail`, message, fix)
 }

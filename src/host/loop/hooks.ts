@@ -3,6 +3,7 @@
 import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { messageOf } from '../../stores/store.ts'
 import { DeadlineExceeded, withDeadline } from './limits.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
 
@@ -43,15 +44,10 @@ export async function runHook<T extends { readonly featureSet: string }>(
   const { closed, ms } = ruleFor(parts, server, hook)
   const resting = breaker.refuses(server, hook)
   const began = clock.now()
-  const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport =>
-    noted(parts, turn, {
-      server,
-      hook,
-      outcome,
-      ms: clock.now() - began,
-      ...(said && { why: said }),
-      ...(featureSet && { featureSet }),
-    })
+  const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport => {
+    const about = { server, hook, outcome, ms: clock.now() - began }
+    return noted(parts, turn, { ...about, ...(said && { why: said }), ...(featureSet && { featureSet }) })
+  }
   if (resting !== undefined) return { value: undefined, report: told('refused', resting), closed }
   const leave = parts.onVisit?.(server, turn.inferenceId)
   try {
@@ -89,22 +85,15 @@ function noted(parts: LoopParts, { inferenceId, conversationId }: HookTurn, repo
 /** Why a required hook is missing. */
 function unasked(server: string, hook: Hook): Why {
   const kind = hook === 'after' ? 'afterInference that may change answers' : 'beforeInference'
-  return why(
-    'HOOK_MISSING',
-    `hooks.${hook}`,
-    `${server} must not be passed over, and offers no ${kind} now`,
-    `Bring ${server} up and enable its feature set, or take hooks.${server}.${hook}.fail away`,
-  )
+  const message = `${server} must not be passed over, and offers no ${kind} now`
+  const fix = `Bring ${server} up and enable its feature set, or take hooks.${server}.${hook}.fail away`
+  return why('HOOK_MISSING', `hooks.${hook}`, message, fix)
 }
 
 /** Why a required hook had no effect. */
 function withoutEffect(server: string, hook: Hook): Why {
-  return why(
-    'HOOK_WITHOUT_EFFECT',
-    `hooks.${hook}`,
-    `${server} answered ${hook}Inference for a feature set that is not enabled`,
-    `Enable the feature set that ${server} answers for`,
-  )
+  const message = `${server} answered ${hook}Inference for a feature set that is not enabled`
+  return why('HOOK_WITHOUT_EFFECT', `hooks.${hook}`, message, `Enable the feature set that ${server} answers for`)
 }
 
 function stopped(server: string, hook: Hook): Why {
@@ -114,21 +103,13 @@ function stopped(server: string, hook: Hook): Why {
 
 /** Why a hook failed. */
 function failure(server: string, hook: Hook, error: unknown, ms: number): Why {
-  const name = `${hook}Inference`
-  if (error instanceof DeadlineExceeded)
-    return why(
-      'HOOK_TIMEOUT',
-      `hooks.${hook}.timeout`,
-      `${name} of ${server} gave no answer within ${durationText(ms)}`,
-      `Make ${server} faster, or give hooks.${server}.${hook}.timeout more time`,
-    )
-  const said = clip(error instanceof Error ? error.message : String(error))
-  return why(
-    'HOOK_FAILED',
-    `hooks.${hook}`,
-    `${name} of ${server} failed: ${said}`,
-    `Look into the log of ${server}, or disable its hooks`,
-  )
+  const name = `${hook}Inference of ${server}`
+  if (error instanceof DeadlineExceeded) {
+    const fix = `Make ${server} faster, or give hooks.${server}.${hook}.timeout more time`
+    return why('HOOK_TIMEOUT', `hooks.${hook}.timeout`, `${name} gave no answer within ${durationText(ms)}`, fix)
+  }
+  const message = `${name} failed: ${clip(messageOf(error))}`
+  return why('HOOK_FAILED', `hooks.${hook}`, message, `Look into the log of ${server}, or disable its hooks`)
 }
 
 /** How one hook of a server is treated. */
@@ -199,10 +180,6 @@ export class HookBreaker {
 
 /** Why a hook is skipped. */
 function resting(server: string, hook: Hook, failures: number, left: number): Why {
-  return why(
-    'HOOKS_RESTING',
-    'hooks.breaker',
-    `${hook}Inference of ${server} failed ${failures} times in a row: it is left out for ${durationText(left)}`,
-    `Look at why ${server} is slow, or disable its hooks`,
-  )
+  const message = `${hook}Inference of ${server} failed ${failures} times in a row: it is left out for ${durationText(left)}`
+  return why('HOOKS_RESTING', 'hooks.breaker', message, `Look at why ${server} is slow, or disable its hooks`)
 }
