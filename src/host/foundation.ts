@@ -15,7 +15,7 @@ import { AuditBook, type Noted, type NoteOutcome } from '../policy/audit/book.ts
 import { openSpans } from '../policy/audit/spans.ts'
 import { type HeldTool, Pins } from '../policy/pins/pins.ts'
 import { openStore } from '../stores/open.ts'
-import { type Store, storeWithin } from '../stores/store.ts'
+import { messageOf, type Store, storeWithin } from '../stores/store.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
 import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
@@ -235,15 +235,8 @@ export class HostFoundation {
 
   /** Reports a failure that nobody waits for. */
   impaired(error: unknown): void {
-    const said = clip(error instanceof Error ? error.message : String(error), 300)
-    this.#options.onTrouble?.(
-      why(
-        'HOST_IMPAIRED',
-        'host',
-        `Something could not be read, written or told: ${said}`,
-        'Look at the store and the config file',
-      ),
-    )
+    const message = `Something could not be read, written or told: ${clip(messageOf(error), 300)}`
+    this.#options.onTrouble?.(why('HOST_IMPAIRED', 'host', message, 'Look at the store and the config file'))
   }
 }
 

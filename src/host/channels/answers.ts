@@ -152,13 +152,11 @@ function prefixOf(server: string): string {
 
 /** Why the server refused an answer. */
 function refusedPublish(channelId: string, error: McpError): Why {
-  const undeclared = error.kind === 'feature-set-disabled'
-  return why(
-    undeclared ? 'PUBLISH_NOT_ALLOWED' : 'PUBLISH_REFUSED',
-    'channels.publish',
-    `The answer was not published in ${clip(channelId)}: ${clip(error.message, 300)}`,
-    undeclared ? 'Enable a feature set of the server that uses channels.publish' : 'Look at what the server says of it',
-  )
+  const message = `The answer was not published in ${clip(channelId)}: ${clip(error.message, 300)}`
+  if (error.kind !== 'feature-set-disabled')
+    return why('PUBLISH_REFUSED', 'channels.publish', message, 'Look at what the server says of it')
+  const fix = 'Enable a feature set of the server that uses channels.publish'
+  return why('PUBLISH_NOT_ALLOWED', 'channels.publish', message, fix)
 }
 
 /** Why an answer is too old. */

@@ -54,12 +54,8 @@ const mostChars = 1024 * 1024
 /** Reads the text of a config file: YAML by the file's extension, otherwise JSON. */
 export async function readConfig(text: string, file: string, options: ReadConfigOptions = {}): Promise<HostConfig> {
   if (text.length <= mostChars) return readParsed(await parseConfig(text, file), file, options)
-  const said = why(
-    'CONFIG_INVALID',
-    'config.size',
-    `The file is longer than ${mostChars} characters`,
-    'Keep only the servers in it',
-  )
+  const message = `The file is longer than ${mostChars} characters`
+  const said = why('CONFIG_INVALID', 'config.size', message, 'Keep only the servers in it')
   return { file, servers: new Map(), refused: new Map(), faults: [{ file, line: 1, why: said }], readable: false }
 }
 

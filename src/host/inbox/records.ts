@@ -131,30 +131,30 @@ export function seenOf(seq: string, todo: Todo, state: InboxState): SeenEvent {
 
 /** Reads the record of an event. */
 export function readSeen(text: string): SeenEvent {
-  const value: unknown = JSON.parse(text)
-  if (isRecord(value) && typeof value['inferenceId'] === 'string' && typeof value['digest'] === 'string')
-    return value as unknown as SeenEvent
-  throw unreadable()
+  return read(text, value => typeof value['inferenceId'] === 'string' && typeof value['digest'] === 'string')
 }
 
 /** Reads a queued event. */
 export function readTodo(text: string): Todo {
-  const value: unknown = JSON.parse(text)
-  if (isRecord(value) && isRecord(value['event']) && typeof value['lane'] === 'string') return value as unknown as Todo
-  throw unreadable()
+  return read(text, value => isRecord(value['event']) && typeof value['lane'] === 'string')
 }
 
 /** Reads a dead event. */
 export function readDead(text: string): Dead {
-  const value: unknown = readTodo(text)
-  if (isRecord(value) && Array.isArray(value['attempts'])) return value as unknown as Dead
-  throw unreadable()
+  return read(text, value => isRecord(value['event']) && typeof value['lane'] === 'string' && Array.isArray(value['attempts']))
 }
 
 /** Reads the attempts of an event. */
 export function readAttempts(text: string): readonly Attempt[] {
   const value: unknown = JSON.parse(text)
   if (Array.isArray(value)) return value
+  throw unreadable()
+}
+
+/** Reads a record; throws where it does not fit. */
+function read<T>(text: string, fits: (value: Record<string, unknown>) => boolean): T {
+  const value: unknown = JSON.parse(text)
+  if (isRecord(value) && fits(value)) return value as T
   throw unreadable()
 }
 

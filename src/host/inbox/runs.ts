@@ -56,9 +56,11 @@ export class Runs {
       if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#context.settings.interruptions)
         await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
       else {
-        const permitted = await this.#permitted(batch)
-        const agreed = permitted === undefined || todo.asks === undefined ? permitted : await this.#asked(permitted)
-        if (agreed !== undefined) await this.#unlessWithheld(agreed)
+        let permitted = await this.#permitted(batch)
+        // Checked again after the question, because rules may change while it is open.
+        if (permitted !== undefined && todo.asks !== undefined)
+          permitted = (await this.#approved(permitted)) ? await this.#permitted(permitted) : undefined
+        if (permitted !== undefined) await this.#unlessWithheld(permitted)
       }
     } catch (error) {
       this.#context.failed(server, 'An event could not be run', error)
@@ -91,10 +93,7 @@ export class Runs {
     for (const work of batch.works) {
       const said = await this.#forbidden(batch.server, work.todo)
       if (said === undefined) works.push(work)
-      else {
-        const alone: Batch = { ...batch, works: [work] }
-        await this.#refuse(alone, said)
-      }
+      else await this.#refuse({ ...batch, works: [work] }, said)
     }
     const [first, ...rest] = works
     return first === undefined ? undefined : { ...batch, works: [first, ...rest] }
@@ -111,11 +110,6 @@ export class Runs {
       .find(said => said?.do === 'deny' && said.why.code === 'POLICY_DENIED' && said.retryAfterMs === undefined)
     if (forbidden?.do === 'deny') return forbidden.why
     return policy?.refusal?.(server, featureSet, ['pushEvents', 'channels.incoming'], admitted)
-  }
-
-  /** Asks for approval, then checks permission again, because rules may change while the question is open. */
-  async #asked(batch: Batch): Promise<Batch | undefined> {
-    return (await this.#approved(batch)) ? this.#permitted(batch) : undefined
   }
 
   /** Asks for approval. A refusal ends the events. */
@@ -241,10 +235,9 @@ export class Runs {
 
   /** Commits the end of a batch. False where it is no longer ours or already ended. */
   async #commit(batch: Batch, ops: readonly Op[]): Promise<boolean> {
-    const outcome = await this.#context.store.commit(ops)
-    if (outcome.ok) for (const { item } of batch.works) this.#context.gone(item)
-    else await this.#look(batch)
-    return outcome.ok
+    const written = await this.#holds(batch, ops)
+    if (written) for (const { item } of batch.works) this.#context.gone(item)
+    return written
   }
 
   /** Commits an intermediate state. */

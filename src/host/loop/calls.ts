@@ -12,25 +12,27 @@ import { classify } from '../../features/reliability/problem/classify.ts'
 import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { Op } from '../../stores/store.ts'
 import { hostText, resultBlocks, textBlock } from '../models/quoted.ts'
-import type { Sent } from '../state/book.ts'
 import type { CallOutcome, Compensation, PlannedCall } from './conversation-log.ts'
 import { hostTools, shortenResult } from './host-tools.ts'
 import { DeadlineExceeded, withDeadline } from './limits.ts'
 import type { StateSet } from './loop.ts'
 import { askPermission, isAbort, whyOf } from './permission.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
-import { type CallingTurn, isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
+import { isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
 
 /** The rule name for failures that the tool itself reports. */
 const toolRule = 'tool'
 
 /** What a tool call needs from its turn and its host. */
-export interface CallParts extends Omit<LoopParts, 'servers'>, CallingTurn {
+export interface CallParts extends Omit<LoopParts, 'servers'> {
   /** The connected servers, as they were when the turn began. */
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
+  readonly conversation: string
+  readonly begunBy: BegunBy
   readonly inferenceId: string
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
@@ -131,11 +133,20 @@ function onState(
   options: CallToolOptions,
   send: (options: CallToolOptions) => Promise<MadeCall>,
 ): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
-  const { lines, state, stateSets } = parts
+  const { lines, state, stateSets, audit, inferenceId, conversation } = parts
   return lines.inLine(`${server.name}\u0000${set.name}`, async () => {
     const sent = await state.before(server.name, set.name)
     const { state: carried, checkpoint, head } = sent
-    const onLate = lateState(parts, server, entry, set, sent)
+    // The state of a result that arrives after its call was abandoned, unless a later call was sent since.
+    const onLate = (report: StateReport): void => {
+      const name = stateSets.placed(server, entry, set, report)
+      const detail = clip(entry.tool)
+      const about = { server: server.name, featureSet: name, inferenceId, conversation, kind: 'state', detail }
+      state.record(server.name, name, report, name === set.name ? sent : undefined).then(
+        () => audit.note({ ...about, outcome: 'success', rule: 'the result came after its call was given up' }),
+        error => audit.note({ ...about, outcome: 'failure', why: whyOf(classify(error), 'state') }),
+      )
+    }
     const live = {
       ...options.live,
       ...(set.declared && { featureSet: set.name }),
@@ -235,25 +246,6 @@ function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Wh
 /** The reason for a server that is down. */
 function down(server: string): Why {
   return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
-}
-
-/** Records the state of a result that arrived after its call was abandoned, unless a later call was sent since. */
-function lateState(
-  { state, stateSets, audit, inferenceId, conversation }: CallParts,
-  server: LoopServer,
-  entry: ToolboxEntry,
-  set: StateSet,
-  sent: Sent,
-): (report: StateReport) => void {
-  return report => {
-    const name = stateSets.placed(server, entry, set, report)
-    const detail = clip(entry.tool)
-    const about = { server: server.name, featureSet: name, inferenceId, conversation, kind: 'state', detail }
-    state.record(server.name, name, report, name === set.name ? sent : undefined).then(
-      () => audit.note({ ...about, outcome: 'success', rule: 'the result came after its call was given up' }),
-      error => audit.note({ ...about, outcome: 'failure', why: whyOf(classify(error), 'state') }),
-    )
-  }
 }
 
 /** Settles an interrupted call. It is repeated only where that cannot execute it twice. */

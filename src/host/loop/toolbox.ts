@@ -7,11 +7,12 @@ import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import type { Asked, BegunBy } from '../../policy/rules/rule.ts'
+import type { Asked } from '../../policy/rules/rule.ts'
 import { type Op, put, remove, type Store, scanAll } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
 import { quoteTool } from '../models/quoted.ts'
 import { assignNames, type Names } from '../servers/names.ts'
+import type { CallParts } from './calls.ts'
 import type { PlannedCall } from './conversation-log.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
@@ -87,32 +88,20 @@ function modelTool(name: string, { server, definition }: ToolboxEntry): ModelToo
   return quoteTool(name, server, { description: said, inputSchema: definition.inputSchema })
 }
 
-/** The turn that a call belongs to. */
-export interface CallingTurn {
-  readonly conversation: string
-  readonly inferenceId?: string
-  readonly begunBy: BegunBy
-}
-
 /** Whether a tool declares that it changes nothing. Pinning makes this stable: a changed definition is held until approved. */
 export function isReadOnly({ annotations }: Tool): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 
 /** A tool call as a request to the policy. */
-export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<Asked> {
-  const { featureSet, arguments: payload } = call
+export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallParts): Promise<Asked> {
+  const { begunBy, conversation, inferenceId } = turn
   return {
-    kind: 'tool',
-    server,
-    tool: call.tool,
-    ...(featureSet !== undefined && { featureSet }),
-    payload,
+    ...{ kind: 'tool', server, tool: call.tool, payload: call.arguments },
+    ...(call.featureSet !== undefined && { featureSet: call.featureSet }),
     definition: await definitionOf(tool),
     readOnly: isReadOnly(tool),
-    begunBy: turn.begunBy,
-    conversation: turn.conversation,
-    ...(turn.inferenceId !== undefined && { inferenceId: turn.inferenceId }),
+    ...{ begunBy, conversation, inferenceId },
   }
 }
 
@@ -131,12 +120,9 @@ export async function toolChangedSince(server: LoopServer, { tool, definition }:
   const listed = await server.tools().catch(() => [])
   const now = listed.find(each => each.tool.name === tool)?.tool
   if (now !== undefined && (await definitionOf(now)) === definition) return undefined
-  return why(
-    'TOOL_CHANGED',
-    'approval',
-    `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)} changed while the question was open. The call was not made`,
-    'Call it again: it is then asked about as it is now',
-  )
+  const what = `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)}`
+  const message = `${what} changed while the question was open. The call was not made`
+  return why('TOOL_CHANGED', 'approval', message, 'Call it again: it is then asked about as it is now')
 }
 
 // Tool names for models, assigned as in the gateway: a name that two servers want goes to neither. All offered names are remembered in the

@@ -69,13 +69,8 @@ function isCommand(input: string): boolean {
 /** Throws where the message is too long. */
 function checkLength({ limits }: LoopParts, said: string): void {
   if (said.length <= limits.messageLength) return
-  throw problem(
-    'PAYLOAD_TOO_LARGE',
-    `The message has ${said.length} characters, the most are ${limits.messageLength}: ${clip(said)}`,
-    {
-      suggestion: 'Send less at once, or attach it as a resource',
-    },
-  )
+  const message = `The message has ${said.length} characters, the most are ${limits.messageLength}: ${clip(said)}`
+  throw problem('PAYLOAD_TOO_LARGE', message, { suggestion: 'Send less at once, or attach it as a resource' })
 }
 
 /** A prompt that can be called. */

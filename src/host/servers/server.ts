@@ -295,12 +295,8 @@ export class ServerLine implements HostServer {
       this.#why = known
       this.#become('down')
     } else if (reason instanceof TypeError) {
-      this.#why = why(
-        'SERVER_REFUSED',
-        'servers.target',
-        `The server ${quoted(this.name)} cannot be used: ${said}`,
-        'Correct its entry',
-      )
+      const message = `The server ${quoted(this.name)} cannot be used: ${said}`
+      this.#why = why('SERVER_REFUSED', 'servers.target', message, 'Correct its entry')
       this.#become('refused')
     } else {
       const fix = `It is tried again in ${Math.ceil(waitMs / 1000)} s; correct its entry if that does not help`
