@@ -248,12 +248,11 @@ function rollbackOutcome(said: Why | undefined): NoteOutcome {
 
 /** Calls all listeners, even if one throws. */
 function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]): (noted: Noted) => void {
-  const heard = listeners.filter(listener => listener !== undefined)
   return noted => {
     const failures: unknown[] = []
-    for (const tell of heard) {
+    for (const tell of listeners) {
       try {
-        tell(noted)
+        tell?.(noted)
       } catch (error) {
         failures.push(error)
       }

@@ -122,25 +122,23 @@ function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownS
 /** Joins two sections of a server. */
 function joined(a: ServerRules, b: ServerRules): ServerRules {
   const [enable, disable] = [both(a.enable, b.enable), both(a.disable, b.disable)]
-  const sets = [...new Set([...Object.keys(a.scopes ?? {}), ...Object.keys(b.scopes ?? {})])]
-  const uses = merged(a.uses ?? {}, b.uses ?? {})
-  const scopes = sets.map(set => [set, lists(a.scopes?.[set] ?? {}, b.scopes?.[set] ?? {})] as const)
-  return {
-    ...(enable && { enable }),
-    ...(disable && { disable }),
-    ...(Object.keys(uses).length > 0 && { uses }),
-    ...(scopes.length > 0 && { scopes: Object.fromEntries(scopes) }),
-  }
+  const uses = bySet(a.uses, b.uses, (one, other) => both(one, other) ?? [])
+  const scopes = bySet(a.scopes, b.scopes, lists)
+  return { ...(enable && { enable }), ...(disable && { disable }), ...(uses && { uses }), ...(scopes && { scopes }) }
 }
 
-/** Joins additional uses by feature set. */
-function merged(a: NonNullable<ServerRules['uses']>, b: NonNullable<ServerRules['uses']>): NonNullable<ServerRules['uses']> {
+/** Joins what two sections say of feature sets; undefined where they say nothing. */
+function bySet<T>(
+  a: Readonly<Record<string, T>> = {},
+  b: Readonly<Record<string, T>> = {},
+  join: (one: T | undefined, other: T | undefined) => T,
+): Readonly<Record<string, T>> | undefined {
   const sets = [...new Set([...Object.keys(a), ...Object.keys(b)])]
-  return Object.fromEntries(sets.map(set => [set, both(a[set], b[set]) ?? []]))
+  return sets.length === 0 ? undefined : Object.fromEntries(sets.map(set => [set, join(a[set], b[set])]))
 }
 
 /** Joins scope lists. */
-function lists(a: ScopeLists, b: ScopeLists): ScopeLists {
+function lists(a: ScopeLists = {}, b: ScopeLists = {}): ScopeLists {
   const [whitelist, blacklist] = [both(a.whitelist, b.whitelist), both(a.blacklist, b.blacklist)]
   return { ...(whitelist && { whitelist }), ...(blacklist && { blacklist }) }
 }

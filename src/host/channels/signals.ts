@@ -14,7 +14,7 @@ import type { Policy } from '../../policy/policy.ts'
 import { messageOf } from '../../stores/store.ts'
 import type { HostFoundation } from '../foundation.ts'
 import type { TurnRecord } from '../loop/conversation-log.ts'
-import { hasPosted } from './answers.ts'
+import { hasPosted } from '../loop/host-tools.ts'
 
 interface ChannelSignalsParts {
   readonly foundation: Pick<HostFoundation, 'clock' | 'servers'>

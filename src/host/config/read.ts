@@ -78,7 +78,6 @@ export async function readParsed(
   options: ReadConfigOptions = {},
 ): Promise<HostConfig> {
   const faults: ConfigFault[] = []
-  const unreadable = (): HostConfig => ({ file, servers: new Map(), refused: new Map(), faults, readable: false })
   const wrong = (line: number, rule: string, message: string, fix: string, server?: string): void => {
     faults.push({ file, line, ...(server !== undefined && { server }), why: why('CONFIG_INVALID', rule, message, fix) })
   }
@@ -86,7 +85,7 @@ export async function readParsed(
   for (const { line, message } of syntax) wrong(line, 'config.syntax', `The file is no ${kind}: ${message}`, 'Correct this line')
   if (syntax.length > 0 || root?.members === undefined) {
     if (syntax.length === 0) wrong(1, 'config.syntax', 'The file is no object', 'Write { "mcpServers": { … } }')
-    return unreadable()
+    return { file, servers: new Map(), refused: new Map(), faults, readable: false }
   }
   const listed = entriesOf(root, wrong)
   const around = surroundings(file, options)
@@ -178,7 +177,7 @@ export interface SyntaxFault {
 }
 
 /** Parses a text. Comments and trailing commas are allowed; a duplicate name is a mistake. */
-export function readJsonc(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {
+export function readJsonc(text: string): ParsedConfig {
   const errors: ParseError[] = []
   const tree = parseTree(text, errors, { allowTrailingComma: true, disallowComments: false })
   const lineAt = lines(text)

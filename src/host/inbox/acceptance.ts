@@ -99,10 +99,9 @@ export class Acceptance {
     }
     const { chains } = this.#context
     const place = chains.placeOf(server, event)
-    if (place.told && place.depth > chains.depth)
-      return this.#unlessSeen(coming, refused('chain', chains.tooDeep(server, event, place)))
-    const suspect = place.depth > chains.depth ? chains.tooDeep(server, event, place) : undefined
-    const held = verdict?.do === 'hold' ? verdict.why : suspect
+    const tooDeep = place.depth > chains.depth ? chains.tooDeep(server, event, place) : undefined
+    if (tooDeep !== undefined && place.told) return this.#unlessSeen(coming, refused('chain', tooDeep))
+    const held = verdict?.do === 'hold' ? verdict.why : tooDeep
     const rule = verdict === undefined ? undefined : 'why' in verdict ? verdict.why.rule : verdict.rule
     const todo = this.#placed(place, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)

@@ -61,10 +61,7 @@ export class InboxContext {
   /** Puts a stored event into its lane. `seat`: its reserved place, if any. */
   place(server: string, seq: string, version: number, todo: Todo, attempts: readonly Attempt[] = [], seat?: Item): void {
     const item = seat ?? this.lanes.reserve(server, todo.lane, seq)
-    item.version = version
-    item.attempts = attempts
-    item.notBefore = todo.notBefore ?? 0
-    item.todo = todo
+    Object.assign(item, { version, attempts, notBefore: todo.notBefore ?? 0, todo })
     this.#held++
     if (this.#held > held) this.#lighten(item, todo)
     this.lanes.ready(server, todo.lane, item)
@@ -330,7 +327,6 @@ class Owners {
 
   /** Takes ownership; false where another live process has it. */
   async take(server: string): Promise<boolean> {
-    if (this.#owned.has(server)) return true
     const key = inboxKeys.owner(server)
     const found = await this.#store.get(key)
     if (found !== undefined && found.value !== this.#runners.id && (await this.#runners.isAlive(found.value))) return false

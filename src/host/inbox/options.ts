@@ -5,7 +5,7 @@ import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { ChainOptions } from './inbox-context.ts'
-import type { Attempt, InboxState } from './records.ts'
+import type { Attempt, InboxState, SeenEvent } from './records.ts'
 
 /** Options of an inbox. */
 export interface InboxOptions {
@@ -110,14 +110,8 @@ export interface AcceptOptions {
 export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
 
 /** What is known of an event. */
-export interface InboxRecord {
+export interface InboxRecord extends Pick<SeenEvent, 'eventId' | 'featureSet' | 'inferenceId' | 'state' | 'at'> {
   readonly server: string
-  readonly eventId: string
-  readonly featureSet: string
-  readonly inferenceId: string
-  readonly state: InboxState
-  /** When it was accepted, in milliseconds since the epoch. */
-  readonly at: number
   /** The start of its text, for lists; empty where it was not kept. */
   readonly preview: string
   readonly attempts: readonly Attempt[]

@@ -9,9 +9,6 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
 
-/** `held`: it could not run yet and waits. */
-type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
-
 /** One try at an event. */
 export interface Attempt {
   /** Counted from 1. */
@@ -20,7 +17,8 @@ export interface Attempt {
   readonly at: number
   /** The id of the process. */
   readonly by: string
-  readonly outcome: AttemptOutcome
+  /** `held`: it could not run yet and waits. */
+  readonly outcome: 'running' | 'done' | 'failed' | 'interrupted' | 'held'
   readonly error?: string
 }
 
@@ -28,15 +26,9 @@ export interface Attempt {
 export type InboxState = 'waiting' | 'done' | 'refused' | 'dead'
 
 /** The record of an event by its id. */
-export interface SeenEvent {
-  readonly eventId: string
-  readonly featureSet: string
-  readonly inferenceId: string
-  /** Digest of its body: another body under the same id is a conflict. */
-  readonly digest: string
+export interface SeenEvent extends Pick<PushEvent, 'eventId' | 'featureSet'>, Pick<Todo, 'inferenceId' | 'digest' | 'at'> {
   /** Its place in the order. */
   readonly seq: string
-  readonly at: number
   readonly state: InboxState
   /** The start of its text. */
   readonly preview?: string
@@ -52,7 +44,9 @@ export interface SeenEvent {
 export interface Todo {
   readonly event: PushEvent
   readonly inferenceId: string
+  /** Digest of its body: another body under the same id is a conflict. */
   readonly digest: string
+  /** When it was accepted, in milliseconds since the epoch. */
   readonly at: number
   /** Events of one lane run one after the other. */
   readonly lane: string

@@ -25,11 +25,9 @@ export interface InjectedContext {
   readonly tokens: number
 }
 
-interface BeforeHooksResult {
-  /** In prompt order within each position. */
-  readonly injected: readonly InjectedContext[]
+interface HooksResult {
   readonly reports: readonly HookReport[]
-  /** Why there must be no inference: a hook with `fail: closed` failed. */
+  /** Why there must be no inference, or its answer must not be shown: a hook with `fail: closed` failed. */
   readonly stopped: Why | undefined
 }
 
@@ -41,13 +39,13 @@ const mostInjections = 100
 const mostBlocks = 200
 const longestNamespace = 256
 
-/** Runs the before-hooks of all servers in parallel, and collects what they inject. */
+/** Runs the before-hooks of all servers in parallel, and collects what they inject, in prompt order within each position. */
 export async function beforeHooks(
   parts: LoopParts,
   servers: readonly LoopServer[],
   params: BeforeInference,
   signal: AbortSignal,
-): Promise<BeforeHooksResult> {
+): Promise<HooksResult & { readonly injected: readonly InjectedContext[] }> {
   const asked = servers.filter(({ live }) => live?.hooks.before === true)
   const answers = await Promise.all(
     asked.map(({ name, live }) =>
@@ -175,14 +173,6 @@ export interface AnswerChange {
   readonly after: string
 }
 
-interface AfterHooksResult {
-  readonly text: string
-  readonly changes: readonly AnswerChange[]
-  readonly reports: readonly HookReport[]
-  /** Why the answer must not be shown. */
-  readonly stopped: Why | undefined
-}
-
 /** Whether a hook can still change or withhold the answer, so that it must not be streamed. */
 export function holdsAnswers({ hookRules }: LoopParts, servers: readonly LoopServer[]): boolean {
   if ([...hookRules.values()].some(({ after }) => after?.fail === 'closed')) return true
@@ -195,7 +185,7 @@ export async function afterHooks(
   servers: readonly LoopServer[],
   params: AfterInference,
   signal: AbortSignal,
-): Promise<AfterHooksResult> {
+): Promise<HooksResult & { readonly text: string; readonly changes: readonly AnswerChange[] }> {
   let text = params.assistantMessage
   const changes: AnswerChange[] = []
   const reports: HookReport[] = []

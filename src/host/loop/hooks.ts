@@ -2,6 +2,7 @@
 
 import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
+import type { BeforeInference } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { messageOf } from '../../stores/store.ts'
 import { DeadlineExceeded, withDeadline } from './limits.ts'
@@ -26,10 +27,7 @@ interface Hooked<T> {
   readonly closed: boolean
 }
 
-interface HookTurn {
-  readonly inferenceId: string
-  readonly conversationId: string
-}
+type HookTurn = Pick<BeforeInference, 'inferenceId' | 'conversationId'>
 
 /** Runs one hook within its time limit, and audits the outcome. */
 export async function runHook<T extends { readonly featureSet: string }>(

@@ -9,7 +9,7 @@ import type { ModelTool } from '../models/model.ts'
 import { hostText, resourceBlock, textBlock } from '../models/quoted.ts'
 import { fairLists } from '../servers/tool-list.ts'
 import type { CallParts } from './calls.ts'
-import { conversationKey } from './conversation-log.ts'
+import { conversationKey, type TurnRecord } from './conversation-log.ts'
 import type { LoopLimits } from './limits.ts'
 import { askPermission, deniedProblem } from './permission.ts'
 import type { LoopServer } from './ports.ts'
@@ -150,7 +150,7 @@ function countArgument(args: Readonly<Record<string, unknown>>, name: string, st
 }
 
 /** The name of the tool that publishes to a channel. */
-export const publishToolName = 'publish_to_channel'
+const publishToolName = 'publish_to_channel'
 /** Channels that an error lists. */
 const named = 20
 
@@ -182,6 +182,14 @@ const publishHostTool: HostTool = {
     await live.publish(channel, [{ type: 'text', text }], { conversationId: conversation, signal })
     return [hostText(`Published in ${clip(channel)}.`)]
   },
+}
+
+/** Whether the model has published in the channel with the host's own tool. */
+export function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
+  return calls.some(({ server: of, tool, arguments: args, n }) => {
+    const done = of === undefined && tool === publishToolName && outcomes.get(n)?.status === 'done'
+    return done && args['server'] === server && args['channel'] === channelId
+  })
 }
 
 /** The error for an unknown channel, with the known ones. */

@@ -97,8 +97,9 @@ export function isReadOnly({ annotations }: Tool): boolean {
 export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallParts): Promise<Asked> {
   const { begunBy, conversation, inferenceId } = turn
   return {
-    ...{ kind: 'tool', server, tool: call.tool, payload: call.arguments },
+    ...{ kind: 'tool', server, tool: call.tool },
     ...(call.featureSet !== undefined && { featureSet: call.featureSet }),
+    payload: call.arguments,
     definition: await definitionOf(tool),
     readOnly: isReadOnly(tool),
     ...{ begunBy, conversation, inferenceId },
@@ -128,10 +129,7 @@ export async function toolChangedSince(server: LoopServer, { tool, definition }:
 // Tool names for models, assigned as in the gateway: a name that two servers want goes to neither. All offered names are remembered in the
 // store, even of servers that are gone, so that a name never changes its meaning.
 
-interface OfferedTool {
-  readonly server: string
-  readonly tool: string
-}
+type OfferedTool = Pick<ToolboxEntry, 'server' | 'tool'>
 
 /** Names that model providers accept. */
 const fit = /^[A-Za-z0-9_-]{1,64}$/

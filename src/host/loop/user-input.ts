@@ -184,10 +184,7 @@ export async function completeCommand(servers: readonly LoopServer[], line: stri
 /** The error for an unknown prompt. */
 function unknown(command: string, offered: readonly OfferedPrompt[]) {
   const names = offered.slice(0, 12).map(one => `/${one.command}`)
-  return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, {
-    suggestion:
-      names.length > 0
-        ? `There are ${names.join(', ')}; begin with // to send a slash`
-        : 'No server offers prompts; begin with // to send a slash',
-  })
+  const known = names.length > 0 ? `There are ${names.join(', ')}` : 'No server offers prompts'
+  const suggestion = `${known}; begin with // to send a slash`
+  return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, { suggestion })
 }

@@ -130,12 +130,12 @@ export class Growth {
       const version = await contents.write(lineage.space, content, on, also)
       return typeof version === 'number' ? { ...node, version } : version
     }
-    const made: StateCheckpoint =
-      content.kind === 'same'
-        ? { ...node, version: content.version }
-        : content.kind === 'broken' && node.mark === undefined
-          ? { ...node, mark: 'broken' }
-          : node
+    const broken = content.kind === 'broken' && node.mark === undefined
+    const made: StateCheckpoint = {
+      ...node,
+      ...(content.kind === 'same' && { version: content.version }),
+      ...(broken && { mark: 'broken' }),
+    }
     await this.#commit(lineage.writing(made, current))
     return made
   }
@@ -147,12 +147,9 @@ export class Growth {
       const { mark: _, pending, ...node } = { ...orphan, up: parent.n }
       const order = lineage.orders.get(orphan.n) ?? -1
       lineage.orders.delete(orphan.n)
-      const content: Content =
-        pending === undefined
-          ? orphan.version === undefined
-            ? { kind: 'none' }
-            : { kind: 'same', version: orphan.version }
-          : contentOf({ checkpoint: node.id, parent: parent.id, patch: pending }, parent, keeper)
+      const own: Content = orphan.version === undefined ? { kind: 'none' } : { kind: 'same', version: orphan.version }
+      const report = { checkpoint: node.id, parent: parent.id }
+      const content = pending === undefined ? own : contentOf({ ...report, patch: pending }, parent, keeper)
       await this.#place(lineage, { node, content, keeper, order, whys: [] })
     }
   }

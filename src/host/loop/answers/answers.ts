@@ -98,9 +98,8 @@ function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion)
       told('refused', verdict.why)
       return say({ action: 'decline' })
     }
-    const answer = await ask(question.mode === 'url' ? { ...question, server, domain: question.host } : { ...question, server }, {
-      signal,
-    })
+    const asked = question.mode === 'url' ? { ...question, server, domain: question.host } : { ...question, server }
+    const answer = await ask(asked, { signal })
     if (answer.action === 'accept') told('success', undefined, verdict.rule)
     else told('refused', unanswered(server, answer.action))
     return say(answer)
@@ -116,23 +115,15 @@ function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
 }
 
 /** The reason where the user did not answer. */
-function unanswered(server: string, action: 'decline' | 'cancel') {
-  return {
-    code: 'USER_DECLINED',
-    rule: 'the user',
-    message: `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`,
-    fix: 'Ask again, if it is still wanted',
-  }
+function unanswered(server: string, action: 'decline' | 'cancel'): Why {
+  const message = `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`
+  return why('USER_DECLINED', 'the user', message, 'Ask again, if it is still wanted')
 }
 
 /** The reason where a page is unsafe. */
-function unfit(server: string) {
-  return {
-    code: 'UNSAFE_ADDRESS',
-    rule: 'elicit.url',
-    message: `${server} wants a page opened that is not reached over https, or hides who it belongs to`,
-    fix: `Let ${server} use an https address without a user name`,
-  }
+function unfit(server: string): Why {
+  const message = `${server} wants a page opened that is not reached over https, or hides who it belongs to`
+  return why('UNSAFE_ADDRESS', 'elicit.url', message, `Let ${server} use an https address without a user name`)
 }
 
 /** Whether an answer is a yes. A form with a single boolean can be accepted with `false` in it. */

@@ -4,7 +4,6 @@
  */
 import { type Why, why } from '../../../core/suggestion.ts'
 import type { LiveBlock } from '../../../features/live/content/messages.ts'
-import type { ContentBlock } from '../../../features/mcp/content/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
 import type { SamplingBlock, SamplingMessage, SamplingParams, SamplingResult } from '../../../features/mcp/sampling/messages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -17,15 +16,10 @@ import { hostRefusalError, outcomeNoter } from '../permission.ts'
 import type { LoopParts } from '../ports.ts'
 
 /** What the user reviews: the request before it goes to the model, and the answer before it goes to the server. */
-export type SampleReview =
-  | { readonly stage: 'prompt'; readonly server: string; readonly model: string; readonly params: SamplingParams }
-  | {
-      readonly stage: 'answer'
-      readonly server: string
-      readonly model: string
-      readonly params: SamplingParams
-      readonly result: SamplingResult
-    }
+export type SampleReview = { readonly server: string; readonly model: string; readonly params: SamplingParams } & (
+  | { readonly stage: 'prompt' }
+  | { readonly stage: 'answer'; readonly result: SamplingResult }
+)
 
 /** The user's decision. `params` or `result` replace what was shown. */
 export interface SampleReviewed {
@@ -134,21 +128,19 @@ function messageOf({ role, content }: SamplingMessage, server: string): ModelMes
   const blocks: readonly SamplingBlock[] = Array.isArray(content) ? content : [content as SamplingBlock]
   const results = blocks.flatMap((block): readonly ModelToolResult[] =>
     block.type === 'tool_result'
-      ? [{ id: block.toolUseId, content: resultFrom(server, block.content), isError: block.isError === true }]
+      ? [
+          {
+            id: block.toolUseId,
+            content: quoteFromServer('tool-result', { server }, block.content.flatMap(modelBlocksOf)),
+            isError: block.isError === true,
+          },
+        ]
       : [],
   )
   if (results.length > 0) return { role: 'tool', results }
   if (role === 'assistant') return { role, content: blocks.flatMap(block => assistantBlock(block)) }
-  return { role: 'user', content: quoteFromServer('server-request', { server }, plainBlocks(blocks)) }
-}
-
-/** The content of a tool result, quoted. */
-function resultFrom(server: string, content: readonly ContentBlock[]): readonly LiveBlock[] {
-  return quoteFromServer('tool-result', { server }, content.flatMap(modelBlocksOf))
-}
-
-function plainBlocks(blocks: readonly SamplingBlock[]): readonly LiveBlock[] {
-  return blocks.flatMap(block => (isPlain(block) ? modelBlocksOf(block) : []))
+  const plain = blocks.flatMap(block => (isPlain(block) ? modelBlocksOf(block) : []))
+  return { role: 'user', content: quoteFromServer('server-request', { server }, plain) }
 }
 
 function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ModelToolUse)[] {
