@@ -178,9 +178,9 @@ export const append = <V>(log: string, value: V, at?: LogPosition): Op<V> =>
 /** Drops the entries of a log before a position. */
 export const trim = <V = string>(log: string, before: LogPosition): Op<V> => ({ op: 'trim', log, before })
 
-/** All entries whose keys begin with `prefix`, read page by page. */
-export async function* scanAll(store: Store, prefix: string): AsyncGenerator<Entry, void, undefined> {
-  for (let after: string | undefined; ; ) {
+/** All entries whose keys begin with `prefix`, or those of them above `start`, read page by page. */
+export async function* scanAll(store: Store, prefix: string, start?: string): AsyncGenerator<Entry, void, undefined> {
+  for (let after = start; ; ) {
     const page = await store.scan(prefix, after === undefined ? {} : { after })
     yield* page
     after = page.at(-1)?.key

@@ -13,7 +13,7 @@ import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
 import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
 import { Groups, type Item } from './event-queues.ts'
-import type { ChainPosition, InboxContext } from './inbox-context.ts'
+import type { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
 import { inboxKeys, readSeen, type SeenEvent, seenOf, type Todo } from './records.ts'
 
@@ -103,7 +103,7 @@ export class Acceptance {
     if (tooDeep !== undefined && place.told) return this.#unlessSeen(coming, refused('chain', tooDeep))
     const held = verdict?.do === 'hold' ? verdict.why : tooDeep
     const rule = verdict === undefined ? undefined : 'why' in verdict ? verdict.why.rule : verdict.rule
-    const todo = this.#placed(place, this.#todo(coming, verdict))
+    const todo = this.#placed(place.depth, place.through, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)
     // Measured only if the text could exceed the limit: a UTF-16 unit takes at most 3 bytes.
     const { bytes } = this.#context.settings
@@ -170,10 +170,10 @@ export class Acceptance {
   }
 
   /** Adds the chain position. An event that only seems to be too deep is delayed, not refused. */
-  #placed(place: ChainPosition, given: Todo): Todo {
+  #placed(depth: number, through: readonly string[], given: Todo): Todo {
     const { chains, clock } = this.#context
-    const todo = place.through.length === 0 ? given : { ...given, through: place.through }
-    if (place.depth <= chains.depth) return place.depth === 1 ? todo : { ...todo, depth: place.depth }
+    const todo = through.length === 0 ? given : { ...given, through }
+    if (depth <= chains.depth) return depth === 1 ? todo : { ...todo, depth }
     return { ...todo, notBefore: Math.max(todo.notBefore ?? 0, clock.now() + chains.pauseMs) }
   }
 

@@ -197,7 +197,7 @@ export interface ChainOptions {
 }
 
 /** The position of an event in its chain. */
-export interface ChainPosition {
+interface ChainPosition {
   /** 1: not caused by a turn of the host, as far as is known. */
   readonly depth: number
   /** Servers whose events started the turns that caused it, or may have. */

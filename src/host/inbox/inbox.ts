@@ -4,7 +4,7 @@
  */
 import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
-import { add, put, remove } from '../../stores/store.ts'
+import { add, put, remove, scanAll } from '../../stores/store.ts'
 import { Acceptance } from './acceptance.ts'
 import { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxOptions, InboxRecord, InboxRun, ListOptions } from './options.ts'
@@ -77,18 +77,13 @@ export class Inbox {
 
   /** Lists events, one page at a time; the state filter is applied after reading. */
   async list({ server, state, after, limit = 100 }: ListOptions): Promise<readonly InboxRecord[]> {
-    const start = inboxKeys.seen(server, '')
     const found: InboxRecord[] = []
     const most = Math.min(limit, 1_000)
-    for (let from = after === undefined ? undefined : inboxKeys.seen(server, after); found.length < most; ) {
-      const page = await this.#context.store.scan(start, from === undefined ? {} : { after: from })
-      const last = page.at(-1)
-      if (last === undefined) break
-      for (const { value } of page) {
-        const seen = readSeen(value)
-        if (found.length < most && (state === undefined || seen.state === state)) found.push(await this.#record(server, seen))
-      }
-      from = last.key
+    const start = after === undefined ? undefined : inboxKeys.seen(server, after)
+    for await (const { value } of scanAll(this.#context.store, inboxKeys.seen(server, ''), start)) {
+      if (found.length >= most) break
+      const seen = readSeen(value)
+      if (state === undefined || seen.state === state) found.push(await this.#record(server, seen))
     }
     return found
   }
@@ -96,7 +91,7 @@ export class Inbox {
   /** One event. */
   async get(server: string, eventId: string): Promise<InboxRecord | undefined> {
     const entry = await this.#context.store.get(inboxKeys.seen(server, eventId))
-    return entry === undefined ? undefined : this.#record(server, readSeen(entry.value))
+    return entry && this.#record(server, readSeen(entry.value))
   }
 
   /** Dead events: given up after too many attempts. They keep their whole content, for a replay. */

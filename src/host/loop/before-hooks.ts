@@ -68,18 +68,14 @@ export async function beforeHooks(
     const verdict = refusal === undefined ? await allowed(parts, server, featureSet, injection) : { why: refusal }
     if (verdict.why !== undefined) reports.push(dropped(parts, params, server, featureSet, verdict.why))
     else {
-      injected.push(entry(server, featureSet, injection))
+      const { namespace, position, content } = injection
+      injected.push({ server, featureSet, namespace, position, content, tokens: blocksTokens(content) })
       const { inferenceId, conversationId: conversation } = params
-      const about = { server, featureSet, inferenceId, conversation, kind: 'inject', detail: clip(injection.namespace) }
+      const about = { server, featureSet, inferenceId, conversation, kind: 'inject', detail: clip(namespace) }
       parts.audit.note({ ...about, outcome: 'success', rule: verdict.rule })
     }
   }
   return { injected, reports, stopped }
-}
-
-/** An injection as it goes into the prompt. */
-function entry(server: string, featureSet: string, { namespace, position, content }: Injection): InjectedContext {
-  return { server, featureSet, namespace, position, content, tokens: blocksTokens(content) }
 }
 
 /** Asks the policy. Injections that need a question are left out, because asking would block the turn. */

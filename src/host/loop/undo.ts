@@ -118,7 +118,7 @@ class TurnUndo {
       return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
     }
     const changes = changesAt(this.#turn, place)
-    if (changes.some(({ shared }) => shared)) return sharedState(place)
+    if (changes.some(({ shared }) => shared === true)) return sharedState(place)
     try {
       const { success, why: said } = await this.#parts.state.rollback(server, featureSet, earliest(changes))
       if (success) return undefined
@@ -212,23 +212,12 @@ interface StateRef {
   readonly featureSet: string
 }
 
-/** A change of a state by one call. */
-interface StateChange extends StateRef {
-  readonly before: string | null
-  readonly after: string
-  readonly shared: boolean
-}
-
 /** States that servers reported beside results, last one first. */
 function reportedStates(turn: TurnRecord): readonly StateRef[] {
-  const found = new Map<string, StateRef>()
-  for (const call of turn.calls) {
-    for (const { featureSet } of updatesOf(turn, call)) {
-      const place = { server: call.server ?? '', featureSet }
-      found.set(stateKey(place), place)
-    }
-  }
-  return [...found.values()].toReversed()
+  const places = turn.calls.flatMap(call =>
+    updatesOf(turn, call).map(({ featureSet }) => ({ server: call.server ?? '', featureSet })),
+  )
+  return [...new Map(places.map(place => [stateKey(place), place])).values()].toReversed()
 }
 
 /** Reports during a call, without the one that its own result contains. */
@@ -249,21 +238,18 @@ function stateKey({ server, featureSet }: StateRef): string {
 }
 
 /** A turn's changes of one state, in call order. */
-function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly StateChange[] {
+function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly StateUpdate[] {
   return turn.calls
     .filter(call => call.server === server)
-    .flatMap(call => {
+    .flatMap((call): readonly StateUpdate[] => {
       const { state, updates = [] } = turn.outcomes.get(call.n) ?? {}
-      const own: readonly StateUpdate[] = state === undefined ? [] : [{ ...state, featureSet: setOf(turn, call) ?? '' }]
-      return [...own, ...updates].map(({ before, shared, ...change }): StateChange => {
-        return { ...change, server, before: before ?? null, shared: shared === true }
-      })
+      return state === undefined ? updates : [{ ...state, featureSet: setOf(turn, call) ?? '' }, ...updates]
     })
     .filter(change => change.featureSet === featureSet)
 }
 
 /** The checkpoint before the first change; null: no state. Found by linkage, because concurrent calls are not in numeric order. */
-function earliest(changes: readonly StateChange[]): string | null {
+function earliest(changes: readonly StateUpdate[]): string | null {
   const first = changes.find(({ before }) => !changes.some(({ after }) => after === before))
   return (first ?? changes[0])?.before ?? null
 }

@@ -101,10 +101,9 @@ export async function offeredPrompts(servers: readonly LoopServer[], signal?: Ab
       if (servers.length === 1) throw error
     }
   }
-  const count = new Map<string, number>()
-  for (const { prompt } of found) count.set(prompt.name, (count.get(prompt.name) ?? 0) + 1)
+  const byName = Map.groupBy(found, ({ prompt }) => prompt.name)
   return found.map(one => {
-    const alone = count.get(one.prompt.name) === 1 && !isBorrowed(one.prompt.name, one.server, servers)
+    const alone = byName.get(one.prompt.name)?.length === 1 && !isBorrowed(one.prompt.name, one.server, servers)
     return { ...one, command: alone ? one.prompt.name : `${one.server}:${one.prompt.name}` }
   })
 }
