@@ -193,14 +193,9 @@ async function approveDefinition({ foundation }: HostParts, policy: Policy, held
       : 'why' in verdict
         ? { yes: false, why: verdict.why }
         : { yes: verdict.do === 'allow', rule: verdict.rule }
-  const detail = tool.name
   if (yes) await foundation.servers.approve(held)
-  await foundation.audit.note({
-    server,
-    kind: 'pin',
-    detail,
-    ...(yes ? { outcome: 'success', rule } : { outcome: 'refused', why }),
-  })
+  const said = yes ? ({ outcome: 'success', rule } as const) : ({ outcome: 'refused', why } as const)
+  await foundation.audit.note({ server, kind: 'pin', detail: tool.name, ...said })
 }
 
 /** A decision of the policy as an audit entry. */

@@ -145,14 +145,9 @@ export class Host {
 
   /** Approves a held tool definition. */
   async approveTool(held: HeldTool): Promise<void> {
+    const { server, tool } = held
     await this.#foundation.servers.approve(held)
-    await this.#foundation.audit.note({
-      server: held.server,
-      kind: 'pin',
-      outcome: 'success',
-      rule: 'approveTool',
-      detail: held.tool.name,
-    })
+    await this.#foundation.audit.note({ server, kind: 'pin', outcome: 'success', rule: 'approveTool', detail: tool.name })
   }
 
   /** The states of servers: checkpoint trees, differences and rollback. */

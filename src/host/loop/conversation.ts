@@ -1,6 +1,6 @@
 /** A conversation: runs its turns one at a time, stores each before it begins, and resumes or undoes them, also after a restart. */
 import { type Problem, problem } from '../../core/problem.ts'
-import { type Why, why } from '../../core/suggestion.ts'
+import { why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
@@ -13,7 +13,7 @@ import { moneyFor } from './generate.ts'
 import { DeadlineExceeded, withDeadline } from './limits.ts'
 import { isAbort, whyOf, whyProblem } from './permission.ts'
 import type { LoopParts } from './ports.ts'
-import { runTurn, type TurnEffects } from './run-turn.ts'
+import { runTurn, type TurnEffects, turnNote } from './run-turn.ts'
 import { PartBuffer, Turn, type TurnAnswer, type TurnStatus } from './turn.ts'
 import { isPartlyUndone, undoTurn } from './undo.ts'
 import { type Attachment, completeCommand, readUserInput, type UserInputOptions } from './user-input.ts'
@@ -221,11 +221,11 @@ export class HostConversation {
     } catch (error) {
       const [status, cause] = this.#fate(record, error)
       const said = whyOf(cause, 'turn')
-      if (status !== 'interrupted')
-        await log.append(
-          () => [{ type: 'ended', seq: record.seq, status, why: said, at: clock.now() }],
-          [...(status === 'cancelled' ? how.done : []), ...this.#answerOfEnded(record, status, said)],
-        )
+      if (status !== 'interrupted') {
+        const note = this.#parts.audit.ops({ ...turnNote(record, this.id), outcome: 'failure', detail: status, why: said })
+        const ended = (): LogRecord => ({ type: 'ended', seq: record.seq, status, why: said, at: clock.now() })
+        await log.append(() => [ended()], [...(status === 'cancelled' ? how.done : []), ...note])
+      }
       buffer.push({ type: 'ended', status, why: said })
       throw cause
     }
@@ -237,20 +237,6 @@ export class HostConversation {
     if (cause.code === cancelledCode) return ['cancelled', cause]
     if (this.#closing.aborted || (record.from.kind === 'event' && !neverEnough(cause))) return ['interrupted', cause]
     return isAbort(error) ? ['cancelled', turnCancelled('The caller gave up')] : ['failed', cause]
-  }
-
-  /** The audit entry of a turn that ended early. */
-  #answerOfEnded({ inferenceId, from }: TurnRecord, status: 'failed' | 'cancelled', said: Why): readonly Op[] {
-    return this.#parts.audit.ops({
-      server: from.kind === 'event' ? from.server : '',
-      ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
-      inferenceId,
-      conversation: this.id,
-      kind: 'turn',
-      outcome: 'failure',
-      detail: status,
-      why: said,
-    })
   }
 
   /** The public object for a turn. */

@@ -4,6 +4,7 @@
  */
 import { type Why, why } from '../../core/suggestion.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
+import type { Note } from '../../policy/audit/book.ts'
 import { usersTurns } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
 import type { Model, ModelToolUse } from '../models/model.ts'
@@ -188,12 +189,8 @@ class TurnRunner {
     const { text, changes, reports, stopped } = await afterHooks(this.#parts, this.#servers, params, signal)
     for (const report of reports) emit({ type: 'hook', report })
     if (stopped !== undefined) throw deniedProblem(stopped)
-    const { seq, inferenceId, from } = turn
-    const note = this.#parts.audit.ops({
-      server: from.kind === 'event' ? from.server : '',
-      ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
-      ...{ inferenceId, conversation: log.id, kind: 'turn', outcome: 'success', detail: model },
-    })
+    const { seq } = turn
+    const note = this.#parts.audit.ops({ ...turnNote(turn, log.id), outcome: 'success', detail: model })
     const record = { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports } as const
     const written = log.append(
       () => [...this.#pending.splice(0), { ...record, at: this.#parts.clock.now() }],
@@ -247,6 +244,14 @@ function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
 function tooMany(limit: string, most: number, what: string): Why {
   const fix = `Ask for less at once, or raise limits.${limit}`
   return why('TURN_TOO_LONG', `limits.${limit}`, `The turn has used its ${most} ${what}`, fix)
+}
+
+/** What audit entries of a turn have in common. */
+export function turnNote({ inferenceId, from }: TurnRecord, conversation: string): Omit<Note, 'outcome'> {
+  const about = { inferenceId, conversation, kind: 'turn' }
+  if (from.kind !== 'event') return { server: '', ...about }
+  const { server, featureSet, eventId } = from
+  return { server, featureSet, eventId, ...about }
 }
 
 /** The usage of all steps. */

@@ -7,7 +7,7 @@ import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { isRecord, picked } from '../../jsonrpc/message.ts'
 import {
   estimateTokens,
   type Model,
@@ -53,12 +53,10 @@ type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageM
 
 /** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
 export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Model {
-  const { traits, price } = options
   const info = infoOf(language, options)
   return {
     info,
-    ...(traits !== undefined && { traits }),
-    ...(price !== undefined && { price }),
+    ...picked(options, 'traits', 'price'),
     async *generate(request, { signal }) {
       signal.throwIfAborted()
       const sdk = await load(info.vendor)

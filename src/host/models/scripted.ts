@@ -6,6 +6,7 @@
 import { type Clock, pauseFor, realClock, seeded } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
+import { picked } from '../../jsonrpc/message.ts'
 import {
   estimateTokens,
   type Model,
@@ -74,8 +75,7 @@ export function scripted(script: readonly ScriptStep[] | ScriptStep, options: Sc
   const next = (): ScriptStep => stepAt(script, requests.length - 1, options.again ?? false)
   return {
     info,
-    ...(options.traits === undefined ? {} : { traits: options.traits }),
-    ...(options.price === undefined ? {} : { price: options.price }),
+    ...picked(options, 'traits', 'price'),
     requests,
     async *generate(request, { signal }) {
       signal.throwIfAborted()
