@@ -78,7 +78,7 @@ async function onServer(
   if (isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const { client } = server
   const asked = await toolRequest(call, name, entry.definition, parts)
-  const given = await askPermission(parts, asked)
+  const given = await askPermission(parts.policy, asked)
   const said = given.why ?? (given.asked ? await toolChangedSince(server, asked) : undefined)
   if (said !== undefined) return failed('refused', said)
   // The feature set may have been disabled while the question was open.

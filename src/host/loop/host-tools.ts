@@ -114,7 +114,7 @@ const readResourceTool: HostTool = {
 /** Throws where the policy or the user refuses what a tool is about to do; otherwise passes on the rule that allows it. */
 async function requirePermission(context: HostToolContext, what: Omit<Asked, 'kind'>): Promise<void> {
   const { begunBy, conversation } = context
-  const { why: said, rule } = await askPermission(context, { kind: 'tool', ...what, begunBy, conversation })
+  const { why: said, rule } = await askPermission(context.policy, { kind: 'tool', ...what, begunBy, conversation })
   if (said !== undefined) throw deniedProblem(said)
   context.permitted(rule)
 }

@@ -19,7 +19,7 @@ interface Permission {
 }
 
 /** Asks the policy about a request, and the user where the policy says `ask`. */
-export async function askPermission({ policy }: Pick<LoopParts, 'policy'>, asked: Asked): Promise<Permission> {
+export async function askPermission(policy: LoopParts['policy'], asked: Asked): Promise<Permission> {
   const verdict = await policy.decide(asked)
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why, asked: false }
   if (verdict.do !== 'ask') return { why: undefined, rule: verdict.rule, asked: false }

@@ -140,7 +140,7 @@ class TurnUndo {
     // An undo is the user's request, whoever started the turn.
     const turnFacts = { conversation, begunBy: { kind: 'user' } } as const
     const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
-    const given = await askPermission(this.#parts, asked)
+    const given = await askPermission(this.#parts.policy, asked)
     if (given.why !== undefined) return stays(given.why)
     try {
       const result = await client.callTool(way.tool, way.parameters, {

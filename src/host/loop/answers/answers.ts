@@ -71,7 +71,7 @@ export class Answers {
       told('success', undefined, 'roots: none are set')
       return []
     }
-    const { why: said, rule } = await askPermission(this.#parts, { kind: 'roots', server, payload: { roots: asked } })
+    const { why: said, rule } = await askPermission(this.#parts.policy, { kind: 'roots', server, payload: { roots: asked } })
     told(said === undefined ? 'success' : 'refused', said, rule)
     return said === undefined ? asked : []
   }
@@ -142,7 +142,7 @@ function inferenceFor(parts: LoopParts, server: string, routes: ReadonlyMap<stri
     const conversation = conversationId === undefined ? {} : { conversation: conversationId }
     const told = outcomeNoter(parts, { server, featureSet, kind: 'infer', ...conversation })
     const wish: Asked = { kind: 'infer', server, featureSet, payload: request }
-    const { why: said, rule } = await askPermission(parts, wish)
+    const { why: said, rule } = await askPermission(parts.policy, wish)
     if (said !== undefined) throw hostRefusalError(told, said)
     const leave = parts.policy.enter?.(wish)
     const model = modelNamed(parts.models, routes.get(`${server}/${featureSet}`) ?? routes.get(server) ?? routes.get(featureSet))
