@@ -9,46 +9,15 @@ import { clip } from '../jsonrpc/limits.ts'
 import { bindingDigest } from '../policy/approvals/approvals.ts'
 import { type OnApproval, questionText } from '../policy/approvals/question.ts'
 import type { Note } from '../policy/audit/book.ts'
-import type { SummedNotes } from '../policy/audit/denials.ts'
-import type { HostBudgets } from '../policy/budgets/budgets.ts'
-import type { Policy } from '../policy/policy.ts'
 import type { Asked } from '../policy/rules/rule.ts'
 import { elevate } from '../policy/scopes/elevate.ts'
-import { AmbientMessages, type ChannelAnswers } from './channels/answers.ts'
-import type { ChannelSignals } from './channels/signals.ts'
-import type { HostFoundation } from './foundation.ts'
+import { AmbientMessages } from './channels/answers.ts'
+import type { HostParts } from './create.ts'
 import { askedOf } from './inbox/acceptance.ts'
-import type { AcceptOptions, Inbox } from './inbox/options.ts'
-import type { Loop } from './loop/loop.ts'
-import type { HostRules, Reviewing } from './policy.ts'
-import type { Recorder } from './recorder/record.ts'
-import type { ServerEvents } from './server-events.ts'
-
-/** The parts of a host that its connections use. */
-export interface ConnectingParts extends Reviewing {
-  readonly foundation: HostFoundation
-  readonly policy: Policy
-  /** The source of the policy's rules. */
-  readonly rules: HostRules
-  readonly inbox: Inbox
-  readonly budgets: HostBudgets
-  readonly loop: Loop
-  readonly recorder: Recorder | undefined
-  /** The audit log for entries that a server can cause in any number; repeats are summed up. */
-  readonly summedNotes: SummedNotes
-  readonly onApproval: OnApproval | undefined
-  /** Subscriptions to events of servers. */
-  readonly events: ServerEvents
-  /** Ambient messages; undefined where they wake the model like others. */
-  readonly ambient: AmbientMessages | undefined
-  readonly answers: ChannelAnswers
-  /** Signals to channels while an answer is made. */
-  readonly signals: ChannelSignals
-}
 
 /** The connect options of a server. */
-export function connectOptions(parts: ConnectingParts, server: string): ConnectOptions {
-  const { live, ...answers } = parts.loop.answersFor(server)
+export function connectOptions(parts: HostParts, server: string): ConnectOptions {
+  const { live, ...answers } = parts.loop.answers.for(server)
   const onConfirm = parts.onApproval === undefined ? undefined : confirmBy(parts, parts.onApproval, server)
   return {
     ...answers,
@@ -59,11 +28,7 @@ export function connectOptions(parts: ConnectingParts, server: string): ConnectO
 }
 
 /** The handlers for MCP Live. */
-function liveHandlers(
-  parts: ConnectingParts,
-  server: string,
-  modelInfo: LiveHandlers['modelInfo'],
-): Omit<LiveHandlers, 'onInfer'> {
+function liveHandlers(parts: HostParts, server: string, modelInfo: LiveHandlers['modelInfo']): Omit<LiveHandlers, 'onInfer'> {
   const { foundation, policy, summedNotes } = parts
   const section = foundation.servers.entry(server)?.live
   /** Audits with repeats summed up. */
@@ -84,7 +49,7 @@ function liveHandlers(
     onState: async report => {
       const featureSet = report.featureSet ?? ''
       // Synchronously, so that the report is attributed to the calls that run now.
-      const reported = parts.loop.stateReported(server)
+      const reported = parts.loop.stateUpdates.reported(server)
       const recorded = await foundation.state.record(server, featureSet, report).catch(error => {
         reported(undefined)
         throw error
@@ -106,8 +71,8 @@ function liveHandlers(
     },
     onRefused: ({ method, featureSet, eventId, why }) =>
       note({ featureSet, eventId, kind: noteKinds.get(method) ?? 'live', outcome: 'refused', why, detail: method }),
-    onChanged: declared => parts.review(server, declared),
-    onUndeclared: (featureSet, use) => parts.widen(server, featureSet, use),
+    onChanged: declared => parts.questions.review(server, declared),
+    onUndeclared: (featureSet, use) => parts.questions.widen(server, featureSet, use),
     onDiagnostic: why => note({ kind: 'live', outcome: 'dropped', why }),
     ...(section !== undefined && {
       hello: {
@@ -130,7 +95,7 @@ const noteKinds: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Handles a pushed event. An ambient channel message that rules allow is kept instead of starting a turn. */
-async function pushed(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
+async function pushed(parts: HostParts, server: string, event: PushEvent): Promise<PushAnswer> {
   const { ambient, policy, summedNotes } = parts
   if (ambient === undefined || !AmbientMessages.is(event) || parts.foundation.servers.entry(server) === undefined)
     return taken(parts, server, event)
@@ -143,18 +108,18 @@ async function pushed(parts: ConnectingParts, server: string, event: PushEvent):
 }
 
 /** Accepts an event, and acknowledges it in its channel. */
-async function taken(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
+async function taken(parts: HostParts, server: string, event: PushEvent): Promise<PushAnswer> {
   const answer = await push(parts, server, event)
   if (answer.accepted) parts.signals.acknowledge(server, event)
   return answer
 }
 
-/** Accepts an event from any source, and audits the result. */
+/** Accepts an event from any source, and audits the result. `subscription`: the event name that the config subscribes to. */
 export async function push(
-  { foundation, inbox, summedNotes }: Pick<ConnectingParts, 'foundation' | 'inbox' | 'summedNotes'>,
+  { foundation, inbox, summedNotes }: Pick<HostParts, 'foundation' | 'inbox' | 'summedNotes'>,
   server: string,
   event: PushEvent,
-  options: Pick<AcceptOptions, 'subscription'> = {},
+  subscription?: string,
 ): Promise<PushAnswer> {
   const began = foundation.clock.now()
   // A repeated event gets its earlier answer, so no current rule lets it in.
@@ -164,7 +129,9 @@ export async function push(
   }
   // Between the removal of an entry and the end of its connection, the name may already belong to another program.
   const isKnown = foundation.servers.entry(server) !== undefined
-  const answer = isKnown ? await inbox.accept(server, event, { ...options, ruled }) : unknownServer(server)
+  const answer = isKnown
+    ? await inbox.accept(server, event, { ...(subscription !== undefined && { subscription }), ruled })
+    : unknownServer(server)
   const { featureSet, eventId } = event
   const about = { server, featureSet, eventId, kind: 'push', ms: foundation.clock.now() - began } as const
   if (answer.accepted) void foundation.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })
@@ -186,7 +153,7 @@ function unaddressed({ channel }: PushEvent): Why {
 }
 
 /** Answers a tool's confirmation request with the same callback as other approvals. */
-function confirmBy({ foundation }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
+function confirmBy({ foundation }: HostParts, onApproval: OnApproval, server: string): OnConfirm {
   return async ({ message, tool, arguments: payload, risk }, { signal }) => {
     const asked = { kind: 'tool', server, tool, payload } as const
     const answer = await onApproval(

@@ -10,17 +10,18 @@ import type { HeldTool } from '../policy/pins/pins.ts'
 import { createPolicy, type Policy } from '../policy/policy.ts'
 import { AmbientMessages, ChannelAnswers } from './channels/answers.ts'
 import { ChannelSignals } from './channels/signals.ts'
-import { type ConnectingParts, connectOptions, push } from './connecting.ts'
-import { type FoundationPort, HostFoundation, waitAtMost } from './foundation.ts'
+import { connectOptions } from './connecting.ts'
+import { type FoundationPort, HostFoundation } from './foundation.ts'
 import { Host, type HostOptions } from './host.ts'
-import { createInbox } from './inbox/inbox.ts'
-import { createLoop } from './loop/loop.ts'
+import { Inbox } from './inbox/inbox.ts'
+import { Loop } from './loop/loop.ts'
 import { modelFromEnvironment } from './models/providers.ts'
-import { HostRules, reviewing } from './policy.ts'
-import { recordedOptions, recorderFor } from './recorder/record.ts'
+import { FeatureSetQuestions, HostRules } from './policy.ts'
+import { openRecorder, recordedOptions } from './recorder/record.ts'
 import { ServerEvents } from './server-events.ts'
 import { identityOf } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
+import { waitAtMost } from './waiting.ts'
 
 /**
  * Opens a host: connects its servers, keeps them connected, and answers their requests.
@@ -41,8 +42,11 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
   }
 }
 
+/** The parts of a host. */
+export type HostParts = Awaited<ReturnType<typeof join>>
+
 /** Creates the parts. They refer to each other through callbacks, which run only after all exist. */
-async function join(foundation: HostFoundation, options: HostOptions): Promise<ConnectingParts> {
+async function join(foundation: HostFoundation, options: HostOptions) {
   const { store, clock, random, audit, state } = foundation
   const {
     policy: rules = {},
@@ -57,7 +61,6 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     record,
     ...rest
   } = options
-  const subscriptionsOf = (server: string): readonly string[] => foundation.servers.entry(server)?.events ?? []
   const summedNotes = new SummedNotes({ clock, note: note => void audit.note(note) })
   const policy = await createPolicy({
     rules,
@@ -67,7 +70,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     onTrouble: error => foundation.impaired(error),
     onDecided: decision => summedNotes.note(noteOfDecision(decision)),
     identityOf: server => identityOf(foundation.servers.entry(server)),
-    subscriptionsOf,
+    subscriptionsOf: server => foundation.servers.entry(server)?.events ?? [],
     ...(onApproval && { onApproval }),
     ...(extract && { extract }),
     ...(remember !== undefined && { remember }),
@@ -82,7 +85,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
       onBudget?.(why, spender)
     },
   })
-  const inbox = createInbox({
+  const inbox = new Inbox({
     ...taking,
     store,
     policy,
@@ -92,10 +95,10 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     isConfigured: server => foundation.servers.entry(server) !== undefined,
     onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
   })
-  const recorder = recorderFor(record, clock)
-  const loop = createLoop({
-    ...rest,
-    ...recordedOptions(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
+  const recorder = record === undefined ? undefined : openRecorder(record, { clock })
+  const answering = { ...rest, model: model ?? modelFromEnvironment() }
+  const loop = new Loop({
+    ...(recorder === undefined ? answering : recordedOptions(recorder, answering)),
     store,
     clock,
     servers: () => foundation.servers.list(),
@@ -105,16 +108,6 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     audit,
     onVisit: (server, inferenceId) => inbox.visits(server, inferenceId),
   })
-  const events = new ServerEvents({
-    store,
-    clock,
-    names: subscriptionsOf,
-    identityOf: server => policy.admission(server, '').identity,
-    isConnected: (server, client) => foundation.servers.get(server)?.client === client,
-    accept: (server, event, subscription) => push({ foundation, inbox, summedNotes }, server, event, { subscription }),
-    note: note => summedNotes.note(note),
-  })
-  const ambient = rest.ambient === 'wake' ? undefined : new AmbientMessages()
   const answers = new ChannelAnswers({
     store,
     clock,
@@ -126,44 +119,38 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
     note: note => void audit.note(note),
     failed: error => foundation.impaired(error),
   })
-  const signals = new ChannelSignals({
-    clock,
-    serverOf: name => foundation.servers.get(name),
-    denied: (server, featureSet, method, channel) => {
-      const { verdict } = policy.explain({ kind: 'tool', server, featureSet, tool: method, payload: { channel } })
-      return verdict.do === 'deny' ? verdict.why : undefined
-    },
-    ruleOf: (server, featureSet) => policy.ruleOfSet(server, featureSet),
-    note: note => summedNotes.note(note),
-  })
-  const hostRules = new HostRules(rules, given => policy.update(given))
   return {
     foundation,
     policy,
-    rules: hostRules,
+    /** The source of the policy's rules. */
+    rules: new HostRules(policy, rules),
+    questions: new FeatureSetQuestions(foundation, policy),
     inbox,
     budgets,
     loop,
     recorder,
+    /** The audit log for entries that a server can cause in any number; repeats are summed up. */
     summedNotes,
     onApproval,
-    events,
-    ambient,
+    /** Subscriptions to events of servers. */
+    events: new ServerEvents({ foundation, policy, inbox, summedNotes }),
+    /** Ambient messages; undefined where they wake the model like others. */
+    ambient: rest.ambient === 'wake' ? undefined : new AmbientMessages(),
     answers,
-    signals,
-    ...reviewing(foundation, policy),
+    /** Signals to channels while an answer is made. */
+    signals: new ChannelSignals({ foundation, policy, summedNotes }),
   }
 }
 
 /** What the foundation calls while it connects servers. `asking`: open questions about tool definitions. */
-function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FoundationPort {
+function portOf(parts: HostParts, asking: Set<Promise<void>>): FoundationPort {
   const { foundation, policy } = parts
   return {
     connecting: server => connectOptions(parts, server),
     configured: servers => parts.rules.configured(servers),
     changed: server => {
       if (server.live !== undefined) {
-        parts.review(server.name, server.live.featureSets)
+        parts.questions.review(server.name, server.live.featureSets)
         void parts.answers.send(server.name)
       }
       parts.events.changed(server)
@@ -196,7 +183,7 @@ function selectAnew(foundation: HostFoundation, server: string | undefined): voi
 }
 
 /** Asks the policy, and where needed the user, about a held tool definition. */
-async function approveDefinition({ foundation }: ConnectingParts, policy: Policy, held: HeldTool): Promise<void> {
+async function approveDefinition({ foundation }: HostParts, policy: Policy, held: HeldTool): Promise<void> {
   const { server, tool, digest, changes } = held
   const asked = { kind: 'definition', server, tool: tool.name, payload: { digest, changes, definition: tool } } as const
   const verdict = await policy.decide(asked)
@@ -206,14 +193,9 @@ async function approveDefinition({ foundation }: ConnectingParts, policy: Policy
       : 'why' in verdict
         ? { yes: false, why: verdict.why }
         : { yes: verdict.do === 'allow', rule: verdict.rule }
-  const detail = tool.name
   if (yes) await foundation.servers.approve(held)
-  await foundation.audit.note({
-    server,
-    kind: 'pin',
-    detail,
-    ...(yes ? { outcome: 'success', rule } : { outcome: 'refused', why }),
-  })
+  const said = yes ? ({ outcome: 'success', rule } as const) : ({ outcome: 'refused', why } as const)
+  await foundation.audit.note({ server, kind: 'pin', detail: tool.name, ...said })
 }
 
 /** A decision of the policy as an audit entry. */

@@ -15,12 +15,13 @@ import { AuditBook, type Noted, type NoteOutcome } from '../policy/audit/book.ts
 import { openSpans } from '../policy/audit/spans.ts'
 import { type HeldTool, Pins } from '../policy/pins/pins.ts'
 import { openStore } from '../stores/open.ts'
-import { type Store, storeWithin } from '../stores/store.ts'
+import { messageOf, type Store, storeWithin } from '../stores/store.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
 import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
-import { type Applied, Servers } from './servers/servers.ts'
+import { Servers } from './servers/servers.ts'
 import { StateBook, stateBookPort } from './state/book.ts'
+import { waitAtMost } from './waiting.ts'
 
 /** Options about the store, the config file, the servers and the audit log. */
 export interface FoundationOptions {
@@ -219,11 +220,11 @@ export class HostFoundation {
   }
 
   /** Connects the servers of the config and of the options. */
-  async #apply(config: HostConfig | undefined): Promise<Applied> {
+  async #apply(config: HostConfig | undefined): Promise<void> {
     const given = Object.entries(this.#options.servers ?? {}).map(([name, option]) => [name, knownServer(name, option)] as const)
     const wanted = new Map<string, KnownServer>([...(config?.servers ?? []), ...given])
     await this.#port?.configured(wanted)
-    return this.servers.apply(wanted, config?.refused)
+    await this.servers.apply(wanted, config?.refused)
   }
 
   /** Audits a held tool and passes it on. */
@@ -234,15 +235,8 @@ export class HostFoundation {
 
   /** Reports a failure that nobody waits for. */
   impaired(error: unknown): void {
-    const said = clip(error instanceof Error ? error.message : String(error), 300)
-    this.#options.onTrouble?.(
-      why(
-        'HOST_IMPAIRED',
-        'host',
-        `Something could not be read, written or told: ${said}`,
-        'Look at the store and the config file',
-      ),
-    )
+    const message = `Something could not be read, written or told: ${clip(messageOf(error), 300)}`
+    this.#options.onTrouble?.(why('HOST_IMPAIRED', 'host', message, 'Look at the store and the config file'))
   }
 }
 
@@ -254,26 +248,17 @@ function rollbackOutcome(said: Why | undefined): NoteOutcome {
 
 /** Calls all listeners, even if one throws. */
 function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]): (noted: Noted) => void {
-  const heard = listeners.filter(listener => listener !== undefined)
   return noted => {
     const failures: unknown[] = []
-    for (const tell of heard) {
+    for (const tell of listeners) {
       try {
-        tell(noted)
+        tell?.(noted)
       } catch (error) {
         failures.push(error)
       }
     }
     if (failures.length > 0) throw failures[0]
   }
-}
-
-/** Waits for the work, but no longer than `ms`. */
-export function waitAtMost(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.setTimeout(resolve, ms, true)
-    work.then(resolve, reject).finally(cancel)
-  })
 }
 
 // File watching: the file is read when the system reports a change, and periodically, because not every file system does. The folder is

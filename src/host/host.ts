@@ -21,16 +21,17 @@ import type { Policy } from '../policy/policy.ts'
 import type { PolicyRules } from '../policy/rules/rule.ts'
 import type { Extractors } from '../policy/scopes/elevate.ts'
 import type { ConfigFault } from './config/read.ts'
-import type { ConnectingParts } from './connecting.ts'
+import type { HostParts } from './create.ts'
 import type { FoundationOptions, HostFoundation } from './foundation.ts'
-import { type Inbox, type InboxEntry, type InboxOptions, RunLater } from './inbox/options.ts'
+import type { Inbox } from './inbox/inbox.ts'
+import { type InboxEntry, type InboxOptions, RunLater } from './inbox/options.ts'
 import type { AnswersOptions } from './loop/answers/answers.ts'
 import type { HostConversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
 import type { ServerHooks } from './loop/hooks.ts'
 import type { LoopLimits } from './loop/limits.ts'
 import type { OnTurn } from './loop/ports.ts'
-import type { AnswerOps, OnAnswerText } from './loop/run-turn.ts'
+import type { TurnEffects } from './loop/run-turn.ts'
 import type { OfferedPrompt } from './loop/user-input.ts'
 import type { Model } from './models/model.ts'
 import type { HostServer } from './servers/server.ts'
@@ -39,11 +40,11 @@ import type { StateBook } from './state/book.ts'
 /** A running host, made by `createHost`. `close` stops its servers. */
 export class Host {
   readonly #foundation: HostFoundation
-  readonly #parts: ConnectingParts
+  readonly #parts: HostParts
   readonly #options: HostOptions
   #closing: Promise<void> | undefined = undefined
 
-  constructor(parts: ConnectingParts, options: HostOptions) {
+  constructor(parts: HostParts, options: HostOptions) {
     this.#foundation = parts.foundation
     this.#parts = parts
     this.#options = options
@@ -115,7 +116,7 @@ export class Host {
 
   /** Sets the roots, and notifies the servers that may know them. */
   setRoots(roots: readonly Root[]): void {
-    this.#parts.loop.setRoots(roots)
+    this.#parts.loop.answers.setRoots(roots)
   }
 
   /** All servers; those that are refused or down have a reason. */
@@ -144,14 +145,9 @@ export class Host {
 
   /** Approves a held tool definition. */
   async approveTool(held: HeldTool): Promise<void> {
+    const { server, tool } = held
     await this.#foundation.servers.approve(held)
-    await this.#foundation.audit.note({
-      server: held.server,
-      kind: 'pin',
-      outcome: 'success',
-      rule: 'approveTool',
-      detail: held.tool.name,
-    })
+    await this.#foundation.audit.note({ server, kind: 'pin', outcome: 'success', rule: 'approveTool', detail: tool.name })
   }
 
   /** The states of servers: checkpoint trees, differences and rollback. */
@@ -201,12 +197,14 @@ export class Host {
     const id = this.#options.conversationOf?.(server, event) ?? own
     const around = ambient?.take(server, event) ?? []
     const last = events.at(-1) ?? event
-    const answered: AnswerOps = (text, turn) => answers.ops(server, last, id, text, turn)
     const answering = signals.answering(server, last, { conversation: id, inferenceId, attempt })
-    const heard: OnAnswerText = (delta, turn) => answering.heard(delta, turn)
-    const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered, heard }
+    const pushed = { server, event, events: [...around, ...events], through, inferenceId, begin, done }
+    const effects: Pick<TurnEffects, 'answered' | 'heard'> = {
+      answered: (text, turn) => answers.ops(server, last, id, text, turn),
+      heard: (delta, turn) => answering.heard(delta, turn),
+    }
     try {
-      const { answer } = await this.conversation(id).deliver(delivery, signal)
+      const { answer } = await this.conversation(id).deliver({ ...pushed, ...effects }, signal)
       // End the stream before the answer is posted. Not awaited: a slow server must not delay others.
       if (channel !== undefined) void answering.ended(answer).then(() => answers.send(server))
     } catch (error) {

@@ -17,6 +17,7 @@ export type { Hours } from '../policy/rules/read.ts'
 export type {
   Asked,
   BegunBy,
+  BegunBy as TurnSource,
   Effect,
   Kind,
   PolicyRules,
@@ -32,12 +33,13 @@ export { type ConfigFault, type ConfiguredServer, faultText, type HostConfig, re
 export { createHost } from './create.ts'
 export type { HostOptions, HostSettings } from './host.ts'
 export { Host } from './host.ts'
-export type { Inbox, InboxRecord, ListOptions } from './inbox/options.ts'
+export type { Inbox } from './inbox/inbox.ts'
+export type { InboxRecord, ListOptions } from './inbox/options.ts'
 export type { Attempt, InboxState } from './inbox/records.ts'
 export type { OnServerQuestion, ServerQuestion } from './loop/answers/answers.ts'
 export type { OnSampleReview, SampleReview, SampleReviewed } from './loop/answers/sampling.ts'
 export { HostConversation as Conversation } from './loop/conversation.ts'
-export type { CallOutcome, ConversationFacts, PlannedCall, TurnSource, UndoReport, UndoStep } from './loop/conversation-log.ts'
+export type { CallOutcome, ConversationFacts, PlannedCall, UndoReport, UndoStep } from './loop/conversation-log.ts'
 export type { HookReport, HookRule, ServerHooks } from './loop/hooks.ts'
 export type { LoopLimits } from './loop/limits.ts'
 export type { OnTurn } from './loop/ports.ts'

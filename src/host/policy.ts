@@ -1,5 +1,5 @@
 /**
- * Connects the policy to a host: questions about feature sets (`reviewing`), and the rules that a config file contains (`HostRules`).
+ * Connects the policy to a host: questions about feature sets (`FeatureSetQuestions`), and the rules that a config file contains (`HostRules`).
  * Questions about one server are asked one at a time, and none is asked twice.
  */
 import type { SetUse } from '../features/live/dialects/messages.ts'
@@ -9,65 +9,67 @@ import type { Policy } from '../policy/policy.ts'
 import type { PolicyRules, Rule, ServerRules } from '../policy/rules/rule.ts'
 import type { HostFoundation } from './foundation.ts'
 import type { KnownServer } from './servers/entry.ts'
-
-/** Asks the user about feature sets. */
-export interface Reviewing {
-  /** Asks about feature sets that no rule covers, once per declaration. */
-  review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): void
-  /** Asks whether an enabled set may do what it does not declare, once per declaration. */
-  widen(server: string, featureSet: string, use: SetUse): void
-}
+import { KeyedQueue } from './waiting.ts'
 
 /** Open questions per server about undeclared uses; more are refused without asking. */
 const mostOpen = 10
 /** Remembered questions of all servers. */
 const mostRemembered = 10_000
 
-/** Creates the reviewer of a host. */
-export function reviewing(foundation: Pick<HostFoundation, 'servers' | 'audit' | 'impaired'>, policy: Policy): Reviewing {
-  const asked = new Map<string, string>()
-  const widened = new Set<string>()
-  const open = new Map<string, number>()
-  const waiting = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
-  const inLine = lines(error => foundation.impaired(error))
-  const reviewNext = async (server: string): Promise<void> => {
-    const next = waiting.get(server)
-    waiting.delete(server)
-    if (next !== undefined) await policy.review(server, next)
+/** Asks the user about feature sets, about each declaration once. */
+export class FeatureSetQuestions {
+  readonly #foundation: HostFoundation
+  readonly #policy: Policy
+  readonly #queue = new KeyedQueue()
+  /** The declaration that was last asked about, by server. */
+  readonly #asked = new Map<string, string>()
+  /** Declarations that wait for their review, by server. */
+  readonly #waiting = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
+  readonly #widened = new Set<string>()
+  /** Open questions about undeclared uses, by server. */
+  readonly #open = new Map<string, number>()
+
+  constructor(foundation: HostFoundation, policy: Policy) {
+    this.#foundation = foundation
+    this.#policy = policy
   }
-  return {
-    // A refused question is not repeated until the declaration changes.
-    review: (server, declared) => {
-      const now = JSON.stringify([...declared].map(([name, facts]) => [name, words(facts)]))
-      if (asked.get(server) === now) return
-      asked.set(server, now)
-      const queued = waiting.has(server)
-      // One review at a time; it uses the latest declaration.
-      waiting.set(server, declared)
-      if (!queued) inLine(server, () => reviewNext(server))
-    },
-    widen: (server, featureSet, use) => {
-      const facts = foundation.servers.get(server)?.live?.featureSets.get(featureSet)
-      const key = JSON.stringify([server, featureSet, use, words(facts)])
-      const count = open.get(server) ?? 0
-      if (widened.has(key) || count >= mostOpen) return
-      if (widened.size >= mostRemembered) widened.clear()
-      widened.add(key)
-      open.set(server, count + 1)
-      inLine(server, async () => {
-        open.set(server, (open.get(server) ?? 1) - 1)
-        const { yes, why, rule } = await policy.widen(server, featureSet, use)
-        const said = yes ? { rule } : { why }
-        await foundation.audit.note({
-          server,
-          featureSet,
-          kind: 'use',
-          outcome: yes ? 'success' : 'refused',
-          detail: use,
-          ...said,
-        })
-      })
-    },
+
+  /** Asks about feature sets that no rule covers. A refused question is not repeated until the declaration changes. */
+  review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): void {
+    const now = JSON.stringify([...declared].map(([name, facts]) => [name, words(facts)]))
+    if (this.#asked.get(server) === now) return
+    this.#asked.set(server, now)
+    const queued = this.#waiting.has(server)
+    // One review at a time; it uses the latest declaration.
+    this.#waiting.set(server, declared)
+    if (!queued) this.#inLine(server, () => this.#reviewNext(server))
+  }
+
+  /** Asks whether an enabled set may do what it does not declare. */
+  widen(server: string, featureSet: string, use: SetUse): void {
+    const facts = this.#foundation.servers.get(server)?.live?.featureSets.get(featureSet)
+    const key = JSON.stringify([server, featureSet, use, words(facts)])
+    const count = this.#open.get(server) ?? 0
+    if (this.#widened.has(key) || count >= mostOpen) return
+    if (this.#widened.size >= mostRemembered) this.#widened.clear()
+    this.#widened.add(key)
+    this.#open.set(server, count + 1)
+    this.#inLine(server, async () => {
+      this.#open.set(server, (this.#open.get(server) ?? 1) - 1)
+      const { yes, why, rule } = await this.#policy.widen(server, featureSet, use)
+      const said = yes ? ({ outcome: 'success', rule } as const) : ({ outcome: 'refused', why } as const)
+      await this.#foundation.audit.note({ server, featureSet, kind: 'use', detail: use, ...said })
+    })
+  }
+
+  async #reviewNext(server: string): Promise<void> {
+    const next = this.#waiting.get(server)
+    this.#waiting.delete(server)
+    if (next !== undefined) await this.#policy.review(server, next)
+  }
+
+  #inLine(server: string, job: () => Promise<void>): void {
+    this.#queue.inLine(server, job).catch(error => this.#foundation.impaired(error))
   }
 }
 
@@ -77,44 +79,29 @@ function words(facts: FeatureSetFacts | undefined): readonly unknown[] {
   return [description, uses, scoped, rollback, hostState]
 }
 
-/** Runs the jobs of each server one after the other. */
-function lines(failed: (error: unknown) => void): (server: string, job: () => Promise<void>) => void {
-  const last = new Map<string, Promise<void>>()
-  return (server, job) => {
-    const before = last.get(server) ?? Promise.resolve()
-    const next = before
-      .then(job)
-      .catch(failed)
-      .finally(() => {
-        if (last.get(server) === next) last.delete(server)
-      })
-    last.set(server, next)
-  }
-}
-
 // Rules of the config file, beside those of the program.
 
 /** The effective rules: those of the program and those of the config. Both can change at run time. */
 export class HostRules {
+  readonly #policy: Policy
   #given: PolicyRules
   #servers: ReadonlyMap<string, KnownServer> = new Map()
-  readonly #apply: (rules: PolicyRules) => Promise<unknown>
 
-  constructor(given: PolicyRules, apply: (rules: PolicyRules) => Promise<unknown>) {
+  constructor(policy: Policy, given: PolicyRules) {
+    this.#policy = policy
     this.#given = given
-    this.#apply = apply
   }
 
   /** The config has changed. */
   async configured(servers: ReadonlyMap<string, KnownServer>): Promise<void> {
     this.#servers = servers
-    await this.#apply(configuredRules(this.#given, servers))
+    await this.#policy.update(configuredRules(this.#given, servers))
   }
 
   /** The program has changed its rules. */
   async update(given: PolicyRules): Promise<void> {
-    await this.#apply(configuredRules(given, this.#servers))
-    // Kept only after `apply` has accepted them.
+    await this.#policy.update(configuredRules(given, this.#servers))
+    // Kept only after the policy has accepted them.
     this.#given = given
   }
 }
@@ -135,25 +122,23 @@ function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownS
 /** Joins two sections of a server. */
 function joined(a: ServerRules, b: ServerRules): ServerRules {
   const [enable, disable] = [both(a.enable, b.enable), both(a.disable, b.disable)]
-  const sets = [...new Set([...Object.keys(a.scopes ?? {}), ...Object.keys(b.scopes ?? {})])]
-  const uses = merged(a.uses ?? {}, b.uses ?? {})
-  const scopes = sets.map(set => [set, lists(a.scopes?.[set] ?? {}, b.scopes?.[set] ?? {})] as const)
-  return {
-    ...(enable && { enable }),
-    ...(disable && { disable }),
-    ...(Object.keys(uses).length > 0 && { uses }),
-    ...(scopes.length > 0 && { scopes: Object.fromEntries(scopes) }),
-  }
+  const uses = bySet(a.uses, b.uses, (one, other) => both(one, other) ?? [])
+  const scopes = bySet(a.scopes, b.scopes, lists)
+  return { ...(enable && { enable }), ...(disable && { disable }), ...(uses && { uses }), ...(scopes && { scopes }) }
 }
 
-/** Joins additional uses by feature set. */
-function merged(a: NonNullable<ServerRules['uses']>, b: NonNullable<ServerRules['uses']>): NonNullable<ServerRules['uses']> {
+/** Joins what two sections say of feature sets; undefined where they say nothing. */
+function bySet<T>(
+  a: Readonly<Record<string, T>> = {},
+  b: Readonly<Record<string, T>> = {},
+  join: (one: T | undefined, other: T | undefined) => T,
+): Readonly<Record<string, T>> | undefined {
   const sets = [...new Set([...Object.keys(a), ...Object.keys(b)])]
-  return Object.fromEntries(sets.map(set => [set, both(a[set], b[set]) ?? []]))
+  return sets.length === 0 ? undefined : Object.fromEntries(sets.map(set => [set, join(a[set], b[set])]))
 }
 
 /** Joins scope lists. */
-function lists(a: ScopeLists, b: ScopeLists): ScopeLists {
+function lists(a: ScopeLists = {}, b: ScopeLists = {}): ScopeLists {
   const [whitelist, blacklist] = [both(a.whitelist, b.whitelist), both(a.blacklist, b.blacklist)]
   return { ...(whitelist && { whitelist }), ...(blacklist && { blacklist }) }
 }

@@ -4,27 +4,24 @@
  * anew.
  */
 import type { Client } from '../client/client.ts'
-import { type Clock, pauseFor } from '../core/clock.ts'
+import { pauseFor } from '../core/clock.ts'
 import { type Why, why } from '../core/suggestion.ts'
-import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
+import type { PushEvent } from '../features/live/push-events/messages.ts'
 import type { ServerEvent } from '../features/reliability/events/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { Note } from '../policy/audit/book.ts'
-import { messageOf, put, type Store } from '../stores/store.ts'
+import type { SummedNotes } from '../policy/audit/denials.ts'
+import type { Policy } from '../policy/policy.ts'
+import { messageOf, put } from '../stores/store.ts'
+import { push } from './connecting.ts'
+import type { HostFoundation } from './foundation.ts'
+import type { Inbox } from './inbox/inbox.ts'
 import type { HostServer } from './servers/server.ts'
 
 interface ServerEventsParts {
-  readonly store: Store
-  readonly clock: Clock
-  /** The subscribed event names of a server. */
-  readonly names: (server: string) => readonly string[]
-  /** Identifies the connected program; undefined where only the name is known. */
-  readonly identityOf: (server: string) => string | undefined
-  /** Whether this client is still the current connection of the server. */
-  readonly isConnected: (server: string, client: Client) => boolean
-  /** Passes an event to the inbox. `subscription`: the event's name. */
-  readonly accept: (server: string, event: PushEvent, subscription: string) => Promise<PushAnswer>
-  readonly note: (note: Note) => void
+  readonly foundation: HostFoundation
+  readonly policy: Policy
+  readonly inbox: Inbox
+  readonly summedNotes: SummedNotes
 }
 
 /** One subscription. */
@@ -56,7 +53,7 @@ export class ServerEvents {
 
   /** A server connected, disconnected, or its subscriptions changed. */
   changed({ name, client }: HostServer): void {
-    const names = this.#parts.names(name)
+    const names = this.#parts.foundation.servers.entry(name)?.events ?? []
     const before = this.#following.get(name)
     if (before !== undefined && before.client === client && before.names === names.join('\n')) return
     before?.stop.abort(new Error('The events are no longer followed'))
@@ -76,20 +73,20 @@ export class ServerEvents {
 
   /** Reads events until the connection ends; retries failures after a pause. */
   async #follow(server: string, client: Client, names: readonly string[], signal: AbortSignal): Promise<void> {
-    const { clock, note, isConnected } = this.#parts
+    const { foundation, summedNotes } = this.#parts
     const about = { server, kind: 'events', detail: clip(names.join(', '), 200) } as const
-    while (!signal.aborted && isConnected(server, client)) {
+    while (!signal.aborted && this.#isConnected(server, client)) {
       try {
         const after = await this.#cursor(server)
         const events = client.events(names, { signal, ...(after !== undefined && { after }) })
         await events.ready
-        note({ ...about, outcome: 'success', rule: `config.${server}.events` })
+        summedNotes.note({ ...about, outcome: 'success', rule: `config.${server}.events` })
         for await (const event of events) if (!(await this.#take(server, client, event, signal))) return
         return
       } catch (error) {
         if (signal.aborted) return
-        note({ ...about, outcome: 'failure', why: unheard(server, error) })
-        await pauseFor(clock, restMs, signal).catch(() => undefined)
+        summedNotes.note({ ...about, outcome: 'failure', why: unheard(server, error) })
+        await pauseFor(foundation.clock, restMs, signal).catch(() => undefined)
       }
     }
   }
@@ -99,12 +96,12 @@ export class ServerEvents {
    * server, because another program may have the name now.
    */
   async #take(server: string, client: Client, event: ServerEvent, signal: AbortSignal): Promise<boolean> {
-    const { clock, store, accept, identityOf, isConnected } = this.#parts
+    const { clock, store } = this.#parts.foundation
     const pushed = pushOf(event)
     for (;;) {
-      if (!isConnected(server, client)) return false
-      const identity = identityOf(server)
-      const answer = await accept(server, pushed, event.event)
+      if (!this.#isConnected(server, client)) return false
+      const identity = this.#identityOf(server)
+      const answer = await push(this.#parts, server, pushed, event.event)
       if (answer.accepted || answer.retryAfterMs === undefined) {
         await store.commit([put(cursorKey(server), JSON.stringify({ cursor: event.cursor, identity } satisfies Taken))])
         return true
@@ -115,9 +112,19 @@ export class ServerEvents {
 
   /** The stored cursor; ignored where it belongs to another program. */
   async #cursor(server: string): Promise<string | undefined> {
-    const entry = await this.#parts.store.get(cursorKey(server))
+    const entry = await this.#parts.foundation.store.get(cursorKey(server))
     const taken: Taken | undefined = entry && JSON.parse(entry.value)
-    return taken?.identity === this.#parts.identityOf(server) ? taken?.cursor : undefined
+    return taken?.identity === this.#identityOf(server) ? taken?.cursor : undefined
+  }
+
+  /** Whether this client is still the current connection of the server. */
+  #isConnected(server: string, client: Client): boolean {
+    return this.#parts.foundation.servers.get(server)?.client === client
+  }
+
+  /** Identifies the connected program; undefined where only the name is known. */
+  #identityOf(server: string): string | undefined {
+    return this.#parts.policy.admission(server, '').identity
   }
 }
 

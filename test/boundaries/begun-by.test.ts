@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { HostOptions } from '../../src/host/host.ts'
-import { createInbox } from '../../src/host/inbox/inbox.ts'
+import { Inbox } from '../../src/host/inbox/inbox.ts'
 import { scripted } from '../../src/host/models/scripted.ts'
 import type { ApprovalAnswer, ApprovalQuestion } from '../../src/policy/approvals/question.ts'
 import { createPolicy } from '../../src/policy/policy.ts'
@@ -169,7 +169,7 @@ test('an event that came of a turn of another server’s event is not that serve
 
 test('who led to an event is kept with it, for the process that runs it', async () => {
   const store = memoryStore()
-  const first = createInbox({ store })
+  const first = new Inbox({ store })
   const [began, held] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
   await first.open(async ({ inferenceId }) => {
     first.visits('bank', inferenceId)

@@ -1,6 +1,6 @@
 /** What must be on the store after all kills: read from the logs of the conversations and from what the inbox lists. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { createInbox } from '../../src/host/inbox/inbox.ts'
+import { Inbox } from '../../src/host/inbox/inbox.ts'
 import { conversationKey, type LogRecord, listConversations } from '../../src/host/loop/conversation-log.ts'
 import { openStore } from '../../src/stores/open.ts'
 import { type Entry, type Store, storeWithin } from '../../src/stores/store.ts'
@@ -111,7 +111,7 @@ async function judgeInbox(
   cutOff: ReadonlySet<string>,
   findings: string[],
 ): Promise<number> {
-  const inbox = createInbox({ store })
+  const inbox = new Inbox({ store })
   const listed = new Set<string>()
   for (const server of new Set([...accepted.values()].map(each => each.server)))
     for (let after: string | undefined; ; ) {

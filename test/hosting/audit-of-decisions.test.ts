@@ -170,8 +170,6 @@ const places: Readonly<Record<string, readonly string[]>> = {
   'host/loop/calls.ts': ['tool'],
   'host/loop/host-tools.ts': ['tool'],
   'host/loop/permission.ts': [],
-  // Only declares what a policy can be asked.
-  'host/loop/ports.ts': [],
   'host/loop/undo.ts': ['undo'],
   'policy/scopes/elevate.ts': ['scope'],
   'policy/policy.ts': ['approval', 'grant', 'rules', 'set'],

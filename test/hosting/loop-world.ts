@@ -4,24 +4,25 @@ import { connect } from '../../src/client/connect.ts'
 import type { LiveConnection, LiveHandlers } from '../../src/features/live/client-api.ts'
 import { toolSetOf } from '../../src/features/live/dialects/messages.ts'
 import type { PushEvent } from '../../src/features/live/push-events/messages.ts'
-import { createLoop, type Loop, type LoopOptions } from '../../src/host/loop/loop.ts'
-import type { LoopAudit, LoopBudgets, LoopNote, LoopPolicy, LoopServer, LoopState } from '../../src/host/loop/ports.ts'
+import { Loop, type LoopOptions } from '../../src/host/loop/loop.ts'
+import type { LoopParts, LoopServer } from '../../src/host/loop/ports.ts'
 import type { Connection } from '../../src/jsonrpc/connection.ts'
 import type { Params } from '../../src/jsonrpc/message.ts'
+import type { Note } from '../../src/policy/audit/book.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, type Server } from '../../src/server/index.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { memoryPair } from '../../src/transports/memory.ts'
 
-export const allowing: LoopPolicy = {
+export const allowing: LoopParts['policy'] = {
   decide: async () => ({ do: 'allow', rule: 'test' }),
   approve: async () => ({ yes: true }),
 }
 
-export const boundless: LoopBudgets = { reserve: async () => ({ settle: () => undefined }) }
+export const boundless: LoopParts['budgets'] = { reserve: async () => ({ settle: () => undefined }) }
 
-export const stateless: LoopState = {
+export const stateless: LoopParts['state'] = {
   before: async () => ({ order: 0 }),
   record: async (_server, _set, { checkpoint }) => ({ checkpoint, current: true, whys: [] }),
   rollback: async () => ({ success: false }),
@@ -43,7 +44,7 @@ export interface WorldOptions extends Omit<Partial<LoopOptions>, 'servers' | 'au
 export interface World {
   readonly loop: Loop
   readonly store: Store
-  readonly notes: LoopNote[]
+  readonly notes: Note[]
   readonly servers: LoopServer[]
   readonly pushed: readonly PushEvent[]
   close(): Promise<void>
@@ -51,8 +52,8 @@ export interface World {
 
 export async function openWorld(options: WorldOptions): Promise<World> {
   const store = options.store ?? memoryStore()
-  const notes: LoopNote[] = []
-  const audit: LoopAudit = {
+  const notes: Note[] = []
+  const audit: LoopParts['audit'] = {
     note: note => void notes.push(note),
     ops: note => {
       notes.push(note)
@@ -62,7 +63,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const servers: LoopServer[] = []
   const pushed: PushEvent[] = []
   const standard = { policy: allowing, budgets: boundless, state: stateless }
-  const loop = createLoop({ ...standard, ...options, store, audit, servers: () => servers })
+  const loop = new Loop({ ...standard, ...options, store, audit, servers: () => servers })
   for (const [name, server] of Object.entries(options.servers ?? {}))
     servers.push(await connected(loop, name, near(server), options, pushed))
   for (const [name, pipe] of Object.entries(options.pipes ?? {}))
@@ -87,7 +88,7 @@ async function connected(
   { pinned, onConfirm, revision, wrap }: WorldOptions,
   pushed: PushEvent[],
 ): Promise<LoopServer> {
-  const { live, ...answers } = loop.answersFor(name)
+  const { live, ...answers } = loop.answers.for(name)
   const handlers: LiveHandlers = {
     ...live,
     select: declared => ({ enabled: [...declared.keys()], disabled: [], canEnable: () => true }),

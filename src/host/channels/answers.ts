@@ -8,23 +8,17 @@ import { type Why, why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
 import type { Note } from '../../policy/audit/book.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { TurnRecord } from '../loop/conversation-log.ts'
-import { publishToolName } from '../loop/host-tools.ts'
+import { hasPosted } from '../loop/host-tools.ts'
 import type { HostServer } from '../servers/server.ts'
 
 /** An answer that is still to be posted, as it is stored. */
-interface Waiting {
+interface Waiting extends NonNullable<PushEvent['channel']>, Pick<PushEvent, 'featureSet' | 'eventId'> {
   readonly server: string
-  readonly featureSet: string
-  readonly eventId: string
   readonly inferenceId: string
   readonly conversation: string
-  readonly channelId: string
-  readonly messageId: string
-  readonly threadId?: string
   readonly text: string
   readonly at: number
 }
@@ -49,8 +43,8 @@ const longestAnswer = 100_000
 
 /** Sends what a turn answered back into the channel that it came from. */
 export class ChannelAnswers {
-  /** Sends under way, by server. */
   readonly #parts: ChannelAnswersParts
+  /** Sends under way, by server. */
   readonly #sending = new Map<string, Promise<void>>()
   #closed = false
 
@@ -64,11 +58,8 @@ export class ChannelAnswers {
     if (channel === undefined || text.trim() === '' || hasPosted(turn, server, channel.channelId)) return []
     const { inferenceId } = turn
     const at = this.#parts.clock.now()
-    const waiting: Waiting = {
-      ...{ server, featureSet, eventId, inferenceId, conversation, at },
-      ...channel,
-      text: text.slice(0, longestAnswer),
-    }
+    const about = { server, featureSet, eventId, inferenceId, conversation, at }
+    const waiting: Waiting = { ...about, ...channel, text: text.slice(0, longestAnswer) }
     return [put(`${prefixOf(server)}${encodeURIComponent(inferenceId)}`, JSON.stringify(waiting))]
   }
 
@@ -120,14 +111,10 @@ export class ChannelAnswers {
     if (clock.now() - one.at > worthMs) return dropped('dropped', tooOld(channelId))
     const denied = this.#parts.denied(server, featureSet, { channel: channelId, text })
     if (denied !== undefined) return dropped('refused', denied)
+    const thread = threadId === undefined ? {} : { threadId }
     try {
-      const about = {
-        conversationId: conversation,
-        inReplyTo: messageId,
-        inferenceId,
-        ...(threadId !== undefined && { threadId }),
-      }
-      await live.publish(channelId, [{ type: 'text', text }], about)
+      const context = { conversationId: conversation, inReplyTo: messageId, inferenceId, ...thread }
+      await live.publish(channelId, [{ type: 'text', text }], context)
     } catch (error) {
       if (!(error instanceof McpError) || error.kind === 'timeout') return false
       return dropped('refused', refusedPublish(channelId, error))
@@ -137,14 +124,6 @@ export class ChannelAnswers {
   }
 }
 
-/** Whether the model has published in the channel with the host's own tool. */
-export function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
-  return calls.some(({ server: of, tool, arguments: args, n }) => {
-    const done = of === undefined && tool === publishToolName && outcomes.get(n)?.status === 'done'
-    return done && isRecord(args) && args['server'] === server && args['channel'] === channelId
-  })
-}
-
 /** The key prefix of a server's answers. */
 function prefixOf(server: string): string {
   return `${prefix}${encodeURIComponent(server)}/`
@@ -152,13 +131,11 @@ function prefixOf(server: string): string {
 
 /** Why the server refused an answer. */
 function refusedPublish(channelId: string, error: McpError): Why {
-  const undeclared = error.kind === 'feature-set-disabled'
-  return why(
-    undeclared ? 'PUBLISH_NOT_ALLOWED' : 'PUBLISH_REFUSED',
-    'channels.publish',
-    `The answer was not published in ${clip(channelId)}: ${clip(error.message, 300)}`,
-    undeclared ? 'Enable a feature set of the server that uses channels.publish' : 'Look at what the server says of it',
-  )
+  const message = `The answer was not published in ${clip(channelId)}: ${clip(error.message, 300)}`
+  if (error.kind !== 'feature-set-disabled')
+    return why('PUBLISH_REFUSED', 'channels.publish', message, 'Look at what the server says of it')
+  const fix = 'Enable a feature set of the server that uses channels.publish'
+  return why('PUBLISH_NOT_ALLOWED', 'channels.publish', message, fix)
 }
 
 /** Why an answer is too old. */

@@ -2,26 +2,25 @@
  * Signals to a channel while an answer is made, for servers that show them: the message was taken in, somebody types, and the text as it
  * comes. They are optional; the answer itself is published by `ChannelAnswers` after the turn is committed.
  */
-import type { Cancel, Clock } from '../../core/clock.ts'
+import type { Cancel } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { ChannelStream } from '../../features/live/channels/client.ts'
+import type { LiveConnection } from '../../features/live/client-api.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Note } from '../../policy/audit/book.ts'
+import type { SummedNotes } from '../../policy/audit/denials.ts'
+import type { Policy } from '../../policy/policy.ts'
 import { messageOf } from '../../stores/store.ts'
+import type { HostFoundation } from '../foundation.ts'
 import type { TurnRecord } from '../loop/conversation-log.ts'
-import type { HostServer } from '../servers/server.ts'
-import { hasPosted } from './answers.ts'
+import { hasPosted } from '../loop/host-tools.ts'
 
 interface ChannelSignalsParts {
-  readonly clock: Clock
-  readonly serverOf: (name: string) => HostServer | undefined
-  /** Why a rule forbids the signal; undefined where none does. `method`: the name that rules use. */
-  readonly denied: (server: string, featureSet: string, method: string, channelId: string) => Why | undefined
-  /** The rule by which the feature set is enabled, for the audit log. */
-  readonly ruleOf: (server: string, featureSet: string) => string
+  readonly foundation: Pick<HostFoundation, 'clock' | 'servers'>
+  readonly policy: Pick<Policy, 'explain' | 'ruleOfSet'>
   /** Writes to the audit log, with repeats summed up, because servers can cause any number of them. */
-  readonly note: (note: Note) => void
+  readonly summedNotes: Pick<SummedNotes, 'note'>
 }
 
 /** The turn that answers a message. */
@@ -30,14 +29,6 @@ interface AnsweringTurn {
   readonly inferenceId: string
   /** Counted from 1. Only the first attempt is streamed: text that people have seen cannot be taken back. */
   readonly attempt: number
-}
-
-/** The signals of one answer. */
-interface ChannelTurn {
-  /** Streams a piece of the answer. */
-  heard(delta: string, turn: TurnRecord): void
-  /** Ends the signals. `text`: the answer; undefined where there is none. Settles when the server was told. */
-  ended(text: string | undefined): Promise<void>
 }
 
 /** How long a chat shows the typing indicator. */
@@ -59,12 +50,11 @@ export class ChannelSignals {
   /** Acknowledges a message, after the push itself was answered: servers expect that order. */
   acknowledge(server: string, event: PushEvent): void {
     if (event.channel === undefined || this.#stop.signal.aborted) return
-    const { clock } = this.#parts
-    clock.setTimeout(() => this.#begin(server, event), 0, true)
+    this.#parts.foundation.clock.setTimeout(() => this.#begin(server, event), 0, true)
   }
 
   /** Starts the signals of an answer. */
-  answering(server: string, event: PushEvent, turn: AnsweringTurn): ChannelTurn {
+  answering(server: string, event: PushEvent, turn: AnsweringTurn): ChannelAnswering {
     return new ChannelAnswering(this.#parts, server, event, turn)
   }
 
@@ -85,30 +75,32 @@ export class ChannelSignals {
   }
 
   async #acknowledge(server: string, event: PushEvent): Promise<void> {
-    const { serverOf, denied, ruleOf, note, clock } = this.#parts
+    const { policy, summedNotes } = this.#parts
+    const { clock, servers } = this.#parts.foundation
     const { channelId, messageId } = event.channel ?? { channelId: '', messageId: '' }
-    const live = serverOf(server)?.live
+    const live = servers.get(server)?.live
     if (live === undefined) return
     const about = { ...aboutOf(server, event), kind: 'acknowledge' } as const
-    const forbidden = denied(server, event.featureSet, 'channels/acknowledge', channelId)
-    if (forbidden !== undefined) return note({ ...about, outcome: 'refused', why: forbidden })
+    const note = (said: Pick<Note, 'outcome' | 'rule' | 'why' | 'ms'>): void => summedNotes.note({ ...about, ...said })
+    const forbidden = whyForbidden(policy, server, event, 'channels/acknowledge')
+    if (forbidden !== undefined) return note({ outcome: 'refused', why: forbidden })
     const began = clock.now()
     try {
       const answer = await live.acknowledge(channelId, messageId, { signal: this.#stop.signal })
       // The server has no acknowledgements: nothing was sent.
       if (answer === undefined) return
       const ms = clock.now() - began
-      if (answer.acknowledged) note({ ...about, outcome: 'success', rule: ruleOf(server, event.featureSet), ms })
-      else note({ ...about, outcome: 'failure', why: unshown(channelId, answer.reason ?? 'it does not say why'), ms })
+      if (answer.acknowledged) note({ outcome: 'success', rule: policy.ruleOfSet(server, event.featureSet), ms })
+      else note({ outcome: 'failure', why: unshown(channelId, answer.reason ?? 'it does not say why'), ms })
     } catch (error) {
       if (this.#stop.signal.aborted) return
-      note({ ...about, outcome: 'failure', why: unshown(channelId, messageOf(error)), ms: clock.now() - began })
+      note({ outcome: 'failure', why: unshown(channelId, messageOf(error)), ms: clock.now() - began })
     }
   }
 }
 
 /** The signals of one answer: typing until the end, and the stream. */
-class ChannelAnswering implements ChannelTurn {
+class ChannelAnswering {
   readonly #parts: ChannelSignalsParts
   readonly #server: string
   readonly #event: PushEvent
@@ -128,6 +120,7 @@ class ChannelAnswering implements ChannelTurn {
     if (event.channel !== undefined && this.#may('channels/typing', 'typing')) this.#type(true)
   }
 
+  /** Streams a piece of the answer. */
   heard(delta: string, turn: TurnRecord): void {
     const { channelId = '' } = this.#event.channel ?? {}
     if (this.#stream === null) return
@@ -138,6 +131,7 @@ class ChannelAnswering implements ChannelTurn {
     if (this.#stream !== null) this.#said += delta
   }
 
+  /** Ends the signals. `text`: the answer; undefined where there is none. Settles when the server was told. */
   async ended(text: string | undefined): Promise<void> {
     this.#timer?.()
     const stream = this.#stream
@@ -147,9 +141,8 @@ class ChannelAnswering implements ChannelTurn {
 
   /** Opens the stream, where the server has one and rules allow it. */
   #begin(channelId: string): ChannelStream | null {
-    const { serverOf } = this.#parts
     const { inferenceId, conversation } = this.#turn
-    const stream = serverOf(this.#server)?.live?.stream(channelId, { inferenceId, conversationId: conversation })
+    const stream = this.#live?.stream(channelId, { inferenceId, conversationId: conversation })
     // Text that may not be published must not be streamed either.
     if (stream === undefined || !this.#may('channels/publish', 'stream') || !this.#may('channels/outgoing', 'stream')) return null
     this.#note('stream')
@@ -164,29 +157,39 @@ class ChannelAnswering implements ChannelTurn {
 
   /** Repeats the typing indicator, which expires by itself. */
   #type(first = false): void {
-    const { serverOf, clock } = this.#parts
-    if (serverOf(this.#server)?.live?.typing(this.#event.channel?.channelId ?? '') !== true) return
+    if (this.#live?.typing(this.#event.channel?.channelId ?? '') !== true) return
     if (first) this.#note('typing')
-    this.#timer = clock.setTimeout(() => this.#type(), typingMs, true)
+    this.#timer = this.#parts.foundation.clock.setTimeout(() => this.#type(), typingMs, true)
+  }
+
+  get #live(): LiveConnection | undefined {
+    return this.#parts.foundation.servers.get(this.#server)?.live
   }
 
   /** Whether rules allow a signal; a refusal is audited. */
   #may(method: string, kind: 'typing' | 'stream'): boolean {
-    const { denied, note } = this.#parts
-    const forbidden = denied(this.#server, this.#event.featureSet, method, this.#event.channel?.channelId ?? '')
-    if (forbidden !== undefined) note({ ...this.#about(kind), outcome: 'refused', why: forbidden })
+    const { policy, summedNotes } = this.#parts
+    const forbidden = whyForbidden(policy, this.#server, this.#event, method)
+    if (forbidden !== undefined) summedNotes.note({ ...this.#about(kind), outcome: 'refused', why: forbidden })
     return forbidden === undefined
   }
 
   #note(kind: 'typing' | 'stream'): void {
-    const { note, ruleOf } = this.#parts
-    note({ ...this.#about(kind), outcome: 'success', rule: ruleOf(this.#server, this.#event.featureSet) })
+    const { policy, summedNotes } = this.#parts
+    const rule = policy.ruleOfSet(this.#server, this.#event.featureSet)
+    summedNotes.note({ ...this.#about(kind), outcome: 'success', rule })
   }
 
   #about(kind: 'typing' | 'stream') {
     const { inferenceId, conversation } = this.#turn
     return { ...aboutOf(this.#server, this.#event), inferenceId, conversation, kind }
   }
+}
+
+/** Why a rule forbids a signal; undefined where none does. `tool`: the name that rules use for it. */
+function whyForbidden(policy: Pick<Policy, 'explain'>, server: string, { featureSet, channel }: PushEvent, tool: string) {
+  const { verdict } = policy.explain({ kind: 'tool', server, featureSet, tool, payload: { channel: channel?.channelId ?? '' } })
+  return verdict.do === 'deny' ? verdict.why : undefined
 }
 
 /** What audit entries of an event have in common. */

@@ -38,6 +38,9 @@ export interface ServerEntry {
   readonly more: Readonly<Record<string, unknown>>
 }
 
+/** Reads a file of variables; may throw. */
+type EnvFile = (path: string) => Readonly<Record<string, string | undefined>>
+
 /** A mistake, with its line. */
 interface EntryFault {
   readonly line: number
@@ -61,7 +64,7 @@ export function readEntry(
   name: string,
   placed: Placed,
   around: ConfigEnvironment | undefined,
-  envFile: (path: string) => Readonly<Record<string, string | undefined>>,
+  envFile: EnvFile,
 ): ServerEntry | readonly EntryFault[] {
   if (placed.members === undefined)
     return [fault(placed, 'config.entry', `The server ${quoted(name)} is no object`, 'Write { "command": … } or { "url": … }')]
@@ -98,7 +101,7 @@ const stdioNames = ['stdio']
 const httpNames = ['http', 'https', 'sse', 'streamable-http', 'streamablehttp', 'streamable_http', 'ws', 'wss', 'websocket']
 
 /** The command or URL of an entry. Where both are given, the transport name decides, otherwise the URL. */
-function targetOf(reader: Reader, envFile: (path: string) => Readonly<Record<string, string | undefined>>) {
+function targetOf(reader: Reader, envFile: EnvFile) {
   const kind = (reader.text('type') ?? reader.text('transport') ?? reader.text('transportType'))?.toLowerCase()
   const url = reader.text('httpUrl') ?? reader.text('url') ?? reader.text('serverUrl')
   const command = reader.text('command')
@@ -121,23 +124,15 @@ function addressOf(reader: Reader, url: string): string | undefined {
 }
 
 /** A command with its arguments and environment; `env` takes precedence over `envFile`. */
-function commandOf(
-  reader: Reader,
-  command: string,
-  envFile: (path: string) => Readonly<Record<string, string | undefined>>,
-): Command | undefined {
+function commandOf(reader: Reader, command: string, envFile: EnvFile): Command | undefined {
   const path = reader.text('envFile')
   let given: Record<string, string> = {}
   try {
     const read = path === undefined || reader.keeps ? {} : envFile(path)
     given = Object.fromEntries(Object.entries(read).filter((pair): pair is [string, string] => pair[1] !== undefined))
   } catch {
-    reader.refuse(
-      'envFile',
-      'config.envFile',
-      'names a file that cannot be read',
-      'Correct the path, or write the variables in "env"',
-    )
+    const fix = 'Correct the path, or write the variables in "env"'
+    reader.refuse('envFile', 'config.envFile', 'names a file that cannot be read', fix)
   }
   const [args, env, cwd] = [reader.list('args'), reader.texts('env'), reader.text('cwd')]
   if (reader.faults.length > 0) return undefined
@@ -155,8 +150,7 @@ function liveOf(reader: Reader): LiveSection {
     section.refuse(name, 'config.live', `has ${quoted(`live.${name}`)}, which is not known`, fix)
   }
   const [enable, disable, tools] = [section.list('enable'), section.list('disable'), section.texts('tools')]
-  const scopes = scopesOf(section)
-  const uses = usesOf(section)
+  const [scopes, uses] = [scopesOf(section), usesOf(section)]
   return {
     ...(enable && { enable }),
     ...(disable && { disable }),
@@ -228,39 +222,36 @@ class Reader {
   }
 
   flag(key: string): boolean | undefined {
-    const at = this.#at(key)
-    if (at === undefined || typeof at.value === 'boolean') return at?.value as boolean | undefined
-    return this.refuse(key, 'config.shape', `has ${quoted(key)} that is neither true nor false`, 'Write true or false')
+    const read = ({ value }: Placed) => (typeof value === 'boolean' ? value : undefined)
+    return this.#member(key, read, 'neither true nor false', 'Write true or false')
   }
 
   number(key: string): number | undefined {
-    const at = this.#at(key)
-    if (at === undefined) return undefined
-    if (typeof at.value === 'number' && at.value > 0 && at.value <= 86_400_000) return at.value
-    return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no number of milliseconds`, 'Write a number above 0')
+    const read = ({ value }: Placed) => (typeof value === 'number' && value > 0 && value <= 86_400_000 ? value : undefined)
+    return this.#member(key, read, 'no number of milliseconds', 'Write a number above 0')
   }
 
   list(key: string): readonly string[] | undefined {
-    const at = this.#at(key)
-    if (at === undefined) return undefined
-    if (at.items === undefined) return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no list`, 'Write ["…"]')
-    return at.items.map(item => this.#expanded(item, key) ?? '')
+    const read = ({ items }: Placed) => items?.map(item => this.#expanded(item, key) ?? '')
+    return this.#member(key, read, 'no list', 'Write ["…"]')
   }
 
   texts(key: string): Readonly<Record<string, string>> | undefined {
-    const at = this.#at(key)
-    if (at === undefined) return undefined
-    if (at.members === undefined)
-      return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no object`, 'Write { "name": "value" }')
-    return Object.fromEntries([...at.members].map(([name, item]) => [name, this.#expanded(item, `${key}.${name}`) ?? '']))
+    const read = ({ members }: Placed) =>
+      members && Object.fromEntries([...members].map(([name, item]) => [name, this.#expanded(item, `${key}.${name}`) ?? '']))
+    return this.#member(key, read, 'no object', 'Write { "name": "value" }')
   }
 
   /** A reader for a nested object, which collects into the same faults. */
   within(key: string): Reader | undefined {
+    const read = (at: Placed) => at.members && new Reader(this.#name, at, this.#around, this.faults)
+    return this.#member(key, read, 'no object', 'Write { … }')
+  }
+
+  /** A member as `read` gives it; a mistake where that gives nothing. */
+  #member<T>(key: string, read: (at: Placed) => T | undefined, wrong: string, fix: string): T | undefined {
     const at = this.#at(key)
-    if (at === undefined) return undefined
-    if (at.members !== undefined) return new Reader(this.#name, at, this.#around, this.faults)
-    return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no object`, 'Write { … }')
+    return at && (read(at) ?? this.refuse(key, 'config.shape', `has ${quoted(key)} that is ${wrong}`, fix))
   }
 
   /** Records a mistake at a member, or at the entry where the member is missing. */

@@ -54,12 +54,8 @@ const mostChars = 1024 * 1024
 /** Reads the text of a config file: YAML by the file's extension, otherwise JSON. */
 export async function readConfig(text: string, file: string, options: ReadConfigOptions = {}): Promise<HostConfig> {
   if (text.length <= mostChars) return readParsed(await parseConfig(text, file), file, options)
-  const said = why(
-    'CONFIG_INVALID',
-    'config.size',
-    `The file is longer than ${mostChars} characters`,
-    'Keep only the servers in it',
-  )
+  const message = `The file is longer than ${mostChars} characters`
+  const said = why('CONFIG_INVALID', 'config.size', message, 'Keep only the servers in it')
   return { file, servers: new Map(), refused: new Map(), faults: [{ file, line: 1, why: said }], readable: false }
 }
 
@@ -82,7 +78,6 @@ export async function readParsed(
   options: ReadConfigOptions = {},
 ): Promise<HostConfig> {
   const faults: ConfigFault[] = []
-  const unreadable = (): HostConfig => ({ file, servers: new Map(), refused: new Map(), faults, readable: false })
   const wrong = (line: number, rule: string, message: string, fix: string, server?: string): void => {
     faults.push({ file, line, ...(server !== undefined && { server }), why: why('CONFIG_INVALID', rule, message, fix) })
   }
@@ -90,7 +85,7 @@ export async function readParsed(
   for (const { line, message } of syntax) wrong(line, 'config.syntax', `The file is no ${kind}: ${message}`, 'Correct this line')
   if (syntax.length > 0 || root?.members === undefined) {
     if (syntax.length === 0) wrong(1, 'config.syntax', 'The file is no object', 'Write { "mcpServers": { … } }')
-    return unreadable()
+    return { file, servers: new Map(), refused: new Map(), faults, readable: false }
   }
   const listed = entriesOf(root, wrong)
   const around = surroundings(file, options)
@@ -182,7 +177,7 @@ export interface SyntaxFault {
 }
 
 /** Parses a text. Comments and trailing commas are allowed; a duplicate name is a mistake. */
-export function readJsonc(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {
+export function readJsonc(text: string): ParsedConfig {
   const errors: ParseError[] = []
   const tree = parseTree(text, errors, { allowTrailingComma: true, disallowComments: false })
   const lineAt = lines(text)

@@ -1,9 +1,9 @@
 /** Parses YAML into the same values with line numbers as JSON. Separate, so that the parser is loaded only for YAML files. */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLMap } from 'yaml'
-import type { Placed, SyntaxFault } from './read.ts'
+import type { ParsedConfig, Placed, SyntaxFault } from './read.ts'
 
 /** Parses a text. Duplicate names are a mistake, and so are aliases, because a few of them can expand to very much. */
-export function readYaml(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {
+export function readYaml(text: string): ParsedConfig {
   const lines = new LineCounter()
   const faults: SyntaxFault[] = []
   const lineAt = (offset: number | undefined): number => Math.max(1, lines.linePos(offset ?? 0).line)

@@ -2,6 +2,7 @@
  * Accepts events into the inbox: checks limits and policy, stores the event in one commit, and only then answers. A repeated event gets
  * its earlier answer. `InboxGate` bounds the writes of one server.
  */
+import { hash } from 'node:crypto'
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import { durationText } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
@@ -12,9 +13,9 @@ import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
 import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
 import { Groups, type Item } from './event-queues.ts'
-import type { ChainPosition, InboxContext } from './inbox-context.ts'
+import type { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
-import { callKey, countKey, eventDigest, previewOf, readSeen, type SeenEvent, seenKey, type Todo, todoKey } from './records.ts'
+import { inboxKeys, readSeen, type SeenEvent, seenOf, type Todo } from './records.ts'
 
 /** An event that is being accepted. */
 interface Coming {
@@ -98,12 +99,11 @@ export class Acceptance {
     }
     const { chains } = this.#context
     const place = chains.placeOf(server, event)
-    if (place.told && place.depth > chains.depth)
-      return this.#unlessSeen(coming, refused('chain', chains.tooDeep(server, event, place)))
-    const suspect = place.depth > chains.depth ? chains.tooDeep(server, event, place) : undefined
-    const held = verdict?.do === 'hold' ? verdict.why : suspect
+    const tooDeep = place.depth > chains.depth ? chains.tooDeep(server, event, place) : undefined
+    if (tooDeep !== undefined && place.told) return this.#unlessSeen(coming, refused('chain', tooDeep))
+    const held = verdict?.do === 'hold' ? verdict.why : tooDeep
     const rule = verdict === undefined ? undefined : 'why' in verdict ? verdict.why.rule : verdict.rule
-    const todo = this.#placed(place, this.#todo(coming, verdict))
+    const todo = this.#placed(place.depth, place.through, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)
     // Measured only if the text could exceed the limit: a UTF-16 unit takes at most 3 bytes.
     const { bytes } = this.#context.settings
@@ -132,7 +132,7 @@ export class Acceptance {
       }
       if (outcome.index === 2) return this.#queueFull(server)
       // A record that is gone has just expired, so the event is new.
-      before = await this.#context.store.get(seenKey(server, event.eventId))
+      before = await this.#context.store.get(inboxKeys.seen(server, event.eventId))
       const seen = before && readSeen(before.value)
       if (seen === undefined) continue
       if (seen.identity === admitted?.identity) return this.#again(server, event, seen)
@@ -142,29 +142,15 @@ export class Acceptance {
   }
 
   /** The operations of the commit. `before`: the record of another program's event with the same id. */
-  #steps({ server, event, digest, seq, admitted }: Coming, todo: Todo, text: string, before: Entry | undefined): readonly Op[] {
-    const { eventId, featureSet } = event
-    const { inferenceId, at } = todo
-    const by = admitted?.identity === undefined ? {} : { identity: admitted.identity }
-    const seen: SeenEvent = {
-      eventId,
-      featureSet,
-      inferenceId,
-      digest,
-      seq,
-      at,
-      state: 'waiting',
-      preview: previewOf(event),
-      ...by,
-    }
+  #steps({ server, event, seq }: Coming, todo: Todo, text: string, before: Entry | undefined): readonly Op[] {
     const when = before === undefined ? { ifAbsent: true } : { ifVersion: before.version }
     const steps = [
-      put(seenKey(server, eventId), JSON.stringify(seen), when),
-      put(todoKey(server, seq), text),
-      add(countKey(server), 1, { max: this.#context.settings.waiting }),
+      put(inboxKeys.seen(server, event.eventId), JSON.stringify(seenOf(seq, todo, 'waiting')), when),
+      put(inboxKeys.todo(server, seq), text),
+      add(inboxKeys.count(server), 1, { max: this.#context.settings.waiting }),
     ]
     // Tells the process that owns this server's queue.
-    if (!this.#context.owners.owns(server)) steps.push(put(callKey(server), seq))
+    if (!this.#context.owners.owns(server)) steps.push(put(inboxKeys.call(server), seq))
     return steps
   }
 
@@ -184,10 +170,10 @@ export class Acceptance {
   }
 
   /** Adds the chain position. An event that only seems to be too deep is delayed, not refused. */
-  #placed(place: ChainPosition, given: Todo): Todo {
+  #placed(depth: number, through: readonly string[], given: Todo): Todo {
     const { chains, clock } = this.#context
-    const todo = place.through.length === 0 ? given : { ...given, through: place.through }
-    if (place.depth <= chains.depth) return place.depth === 1 ? todo : { ...todo, depth: place.depth }
+    const todo = through.length === 0 ? given : { ...given, through }
+    if (depth <= chains.depth) return depth === 1 ? todo : { ...todo, depth }
     return { ...todo, notBefore: Math.max(todo.notBefore ?? 0, clock.now() + chains.pauseMs) }
   }
 
@@ -241,7 +227,7 @@ export class Acceptance {
     if (this.#looking.isBusy(server) || this.#lookups.take(server) > 0) return refusal
     void this.#looking.enter(server)
     try {
-      const entry = await this.#context.store.get(seenKey(server, event.eventId))
+      const entry = await this.#context.store.get(inboxKeys.seen(server, event.eventId))
       const seen = entry && readSeen(entry.value)
       return seen === undefined || seen.identity !== admitted?.identity ? refusal : this.#again(server, event, seen)
     } finally {
@@ -282,7 +268,12 @@ export function aboutOf(
 
 /** Includes the identity: the same id from another program is another event. */
 function recentKey(server: string, { eventId }: PushEvent, admitted: SetAdmission | undefined): string {
-  return `${admitted?.identity ?? ''} ${seenKey(server, eventId)}`
+  return `${admitted?.identity ?? ''} ${inboxKeys.seen(server, eventId)}`
+}
+
+/** A digest of everything but the timestamp, which a repeated event may change. */
+function eventDigest({ featureSet, origin, content, tags, extra }: PushEvent): string {
+  return hash('sha256', canonicalJson([featureSet, origin ?? null, content, tags ?? null, extra ?? null]) ?? '', 'base64url')
 }
 
 /** An event as a request to the policy. */
@@ -298,7 +289,7 @@ export function askedOf(server: string, { featureSet, eventId, tags, origin, con
   }
 }
 
-/** Server names are part of keys, so they are short; they come from the host's configuration. */
+/** Server names are part of inboxKeys, so they are short; they come from the host's configuration. */
 function checkServer(server: string): void {
   if (server === '' || server.length > 100 || !server.isWellFormed())
     throw new TypeError(`${clip(server)} is no name of a server: give 1 to 100 characters`)
@@ -319,13 +310,6 @@ function tooLarge(bytes: number): Why {
 
 // The gate: bounds concurrent writes per server; more of them wait, and beyond that are refused, so that no server fills the store's queue.
 
-interface GateOptions {
-  /** Concurrent writes per server. */
-  readonly most: number
-  /** Waiting writes per server. */
-  readonly waiting: number
-}
-
 interface Queue {
   under: number
   readonly waiting: (() => void)[]
@@ -333,21 +317,24 @@ interface Queue {
 
 /** Bounds the concurrent writes of each server. */
 export class InboxGate {
-  readonly #options: GateOptions
+  readonly #most: number
+  readonly #waiting: number
   readonly #queues = new Map<string, Queue>()
 
-  constructor(options: GateOptions) {
-    this.#options = options
+  /** `most`: concurrent writes per server; `waiting`: how many more may wait. */
+  constructor({ most, waiting }: { readonly most: number; readonly waiting: number }) {
+    this.#most = most
+    this.#waiting = waiting
   }
 
   /** Whether the waiting list is full. */
   isFull(server: string): boolean {
-    return (this.#queues.get(server)?.waiting.length ?? 0) >= this.#options.waiting
+    return (this.#queues.get(server)?.waiting.length ?? 0) >= this.#waiting
   }
 
   /** Whether one more would have to wait. */
   isBusy(server: string): boolean {
-    return (this.#queues.get(server)?.under ?? 0) >= this.#options.most
+    return (this.#queues.get(server)?.under ?? 0) >= this.#most
   }
 
   /** Undefined where there is room. Each `enter` needs a `leave`. */
@@ -357,7 +344,7 @@ export class InboxGate {
       queue = { under: 0, waiting: [] }
       this.#queues.set(server, queue)
     }
-    if (queue.under < this.#options.most) {
+    if (queue.under < this.#most) {
       queue.under++
       return undefined
     }

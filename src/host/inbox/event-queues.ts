@@ -3,6 +3,7 @@
  * delay the others. `Groups` merges events into one run.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
+import { waitAtMost } from '../waiting.ts'
 import type { Attempt, Todo } from './records.ts'
 
 interface EventQueuesOptions {
@@ -19,175 +20,6 @@ interface EventQueuesOptions {
 const groupLimit = 100
 /** The longest delay that timers accept. */
 const longestMs = 2_000_000_000
-
-/** The waiting events, by server and lane. */
-export class EventQueues {
-  readonly #options: EventQueuesOptions
-  readonly #turns: RoundRobin
-  readonly #timers = new Set<Cancel>()
-  #running = 0
-  #open = false
-  /** Callbacks for when nothing runs. */
-  readonly #idle = new Set<() => void>()
-
-  constructor(options: EventQueuesOptions) {
-    this.#options = options
-    this.#turns = new RoundRobin(options.perServer)
-  }
-
-  /** Starts to run events. */
-  open(): void {
-    this.#open = true
-    this.#pump()
-  }
-
-  /** Starts no further runs. */
-  close(): void {
-    this.#open = false
-    for (const cancel of this.#timers) cancel()
-    this.#timers.clear()
-  }
-
-  /** Waits until nothing runs, or the time is over. */
-  async ended(ms: number): Promise<void> {
-    if (this.#running === 0) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.setTimeout(resolve, ms, true)
-    this.#idle.add(resolve)
-    await promise
-    cancel()
-  }
-
-  /** Whether an event is in a lane. */
-  has(server: string, seq: string): boolean {
-    return this.#turns.has(server, seq)
-  }
-
-  /** Takes a place in the order for an event that is not stored yet. */
-  reserve(server: string, lane: string, seq: string): Item {
-    const item: Item = { seq, state: 'coming', notBefore: 0, version: 0, todo: undefined, light: false, attempts: [] }
-    insertBySeq(this.#turns.lane(server, lane).items, item)
-    this.#turns.note(server, seq)
-    return item
-  }
-
-  /** Gives up a reserved place. */
-  release(server: string, lane: string, item: Item): void {
-    this.#remove(server, lane, [item])
-  }
-
-  /** The event is stored and may run. */
-  ready(server: string, lane: string, item: Item): void {
-    item.state = 'ready'
-    this.#look(server, this.#turns.lane(server, lane))
-  }
-
-  /** All waiting events of a server are loaded: they may run. */
-  activate(server: string): void {
-    this.#turns.activate(server)
-    this.#pump()
-  }
-
-  /** Lets events run that were withheld. */
-  wake(): void {
-    for (const { server, lane } of [...this.#turns.all()]) {
-      for (const item of lane.items.filter(({ held }) => held === true)) {
-        item.held = false
-        item.notBefore = 0
-      }
-      this.#look(server, lane)
-    }
-  }
-
-  /** Forgets the events of a server that another process runs now, and returns them. */
-  drop(server: string): readonly Item[] {
-    return this.#turns.drop(server)
-  }
-
-  #remove(server: string, name: string, gone: readonly Item[]): void {
-    const lane = this.#turns.find(server, name)
-    if (lane === undefined) return
-    // Nearly always only the head, and a lane may be long.
-    if (gone.length === 1 && lane.items[0] === gone[0]) lane.items.shift()
-    else if (gone.length > 0) lane.items = lane.items.filter(item => !gone.includes(item))
-    for (const { seq } of gone) this.#turns.forget(server, seq)
-    this.#look(server, lane)
-  }
-
-  /** Queues a lane, now or later, if its head can run. */
-  #look(server: string, lane: InboxQueue): void {
-    const [head] = lane.items
-    if (head === undefined) return this.#turns.end(server, lane)
-    if (lane.busy || head.state !== 'ready') return
-    const wait = head.notBefore - this.#options.clock.now()
-    if (wait > 0) return this.#later(server, lane, wait)
-    this.#turns.queue(server, lane)
-    this.#pump()
-  }
-
-  /** Looks at a lane again when its head is due. */
-  #later(server: string, lane: InboxQueue, wait: number): void {
-    if (!this.#open) return
-    lane.timer?.()
-    const cancel = this.#options.clock.setTimeout(
-      () => {
-        this.#timers.delete(cancel)
-        lane.timer = undefined
-        this.#look(server, lane)
-      },
-      Math.min(wait, longestMs),
-    )
-    this.#timers.add(cancel)
-    lane.timer = () => {
-      this.#timers.delete(cancel)
-      cancel()
-    }
-  }
-
-  /** Starts runs while there is capacity. */
-  #pump(): void {
-    while (this.#open && this.#running < this.#options.concurrency) {
-      const next = this.#turns.next()
-      if (next === undefined) return
-      void this.#go(next.server, next.lane)
-    }
-  }
-
-  async #go(server: string, lane: InboxQueue): Promise<void> {
-    const items = batchOf(lane)
-    if (items.length === 0) return
-    // An earlier event may have been inserted meanwhile, with a later due time.
-    if ((items[0] as Item).notBefore > this.#options.clock.now()) return this.#look(server, lane)
-    lane.busy = true
-    this.#running++
-    this.#turns.began(server)
-    try {
-      await this.#options.run(server, items)
-    } finally {
-      lane.busy = false
-      this.#running--
-      this.#turns.ended(server)
-      this.#remove(
-        server,
-        lane.name,
-        items.filter(({ state }) => state === 'gone'),
-      )
-      this.#pump()
-      if (this.#running === 0) for (const resolve of this.#idle) resolve()
-    }
-  }
-}
-
-/** The head, with the other events of its group. */
-function batchOf({ items }: InboxQueue): readonly Item[] {
-  const [head] = items
-  if (head?.state !== 'ready') return []
-  if (head.todo?.group === undefined) return [head]
-  const { inferenceId } = head.todo
-  return items.filter(({ state, todo }) => state === 'ready' && todo?.inferenceId === inferenceId).slice(0, groupLimit)
-}
-
-// Turn order: round robin over servers, and over the lanes of each.
 
 /** An event in a lane. */
 export interface Item {
@@ -209,7 +41,8 @@ export interface Item {
 }
 
 /** Events that run one at a time, in the order of acceptance. */
-interface InboxQueue {
+interface Lane {
+  readonly server: string
   readonly name: string
   items: Item[]
   busy: boolean
@@ -218,76 +51,94 @@ interface InboxQueue {
 }
 
 interface Server {
-  readonly lanes: Map<string, InboxQueue>
+  readonly lanes: Map<string, Lane>
   /** Lanes that could run. */
-  readonly queue: InboxQueue[]
+  readonly queue: Lane[]
   /** The sequence numbers of all its events. */
   readonly seqs: Set<string>
   running: number
 }
 
-/** Picks the next lane, round robin over servers. */
-class RoundRobin {
-  readonly #perServer: number
+/** The waiting events, by server and lane. Turns go round robin over servers, and over the lanes of each. */
+export class EventQueues {
+  readonly #options: EventQueuesOptions
   /** In turn order: a server that had its turn moves to the end. */
   readonly #servers = new Map<string, Server>()
   /** Servers that are completely loaded and may run. */
   readonly #active = new Set<string>()
+  readonly #timers = new Set<Cancel>()
+  #running = 0
+  #open = false
+  /** Callbacks for when nothing runs. */
+  readonly #idle = new Set<() => void>()
 
-  constructor(perServer: number) {
-    this.#perServer = perServer
+  constructor(options: EventQueuesOptions) {
+    this.#options = options
   }
 
-  lane(server: string, name: string): InboxQueue {
-    const { lanes } = this.#server(server)
-    let lane = lanes.get(name)
-    if (lane === undefined) {
-      lane = { name, items: [], busy: false, queued: false, timer: undefined }
-      lanes.set(name, lane)
-    }
-    return lane
+  /** Starts to run events. */
+  open(): void {
+    this.#open = true
+    this.#pump()
   }
 
-  find(server: string, name: string): InboxQueue | undefined {
-    return this.#servers.get(server)?.lanes.get(name)
+  /** Starts no further runs. */
+  close(): void {
+    this.#open = false
+    for (const cancel of this.#timers) cancel()
+    this.#timers.clear()
   }
 
+  /** Waits until nothing runs, or the time is over. */
+  async ended(ms: number): Promise<void> {
+    if (this.#running === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#idle.add(resolve)
+    await waitAtMost(this.#options.clock, ms, promise)
+  }
+
+  /** Whether an event is in a lane. */
   has(server: string, seq: string): boolean {
     return this.#servers.get(server)?.seqs.has(seq) ?? false
   }
 
-  note(server: string, seq: string): void {
+  /** Takes a place in the order for an event that is not stored yet. */
+  reserve(server: string, lane: string, seq: string): Item {
+    const item: Item = { seq, state: 'coming', notBefore: 0, version: 0, todo: undefined, light: false, attempts: [] }
+    insertBySeq(this.#lane(server, lane).items, item)
     this.#server(server).seqs.add(seq)
+    return item
   }
 
-  forget(server: string, seq: string): void {
-    this.#servers.get(server)?.seqs.delete(seq)
+  /** Gives up a reserved place. */
+  release(server: string, lane: string, item: Item): void {
+    this.#remove(server, lane, [item])
   }
 
-  *all(): Generator<{ readonly server: string; readonly lane: InboxQueue }> {
-    for (const [server, { lanes }] of this.#servers) for (const lane of lanes.values()) yield { server, lane }
+  /** The event is stored and may run. */
+  ready(server: string, lane: string, item: Item): void {
+    item.state = 'ready'
+    this.#look(this.#lane(server, lane))
   }
 
-  queue(server: string, lane: InboxQueue): void {
-    if (lane.queued) return
-    lane.queued = true
-    this.#server(server).queue.push(lane)
-  }
-
-  /** Removes an empty lane. */
-  end(server: string, lane: InboxQueue): void {
-    const known = this.#servers.get(server)
-    if (known === undefined || lane.busy || lane.items.length > 0) return
-    lane.timer?.()
-    known.lanes.delete(lane.name)
-    if (known.lanes.size === 0 && known.running === 0) this.#servers.delete(server)
-  }
-
+  /** All waiting events of a server are loaded: they may run. */
   activate(server: string): void {
     this.#active.add(server)
+    this.#pump()
   }
 
-  /** Forgets a server and returns its events. */
+  /** Lets events run that were withheld. */
+  wake(): void {
+    for (const lane of [...this.#servers.values()].flatMap(({ lanes }) => [...lanes.values()])) {
+      for (const item of lane.items.filter(({ held }) => held === true)) {
+        item.held = false
+        item.notBefore = 0
+      }
+      this.#look(lane)
+    }
+  }
+
+  /** Forgets the events of a server that another process runs now, and returns them. */
   drop(server: string): readonly Item[] {
     this.#active.delete(server)
     const dropped: Item[] = []
@@ -300,32 +151,6 @@ class RoundRobin {
     return dropped
   }
 
-  /** The next lane that may run. */
-  next(): { readonly server: string; readonly lane: InboxQueue } | undefined {
-    for (const [server, known] of this.#servers) {
-      if (known.running >= this.#perServer || !this.#active.has(server)) continue
-      const lane = known.queue.shift()
-      if (lane === undefined) continue
-      lane.queued = false
-      if (lane.busy || lane.items.length === 0) return this.next()
-      this.#servers.delete(server)
-      this.#servers.set(server, known)
-      return { server, lane }
-    }
-    return undefined
-  }
-
-  began(server: string): void {
-    this.#server(server).running++
-  }
-
-  ended(server: string): void {
-    const known = this.#servers.get(server)
-    if (known === undefined) return
-    known.running = Math.max(0, known.running - 1)
-    if (known.lanes.size === 0 && known.running === 0) this.#servers.delete(server)
-  }
-
   #server(name: string): Server {
     let server = this.#servers.get(name)
     if (server === undefined) {
@@ -334,6 +159,131 @@ class RoundRobin {
     }
     return server
   }
+
+  #lane(server: string, name: string): Lane {
+    const { lanes } = this.#server(server)
+    let lane = lanes.get(name)
+    if (lane === undefined) {
+      lane = { server, name, items: [], busy: false, queued: false, timer: undefined }
+      lanes.set(name, lane)
+    }
+    return lane
+  }
+
+  #remove(server: string, name: string, gone: readonly Item[]): void {
+    const known = this.#servers.get(server)
+    const lane = known?.lanes.get(name)
+    if (known === undefined || lane === undefined) return
+    // Nearly always only the head, and a lane may be long.
+    if (gone.length === 1 && lane.items[0] === gone[0]) lane.items.shift()
+    else if (gone.length > 0) lane.items = lane.items.filter(item => !gone.includes(item))
+    for (const { seq } of gone) known.seqs.delete(seq)
+    this.#look(lane)
+  }
+
+  /** Queues a lane, now or later, if its head can run; forgets it where it is empty. */
+  #look(lane: Lane): void {
+    const [head] = lane.items
+    if (head === undefined) return this.#end(lane)
+    if (lane.busy || head.state !== 'ready') return
+    const wait = head.notBefore - this.#options.clock.now()
+    if (wait > 0) return this.#later(lane, wait)
+    if (!lane.queued) this.#server(lane.server).queue.push(lane)
+    lane.queued = true
+    this.#pump()
+  }
+
+  /** Removes an empty lane, and a server without lanes. */
+  #end(lane: Lane): void {
+    const known = this.#servers.get(lane.server)
+    if (known === undefined || lane.busy) return
+    lane.timer?.()
+    known.lanes.delete(lane.name)
+    this.#endServer(lane.server, known)
+  }
+
+  #endServer(name: string, { lanes, running }: Server): void {
+    if (lanes.size === 0 && running === 0) this.#servers.delete(name)
+  }
+
+  /** Looks at a lane again when its head is due. */
+  #later(lane: Lane, wait: number): void {
+    if (!this.#open) return
+    lane.timer?.()
+    const due = (): void => {
+      this.#timers.delete(cancel)
+      lane.timer = undefined
+      this.#look(lane)
+    }
+    const cancel = this.#options.clock.setTimeout(due, Math.min(wait, longestMs))
+    this.#timers.add(cancel)
+    lane.timer = () => {
+      this.#timers.delete(cancel)
+      cancel()
+    }
+  }
+
+  /** Starts runs while there is capacity. */
+  #pump(): void {
+    while (this.#open && this.#running < this.#options.concurrency) {
+      const lane = this.#next()
+      if (lane === undefined) return
+      void this.#go(lane)
+    }
+  }
+
+  /** The next lane that may run. */
+  #next(): Lane | undefined {
+    for (const [name, server] of this.#servers) {
+      if (server.running >= this.#options.perServer || !this.#active.has(name)) continue
+      const lane = server.queue.shift()
+      if (lane === undefined) continue
+      lane.queued = false
+      if (lane.busy || lane.items.length === 0) return this.#next()
+      this.#servers.delete(name)
+      this.#servers.set(name, server)
+      return lane
+    }
+    return undefined
+  }
+
+  async #go(lane: Lane): Promise<void> {
+    const items = batchOf(lane)
+    if (items.length === 0) return
+    // An earlier event may have been inserted meanwhile, with a later due time.
+    if ((items[0] as Item).notBefore > this.#options.clock.now()) return this.#look(lane)
+    lane.busy = true
+    this.#running++
+    this.#server(lane.server).running++
+    try {
+      await this.#options.run(lane.server, items)
+    } finally {
+      lane.busy = false
+      this.#running--
+      this.#ended(lane.server)
+      const gone = items.filter(({ state }) => state === 'gone')
+      this.#remove(lane.server, lane.name, gone)
+      this.#pump()
+      if (this.#running === 0) for (const resolve of this.#idle) resolve()
+    }
+  }
+
+  /** A run of a server has ended; the server may have been dropped meanwhile. */
+  #ended(name: string): void {
+    const server = this.#servers.get(name)
+    if (server === undefined) return
+    server.running = Math.max(0, server.running - 1)
+    this.#endServer(name, server)
+  }
+}
+
+/** The head, with the other events of its group. */
+function batchOf({ items }: Lane): readonly Item[] {
+  const [head] = items
+  if (head?.state !== 'ready') return []
+  if (head.todo?.group === undefined) return [head]
+  const { inferenceId } = head.todo
+  return items.filter(({ state, todo }) => state === 'ready' && todo?.inferenceId === inferenceId).slice(0, groupLimit)
 }
 
 /** Inserts in order; starts at the end, where most events belong. */

@@ -8,33 +8,10 @@ import { Runners } from '../../core/journal/runners.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { check, messageOf, type Op, put, remove, type Store } from '../../stores/store.ts'
+import { check, entriesUnder, messageOf, type Op, put, remove, type Store } from '../../stores/store.ts'
 import { EventQueues, type Item } from './event-queues.ts'
 import type { InboxNote, InboxOptions } from './options.ts'
-import {
-  type Attempt,
-  inboxOwnerKey,
-  numberOf,
-  readAttempts,
-  readTodo,
-  seqOf,
-  seqText,
-  type Todo,
-  todoKey,
-  tryKey,
-} from './records.ts'
-
-/** Settings with their defaults; see `InboxOptions`. */
-interface InboxSettings {
-  readonly waiting: number
-  readonly bytes: number
-  readonly attempts: number
-  readonly interruptions: number
-  readonly firstMs: number
-  readonly longestMs: number
-  readonly runMs: number
-  readonly keepMs: number
-}
+import { type Attempt, inboxKeys, readAttempts, readTodo, seqText, type Todo } from './records.ts'
 
 /** Events kept in memory; the content of others is read when they run. */
 const held = 5_000
@@ -44,7 +21,7 @@ export class InboxContext {
   readonly store: Store
   readonly clock: Clock
   readonly options: InboxOptions
-  readonly settings: InboxSettings
+  readonly settings: ReturnType<typeof settingsOf>
   readonly runners: Runners
   readonly owners: Owners
   readonly lanes: EventQueues
@@ -84,10 +61,7 @@ export class InboxContext {
   /** Puts a stored event into its lane. `seat`: its reserved place, if any. */
   place(server: string, seq: string, version: number, todo: Todo, attempts: readonly Attempt[] = [], seat?: Item): void {
     const item = seat ?? this.lanes.reserve(server, todo.lane, seq)
-    item.version = version
-    item.attempts = attempts
-    item.notBefore = todo.notBefore ?? 0
-    item.todo = todo
+    Object.assign(item, { version, attempts, notBefore: todo.notBefore ?? 0, todo })
     this.#held++
     if (this.#held > held) this.#lighten(item, todo)
     this.lanes.ready(server, todo.lane, item)
@@ -103,7 +77,7 @@ export class InboxContext {
   /** The work of an item; undefined where it is already done or was taken over. */
   async body(server: string, item: Item): Promise<Todo | undefined> {
     if (!item.light) return item.todo
-    const entry = await this.store.get(todoKey(server, item.seq))
+    const entry = await this.store.get(inboxKeys.todo(server, item.seq))
     if (entry === undefined || entry.version !== item.version) return undefined
     return readTodo(entry.value)
   }
@@ -137,22 +111,15 @@ export class InboxContext {
 
   /** Loads the waiting events of an owned server; those in memory stay as they are. */
   async load(server: string): Promise<void> {
-    const tries = new Map<string, readonly Attempt[]>()
-    for await (const { key, value } of this.#pages(tryKey(server, ''))) tries.set(seqOf(key), readAttempts(value))
-    for await (const { key, value, version } of this.#pages(todoKey(server, ''))) {
-      const seq = seqOf(key)
-      this.#last = Math.max(this.#last, numberOf(seq))
+    const [tries, todos] = [inboxKeys.try(server, ''), inboxKeys.todo(server, '')]
+    const attempts = new Map<string, readonly Attempt[]>()
+    for await (const { key, value } of entriesUnder(this.store, tries)) attempts.set(key.slice(tries.length), readAttempts(value))
+    for await (const { key, value, version } of entriesUnder(this.store, todos)) {
+      const seq = key.slice(todos.length)
+      this.#last = Math.max(this.#last, Number.parseInt(seq, 10))
       if (!this.owners.owns(server)) return
-      if (!this.lanes.has(server, seq)) this.place(server, seq, version, readTodo(value), (tries.get(seq) ?? []).map(interrupted))
-    }
-  }
-
-  async *#pages(start: string) {
-    for (let after: string | undefined; ; ) {
-      const page = await this.store.scan(start, after === undefined ? {} : { after })
-      yield* page
-      after = page.at(-1)?.key
-      if (after === undefined) return
+      if (this.lanes.has(server, seq)) continue
+      this.place(server, seq, version, readTodo(value), (attempts.get(seq) ?? []).map(interrupted))
     }
   }
 
@@ -200,7 +167,8 @@ function interrupted(attempt: Attempt): Attempt {
   return attempt.outcome === 'running' ? { ...attempt, outcome: 'interrupted' } : attempt
 }
 
-function settingsOf(options: InboxOptions): InboxSettings {
+/** The settings with their defaults; see `InboxOptions`. */
+function settingsOf(options: InboxOptions) {
   const { backoff = { first: '1s', longest: '5m' } } = options
   return {
     waiting: options.waiting ?? 10_000,
@@ -229,7 +197,7 @@ export interface ChainOptions {
 }
 
 /** The position of an event in its chain. */
-export interface ChainPosition {
+interface ChainPosition {
   /** 1: not caused by a turn of the host, as far as is known. */
   readonly depth: number
   /** Servers whose events started the turns that caused it, or may have. */
@@ -354,13 +322,12 @@ class Owners {
   /** An operation that fails when the server is no longer ours; undefined where it is not ours. */
   fence(server: string): Op | undefined {
     const version = this.#owned.get(server)
-    return version === undefined ? undefined : check(inboxOwnerKey(server), version)
+    return version === undefined ? undefined : check(inboxKeys.owner(server), version)
   }
 
   /** Takes ownership; false where another live process has it. */
   async take(server: string): Promise<boolean> {
-    if (this.#owned.has(server)) return true
-    const key = inboxOwnerKey(server)
+    const key = inboxKeys.owner(server)
     const found = await this.#store.get(key)
     if (found !== undefined && found.value !== this.#runners.id && (await this.#runners.isAlive(found.value))) return false
     const when = found === undefined ? { ifAbsent: true } : { ifVersion: found.version }
@@ -377,7 +344,7 @@ class Owners {
 
   /** Gives up all servers, so that others need not wait for the lease. */
   async letGo(): Promise<void> {
-    for (const [server, version] of this.#owned) await this.#store.commit([remove(inboxOwnerKey(server), version)])
+    for (const [server, version] of this.#owned) await this.#store.commit([remove(inboxKeys.owner(server), version)])
     this.#owned.clear()
   }
 }

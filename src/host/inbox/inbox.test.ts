@@ -4,8 +4,8 @@ import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/store
 import type { Why } from '../../core/suggestion.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { append, put, type Store } from '../../stores/store.ts'
-import { createInbox } from './inbox.ts'
-import type { Inbox, InboxEntry, InboxOptions } from './options.ts'
+import { Inbox } from './inbox.ts'
+import type { InboxEntry, InboxOptions } from './options.ts'
 
 const stores = storesUnderTest()
 const closing: (() => Promise<void>)[] = []
@@ -26,7 +26,7 @@ async function world(kind: StoreKind) {
   const told: Why[] = []
   const start = (options: Partial<InboxOptions> = {}, on: Store = store): Inbox => {
     const onDiagnostic = (_: string, what: Why) => void told.push(what)
-    const inbox = createInbox({ store: on, clock, id: () => `i${++ids}`, random: () => 1, onDiagnostic, ...options })
+    const inbox = new Inbox({ store: on, clock, id: () => `i${++ids}`, random: () => 1, onDiagnostic, ...options })
     closing.push(() => inbox.close())
     return inbox
   }

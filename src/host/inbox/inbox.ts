@@ -4,41 +4,20 @@
  */
 import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
-import { add, put, remove } from '../../stores/store.ts'
+import { add, entriesUnder, put, remove } from '../../stores/store.ts'
 import { Acceptance } from './acceptance.ts'
 import { InboxContext } from './inbox-context.ts'
-import type { AcceptOptions, Inbox, InboxOpenOptions, InboxOptions, InboxRecord, InboxRun, ListOptions } from './options.ts'
-import {
-  callKey,
-  countKey,
-  deadKey,
-  part,
-  prefix,
-  previewOf,
-  readAttempts,
-  readDead,
-  readSeen,
-  readTodo,
-  type SeenEvent,
-  seenKey,
-  serverOfKey,
-  type Todo,
-  todoKey,
-  tryKey,
-} from './records.ts'
+import type { AcceptOptions, InboxOptions, InboxRecord, InboxRun, ListOptions } from './options.ts'
+import { inboxKeys, previewOf, readAttempts, readDead, readSeen, readTodo, type SeenEvent, type Todo } from './records.ts'
 import { Runs } from './runs.ts'
-
-/** Creates the inbox of a host. */
-export function createInbox(options: InboxOptions): Inbox {
-  return new HostInbox(options)
-}
 
 /** How often the work of other processes is checked, at most. */
 const lookMs = 1_000
 /** How long runs may take to end when the inbox closes. */
 const graceMs = 5_000
 
-class HostInbox implements Inbox {
+/** The events of servers, from their arrival to the end of their run. */
+export class Inbox {
   readonly #context: InboxContext
   readonly #acceptance: Acceptance
   #runs: Runs | undefined
@@ -51,14 +30,19 @@ class HostInbox implements Inbox {
     this.#acceptance = new Acceptance(this.#context)
   }
 
+  /** Resolves when the event is stored, deduplicated and has an inference id. */
   accept(server: string, event: PushEvent, options: AcceptOptions = {}): Promise<PushAnswer> {
     return this.#acceptance.accept(server, event, options)
   }
 
-  async open(run: InboxRun, options: InboxOpenOptions = {}): Promise<void> {
+  /**
+   * Runs waiting and new events at least once each; exactly once where the turn is committed with `done`. `writesBegin`: the run writes
+   * `begin` itself, before anything else, so that both share a commit.
+   */
+  async open(run: InboxRun, { writesBegin = false }: { readonly writesBegin?: boolean } = {}): Promise<void> {
     if (this.#context.opened) throw new Error('The inbox is open already')
     this.#context.opened = true
-    this.#runs = new Runs(this.#context, run, options)
+    this.#runs = new Runs(this.#context, run, writesBegin)
     const held = this.#context.runners.hold()
     if (held !== undefined) await held
     this.#context.lanes.open()
@@ -66,7 +50,7 @@ class HostInbox implements Inbox {
     this.#plan()
   }
 
-  /** Stops runs, then gives up ownership so that other processes continue at once. */
+  /** Starts no further runs, aborts running ones and waits for them for a while; then other processes continue at once. */
   async close(): Promise<void> {
     if (!this.#context.opened) return
     this.#timer?.()
@@ -81,40 +65,38 @@ class HostInbox implements Inbox {
     this.#context.runners.close()
   }
 
+  /** Lets withheld events run again, because a budget or rule may have changed. */
   reconsider(): void {
     this.#context.lanes.wake()
   }
 
+  /** A turn is at a server, by a call or a hook; the returned function ends the visit. Events of the server may be caused by it. */
   visits(server: string, inferenceId: string): () => void {
     return this.#context.chains.visits(server, inferenceId)
   }
 
-  /** Pages through the records of a server; the state filter is applied after reading. */
+  /** Lists events, one page at a time; the state filter is applied after reading. */
   async list({ server, state, after, limit = 100 }: ListOptions): Promise<readonly InboxRecord[]> {
-    const start = seenKey(server, '')
     const found: InboxRecord[] = []
     const most = Math.min(limit, 1_000)
-    for (let from = after === undefined ? undefined : seenKey(server, after); found.length < most; ) {
-      const page = await this.#context.store.scan(start, from === undefined ? {} : { after: from })
-      const last = page.at(-1)
-      if (last === undefined) break
-      for (const { value } of page) {
-        const seen = readSeen(value)
-        if (found.length < most && (state === undefined || seen.state === state)) found.push(await this.#record(server, seen))
-      }
-      from = last.key
+    const start = after === undefined ? {} : { after: inboxKeys.seen(server, after) }
+    for await (const { value } of entriesUnder(this.#context.store, inboxKeys.seen(server, ''), start)) {
+      if (found.length >= most) break
+      const seen = readSeen(value)
+      if (state === undefined || seen.state === state) found.push(await this.#record(server, seen))
     }
     return found
   }
 
+  /** One event. */
   async get(server: string, eventId: string): Promise<InboxRecord | undefined> {
-    const entry = await this.#context.store.get(seenKey(server, eventId))
-    return entry === undefined ? undefined : this.#record(server, readSeen(entry.value))
+    const entry = await this.#context.store.get(inboxKeys.seen(server, eventId))
+    return entry && this.#record(server, readSeen(entry.value))
   }
 
-  /** Dead events keep their whole content, for a replay. */
+  /** Dead events: given up after too many attempts. They keep their whole content, for a replay. */
   async dead(server: string): Promise<readonly InboxRecord[]> {
-    const found = await this.#context.store.scan(`${prefix}dead/${part(server)}/`)
+    const found = await this.#context.store.scan(inboxKeys.dead(server, ''))
     return found.map(({ value }) => {
       const { event, inferenceId, at, attempts, why } = readDead(value)
       const { eventId, featureSet } = event
@@ -122,13 +104,13 @@ class HostInbox implements Inbox {
     })
   }
 
-  /** Puts a dead event back into its queue, in one commit. */
+  /** Tries a dead event again: puts it back into its queue, in one commit. False where there is none. */
   async replay(server: string, eventId: string): Promise<boolean> {
     const { store } = this.#context
-    const known = await store.get(seenKey(server, eventId))
+    const known = await store.get(inboxKeys.seen(server, eventId))
     const seen = known === undefined ? undefined : readSeen(known.value)
     if (known === undefined || seen?.state !== 'dead') return false
-    const buried = await store.get(deadKey(server, seen.seq))
+    const buried = await store.get(inboxKeys.dead(server, seen.seq))
     if (buried === undefined) return false
     const { attempts: _, why: __, ...todo } = readDead(buried.value)
     const seq = this.#context.nextSeq()
@@ -136,9 +118,9 @@ class HostInbox implements Inbox {
     const outcome = await store.commit([
       remove(buried.key, buried.version),
       put(known.key, JSON.stringify(waiting), { ifVersion: known.version }),
-      put(todoKey(server, seq), JSON.stringify(todo satisfies Todo)),
-      add(countKey(server), 1),
-      put(callKey(server), seq),
+      put(inboxKeys.todo(server, seq), JSON.stringify(todo satisfies Todo)),
+      add(inboxKeys.count(server), 1),
+      put(inboxKeys.call(server), seq),
     ])
     if (!outcome.ok) return false
     if (this.#context.owners.owns(server)) await this.#context.load(server)
@@ -152,8 +134,8 @@ class HostInbox implements Inbox {
     const base = { server, eventId, featureSet, inferenceId, state, at, preview, attempts, ...(why && { why }) }
     if (state !== 'waiting') return base
     const [todo, tries] = await Promise.all([
-      this.#context.store.get(todoKey(server, seen.seq)),
-      this.#context.store.get(tryKey(server, seen.seq)),
+      this.#context.store.get(inboxKeys.todo(server, seen.seq)),
+      this.#context.store.get(inboxKeys.try(server, seen.seq)),
     ])
     if (todo === undefined) return base
     const { event, ...asked } = readTodo(todo.value)
@@ -164,14 +146,13 @@ class HostInbox implements Inbox {
 
   /** Servers with waiting events. One read per server, however many events it has. */
   async #waiting(): Promise<readonly string[]> {
-    const start = `${prefix}todo/`
     const servers: string[] = []
     for (let after: string | undefined; ; ) {
-      const [first] = await this.#context.store.scan(start, { limit: 1, ...(after !== undefined && { after }) })
+      const [first] = await this.#context.store.scan(inboxKeys.todos, { limit: 1, ...(after !== undefined && { after }) })
       if (first === undefined) return servers
       const server = serverOfKey(first.key)
       servers.push(server)
-      after = `${start}${part(server)}/~`
+      after = inboxKeys.todo(server, '~')
     }
   }
 
@@ -189,7 +170,7 @@ class HostInbox implements Inbox {
 
   /** Loads events that others accepted for our servers, and takes over servers of processes that ended. */
   async #lookAround(): Promise<void> {
-    for (const { key, version } of await this.#context.store.scan(`${prefix}call/`)) {
+    for (const { key, version } of await this.#context.store.scan(inboxKeys.calls)) {
       const server = serverOfKey(key)
       if (this.#context.owners.owns(server)) {
         if (this.#calls.get(server) !== version) await this.#context.load(server)
@@ -198,4 +179,9 @@ class HostInbox implements Inbox {
     }
     for (const server of await this.#waiting()) if (!this.#context.owners.owns(server)) await this.#context.own(server)
   }
+}
+
+/** The server in a key of a queued event or a notice. */
+function serverOfKey(key: string): string {
+  return decodeURIComponent(key.split('/')[2] ?? '')
 }

@@ -1,11 +1,11 @@
-/** The public types of the inbox: its options, its entries and its interface. */
+/** The types of the inbox: its options, its entries and what it tells of events. */
 import type { Clock, Duration } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
-import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
+import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { ChainOptions } from './inbox-context.ts'
-import type { Attempt, InboxState } from './records.ts'
+import type { Attempt, InboxState, SeenEvent } from './records.ts'
 
 /** Options of an inbox. */
 export interface InboxOptions {
@@ -106,24 +106,12 @@ export interface AcceptOptions {
   readonly ruled?: (rule: string) => void
 }
 
-/** How an inbox starts. */
-export interface InboxOpenOptions {
-  /** The run writes `begin` itself, before anything else, so that both share a commit. */
-  readonly writesBegin?: boolean
-}
-
 /** Processes an entry. */
 export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
 
 /** What is known of an event. */
-export interface InboxRecord {
+export interface InboxRecord extends Pick<SeenEvent, 'eventId' | 'featureSet' | 'inferenceId' | 'state' | 'at'> {
   readonly server: string
-  readonly eventId: string
-  readonly featureSet: string
-  readonly inferenceId: string
-  readonly state: InboxState
-  /** When it was accepted, in milliseconds since the epoch. */
-  readonly at: number
   /** The start of its text, for lists; empty where it was not kept. */
   readonly preview: string
   readonly attempts: readonly Attempt[]
@@ -145,26 +133,4 @@ export interface ListOptions {
   readonly after?: string
   /** Default 100, at most 1,000. */
   readonly limit?: number
-}
-
-/** The events of servers, from their arrival to the end of their run. */
-export interface Inbox {
-  /** Resolves when the event is stored, deduplicated and has an inference id. */
-  accept(server: string, event: PushEvent, options?: AcceptOptions): Promise<PushAnswer>
-  /** Runs waiting and new events at least once each; exactly once where the turn is committed with `done`. */
-  open(run: InboxRun, options?: InboxOpenOptions): Promise<void>
-  /** A turn is at a server, by a call or a hook; the returned function ends the visit. Events of the server may be caused by it. */
-  visits(server: string, inferenceId: string): () => void
-  /** Starts no further runs; aborts running ones and waits for them for a while. */
-  close(): Promise<void>
-  /** Lists events, one page at a time. */
-  list(options: ListOptions): Promise<readonly InboxRecord[]>
-  /** One event. */
-  get(server: string, eventId: string): Promise<InboxRecord | undefined>
-  /** Dead events: given up after too many attempts. */
-  dead(server: string): Promise<readonly InboxRecord[]>
-  /** Lets withheld events run again, because a budget or rule may have changed. */
-  reconsider(): void
-  /** Tries a dead event again. False where there is none. */
-  replay(server: string, eventId: string): Promise<boolean>
 }

@@ -4,7 +4,7 @@ import { createPolicy, type PolicyOptions } from '../../policy/policy.ts'
 import type { PolicyRules } from '../../policy/rules/rule.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { createInbox } from './inbox.ts'
+import { Inbox } from './inbox.ts'
 import type { InboxEntry } from './options.ts'
 
 const closing: (() => Promise<void>)[] = []
@@ -32,7 +32,7 @@ async function world(rules: PolicyRules, onApproval?: PolicyOptions['onApproval'
   const runs: InboxEntry[] = []
   let ids = 0
   const start = async () => {
-    const inbox = createInbox({ store, clock, policy, id: () => `i${++ids}` })
+    const inbox = new Inbox({ store, clock, policy, id: () => `i${++ids}` })
     closing.push(() => inbox.close())
     await inbox.open(async entry => {
       runs.push(entry)

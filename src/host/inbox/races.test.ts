@@ -4,8 +4,8 @@ import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { append, type Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { createInbox } from './inbox.ts'
-import type { Inbox, InboxEntry, InboxOptions } from './options.ts'
+import { Inbox } from './inbox.ts'
+import type { InboxEntry, InboxOptions } from './options.ts'
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -23,7 +23,7 @@ function world() {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   const start = (options: Partial<InboxOptions> = {}, on: Store = store): Inbox => {
-    const inbox = createInbox({ store: on, clock, random: () => 1, ...options })
+    const inbox = new Inbox({ store: on, clock, random: () => 1, ...options })
     closing.push(() => inbox.close())
     return inbox
   }

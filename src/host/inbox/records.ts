@@ -3,15 +3,11 @@
  * queue until it is done (`todo`), and its attempts beside it (`try`).
  */
 import { hash } from 'node:crypto'
-import { canonicalJson } from '../../core/digest.ts'
 import type { Why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { SetAdmission } from '../../policy/feature-sets/set-consent.ts'
-
-/** `held`: it could not run yet and waits. */
-type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
 
 /** One try at an event. */
 export interface Attempt {
@@ -21,7 +17,8 @@ export interface Attempt {
   readonly at: number
   /** The id of the process. */
   readonly by: string
-  readonly outcome: AttemptOutcome
+  /** `held`: it could not run yet and waits. */
+  readonly outcome: 'running' | 'done' | 'failed' | 'interrupted' | 'held'
   readonly error?: string
 }
 
@@ -29,15 +26,9 @@ export interface Attempt {
 export type InboxState = 'waiting' | 'done' | 'refused' | 'dead'
 
 /** The record of an event by its id. */
-export interface SeenEvent {
-  readonly eventId: string
-  readonly featureSet: string
-  readonly inferenceId: string
-  /** Digest of its body: another body under the same id is a conflict. */
-  readonly digest: string
+export interface SeenEvent extends Pick<PushEvent, 'eventId' | 'featureSet'>, Pick<Todo, 'inferenceId' | 'digest' | 'at'> {
   /** Its place in the order. */
   readonly seq: string
-  readonly at: number
   readonly state: InboxState
   /** The start of its text. */
   readonly preview?: string
@@ -53,7 +44,9 @@ export interface SeenEvent {
 export interface Todo {
   readonly event: PushEvent
   readonly inferenceId: string
+  /** Digest of its body: another body under the same id is a conflict. */
   readonly digest: string
+  /** When it was accepted, in milliseconds since the epoch. */
   readonly at: number
   /** Events of one lane run one after the other. */
   readonly lane: string
@@ -77,58 +70,41 @@ export interface Dead extends Todo {
   readonly why: Why
 }
 
-/** The prefix of all inbox keys. */
-export const prefix = 'inbox/'
+const prefix = 'inbox/'
 /** The longest readable part of a key. */
 const most = 300
 
 /** A text as part of a key; long or malformed texts become a digest. */
-export function part(text: string): string {
+function part(text: string): string {
   const encoded = encodeURIComponent(text.toWellFormed())
   return encoded.length <= most && text.isWellFormed() ? encoded : `~${hash('sha256', JSON.stringify(text), 'base64url')}`
 }
 
-/** The key of an event's record. */
-export const seenKey = (server: string, eventId: string): string => `${prefix}seen/${part(server)}/${part(eventId)}`
-/** The key of a queued event. */
-export const todoKey = (server: string, seq: string): string => `${prefix}todo/${part(server)}/${seq}`
-/** The key of an event's attempts. */
-export const tryKey = (server: string, seq: string): string => `${prefix}try/${part(server)}/${seq}`
-/** The key of a dead event. */
-export const deadKey = (server: string, seq: string): string => `${prefix}dead/${part(server)}/${seq}`
-/** The key of a server's event counter. */
-export const countKey = (server: string): string => `${prefix}count/${part(server)}`
-/** The key that names the process which runs a server's events. */
-export const inboxOwnerKey = (server: string): string => `${prefix}owner/${part(server)}`
-/** The key by which a process notifies the owner about an event that it accepted. */
-export const callKey = (server: string): string => `${prefix}call/${part(server)}`
+/** The keys of the records. An empty id or sequence number gives the prefix of all records of a server. */
+export const inboxKeys = {
+  /** The prefix of the queued events of all servers. */
+  todos: `${prefix}todo/`,
+  /** The prefix of the notices of all servers. */
+  calls: `${prefix}call/`,
+  /** An event's record. */
+  seen: (server: string, eventId: string): string => `${prefix}seen/${part(server)}/${part(eventId)}`,
+  /** A queued event. */
+  todo: (server: string, seq: string): string => `${prefix}todo/${part(server)}/${seq}`,
+  /** The attempts at an event. */
+  try: (server: string, seq: string): string => `${prefix}try/${part(server)}/${seq}`,
+  /** A dead event. */
+  dead: (server: string, seq: string): string => `${prefix}dead/${part(server)}/${seq}`,
+  /** A server's event counter. */
+  count: (server: string): string => `${prefix}count/${part(server)}`,
+  /** Names the process that runs a server's events. */
+  owner: (server: string): string => `${prefix}owner/${part(server)}`,
+  /** By it a process notifies the owner about an event that it accepted. */
+  call: (server: string): string => `${prefix}call/${part(server)}`,
+}
 
-/** Digits of a sequence number, padded so that keys sort by number. */
-const digits = 16
-
-/** A place in the order: a growing number and the process that assigned it, so that no two are equal. */
+/** A place in the order: a growing number, padded so that keys sort by it, and the process that assigned it, so that no two are equal. */
 export function seqText(number: number, by: string): string {
-  return `${String(number).padStart(digits, '0')}-${part(by)}`
-}
-
-/** The sequence number at the end of a key. */
-export function seqOf(key: string): string {
-  return key.slice(key.lastIndexOf('/') + 1)
-}
-
-/** Its numeric part. */
-export function numberOf(seq: string): number {
-  return Number(seq.slice(0, digits))
-}
-
-/** The server in a key of `todo`, `call` or `dead`. */
-export function serverOfKey(key: string): string {
-  return decodeURIComponent(key.split('/')[2] ?? '')
-}
-
-/** A digest of everything but the timestamp, which a repeated event may change. */
-export function eventDigest({ featureSet, origin, content, tags, extra }: PushEvent): string {
-  return hash('sha256', canonicalJson([featureSet, origin ?? null, content, tags ?? null, extra ?? null]) ?? '', 'base64url')
+  return `${String(number).padStart(16, '0')}-${part(by)}`
 }
 
 const previewLength = 160
@@ -139,32 +115,40 @@ export function previewOf({ content }: PushEvent): string {
   return first === undefined ? `[${content[0]?.type ?? 'empty'}]` : clip(first.text.replace(/\s+/g, ' ').trim(), previewLength)
 }
 
+/** The record of a queued event in a state. */
+export function seenOf(seq: string, todo: Todo, state: InboxState): SeenEvent {
+  const { event, inferenceId, digest, at, admitted: { identity } = {} } = todo
+  const { eventId, featureSet } = event
+  const preview = previewOf(event)
+  return { eventId, featureSet, inferenceId, digest, seq, at, state, preview, ...(identity !== undefined && { identity }) }
+}
+
 /** Reads the record of an event. */
 export function readSeen(text: string): SeenEvent {
-  const value: unknown = JSON.parse(text)
-  if (isRecord(value) && typeof value['inferenceId'] === 'string' && typeof value['digest'] === 'string')
-    return value as unknown as SeenEvent
-  throw unreadable()
+  return read(text, value => typeof value['inferenceId'] === 'string' && typeof value['digest'] === 'string')
 }
 
 /** Reads a queued event. */
 export function readTodo(text: string): Todo {
-  const value: unknown = JSON.parse(text)
-  if (isRecord(value) && isRecord(value['event']) && typeof value['lane'] === 'string') return value as unknown as Todo
-  throw unreadable()
+  return read(text, value => isRecord(value['event']) && typeof value['lane'] === 'string')
 }
 
 /** Reads a dead event. */
 export function readDead(text: string): Dead {
-  const value: unknown = readTodo(text)
-  if (isRecord(value) && Array.isArray(value['attempts'])) return value as unknown as Dead
-  throw unreadable()
+  return read(text, value => isRecord(value['event']) && typeof value['lane'] === 'string' && Array.isArray(value['attempts']))
 }
 
 /** Reads the attempts of an event. */
 export function readAttempts(text: string): readonly Attempt[] {
   const value: unknown = JSON.parse(text)
   if (Array.isArray(value)) return value
+  throw unreadable()
+}
+
+/** Reads a record; throws where it does not fit. */
+function read<T>(text: string, fits: (value: Record<string, unknown>) => boolean): T {
+  const value: unknown = JSON.parse(text)
+  if (isRecord(value) && fits(value)) return value as T
   throw unreadable()
 }
 

@@ -6,20 +6,8 @@ import { add, check, messageOf, type Op, put, remove } from '../../stores/store.
 import { aboutOf, askedOf } from './acceptance.ts'
 import type { Item } from './event-queues.ts'
 import type { InboxContext } from './inbox-context.ts'
-import { type InboxEntry, type InboxNote, type InboxOpenOptions, type InboxRun, RunLater, type Withheld } from './options.ts'
-import {
-  type Attempt,
-  countKey,
-  type Dead,
-  deadKey,
-  type InboxState,
-  previewOf,
-  type SeenEvent,
-  seenKey,
-  type Todo,
-  todoKey,
-  tryKey,
-} from './records.ts'
+import { type InboxEntry, type InboxNote, type InboxRun, RunLater, type Withheld } from './options.ts'
+import { type Attempt, type Dead, type InboxState, inboxKeys, type SeenEvent, seenOf, type Todo } from './records.ts'
 
 /** A queued item with its work. */
 interface Work {
@@ -43,10 +31,11 @@ const errorLength = 500
 export class Runs {
   readonly #context: InboxContext
   readonly #run: InboxRun
+  /** The run writes `begin` itself. */
   readonly #writesBegin: boolean
   readonly #ending = new AbortController()
 
-  constructor(context: InboxContext, run: InboxRun, { writesBegin = false }: InboxOpenOptions) {
+  constructor(context: InboxContext, run: InboxRun, writesBegin: boolean) {
     this.#context = context
     this.#run = run
     this.#writesBegin = writesBegin
@@ -67,9 +56,11 @@ export class Runs {
       if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#context.settings.interruptions)
         await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
       else {
-        const permitted = await this.#permitted(batch)
-        const agreed = permitted === undefined || todo.asks === undefined ? permitted : await this.#asked(permitted)
-        if (agreed !== undefined) await this.#unlessWithheld(agreed)
+        let permitted = await this.#permitted(batch)
+        // Checked again after the question, because rules may change while it is open.
+        if (permitted !== undefined && todo.asks !== undefined)
+          permitted = (await this.#approved(permitted)) ? await this.#permitted(permitted) : undefined
+        if (permitted !== undefined) await this.#unlessWithheld(permitted)
       }
     } catch (error) {
       this.#context.failed(server, 'An event could not be run', error)
@@ -102,10 +93,7 @@ export class Runs {
     for (const work of batch.works) {
       const said = await this.#forbidden(batch.server, work.todo)
       if (said === undefined) works.push(work)
-      else {
-        const alone: Batch = { ...batch, works: [work] }
-        await this.#refuse(alone, said)
-      }
+      else await this.#refuse({ ...batch, works: [work] }, said)
     }
     const [first, ...rest] = works
     return first === undefined ? undefined : { ...batch, works: [first, ...rest] }
@@ -122,11 +110,6 @@ export class Runs {
       .find(said => said?.do === 'deny' && said.why.code === 'POLICY_DENIED' && said.retryAfterMs === undefined)
     if (forbidden?.do === 'deny') return forbidden.why
     return policy?.refusal?.(server, featureSet, ['pushEvents', 'channels.incoming'], admitted)
-  }
-
-  /** Asks for approval, then checks permission again, because rules may change while the question is open. */
-  async #asked(batch: Batch): Promise<Batch | undefined> {
-    return (await this.#approved(batch)) ? this.#permitted(batch) : undefined
   }
 
   /** Asks for approval. A refusal ends the events. */
@@ -155,11 +138,11 @@ export class Runs {
     if (retryAfterMs === undefined) return this.#refuse(batch, because, attempts)
     const notBefore = this.#context.clock.now() + retryAfterMs
     const kept = batch.works.flatMap(work => [
-      check(todoKey(batch.server, work.item.seq), work.item.version),
-      put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
+      check(inboxKeys.todo(batch.server, work.item.seq), work.item.version),
+      put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)),
       put(
-        seenKey(batch.server, work.todo.event.eventId),
-        JSON.stringify({ ...seenOf(work, 'waiting'), why: because, notBefore }),
+        inboxKeys.seen(batch.server, work.todo.event.eventId),
+        JSON.stringify({ ...seenOf(work.item.seq, work.todo, 'waiting'), why: because, notBefore }),
       ),
     ])
     if (!(await this.#holds(batch, [batch.fence, ...kept]))) return
@@ -186,8 +169,8 @@ export class Runs {
     const begin = [
       batch.fence,
       ...batch.works.flatMap(work => [
-        check(todoKey(batch.server, work.item.seq), work.item.version),
-        put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
+        check(inboxKeys.todo(batch.server, work.item.seq), work.item.version),
+        put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)),
       ]),
     ]
     if (!this.#writesBegin && !(await this.#holds(batch, begin))) return
@@ -245,17 +228,16 @@ export class Runs {
   /** Marks the events as done, unless the run has committed that already. */
   async #settle(batch: Batch, entry: InboxEntry): Promise<void> {
     const { item } = batch.works[0]
-    const there = await this.#context.store.get(todoKey(batch.server, item.seq))
+    const there = await this.#context.store.get(inboxKeys.todo(batch.server, item.seq))
     if (there?.version !== item.version) for (const work of batch.works) this.#context.gone(work.item)
     else await this.#commit(batch, entry.done)
   }
 
   /** Commits the end of a batch. False where it is no longer ours or already ended. */
   async #commit(batch: Batch, ops: readonly Op[]): Promise<boolean> {
-    const outcome = await this.#context.store.commit(ops)
-    if (outcome.ok) for (const { item } of batch.works) this.#context.gone(item)
-    else await this.#look(batch)
-    return outcome.ok
+    const written = await this.#holds(batch, ops)
+    if (written) for (const { item } of batch.works) this.#context.gone(item)
+    return written
   }
 
   /** Commits an intermediate state. */
@@ -271,7 +253,7 @@ export class Runs {
     const owner = fence.op === 'check' ? await store.get(fence.key) : undefined
     if (fence.op === 'check' && owner?.version !== fence.version) return this.#context.lost(server)
     for (const { item } of works) {
-      const entry = await store.get(todoKey(server, item.seq))
+      const entry = await store.get(inboxKeys.todo(server, item.seq))
       if (entry?.version !== item.version) this.#context.gone(item)
     }
   }
@@ -284,11 +266,11 @@ export class Runs {
       fence,
       ...works.flatMap(work => {
         const { seq, version } = work.item
-        const seen: SeenEvent = { ...seenOf(work, state), attempts: ended, ...(because && { why: because }) }
-        const record = put(seenKey(server, seen.eventId), JSON.stringify(seen), { ttl: keepMs })
-        return [remove(todoKey(server, seq), version), remove(tryKey(server, seq)), record]
+        const seen: SeenEvent = { ...seenOf(seq, work.todo, state), attempts: ended, ...(because && { why: because }) }
+        const record = put(inboxKeys.seen(server, seen.eventId), JSON.stringify(seen), { ttl: keepMs })
+        return [remove(inboxKeys.todo(server, seq), version), remove(inboxKeys.try(server, seq)), record]
       }),
-      add(countKey(server), -works.length),
+      add(inboxKeys.count(server), -works.length),
     ]
   }
 
@@ -307,7 +289,7 @@ export class Runs {
     const failures = attempts.filter(each => each.outcome === 'failed').length
     if (failures >= settings.attempts) return this.#bury(batch, clip(messageOf(error)), attempts)
     const wait = Math.min(settings.longestMs, settings.firstMs * 2 ** Math.max(0, failures - 1)) * (0.5 + random() / 2)
-    const kept = batch.works.map(work => put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)))
+    const kept = batch.works.map(work => put(inboxKeys.try(batch.server, work.item.seq), JSON.stringify(attempts)))
     if (!(await this.#holds(batch, [batch.fence, ...kept]))) return
     for (const work of batch.works) {
       work.item.attempts = attempts
@@ -323,19 +305,11 @@ export class Runs {
     const because = why('EVENT_DEAD', 'inbox.attempts', message, 'Mend what failed, then replay the event')
     const letters = works.map(({ item, todo }) => {
       const dead: Dead = { ...todo, attempts, why: because }
-      return put(deadKey(server, item.seq), JSON.stringify(dead), { ttl: keepMs })
+      return put(inboxKeys.dead(server, item.seq), JSON.stringify(dead), { ttl: keepMs })
     })
     if (await this.#commit(batch, [...this.#ended(batch, 'dead', attempts, because), ...letters]))
       this.#tell(batch, because, 'failure')
   }
-}
-
-/** The event's record in a state. */
-function seenOf({ item: { seq }, todo }: Work, state: InboxState): SeenEvent {
-  const { eventId, featureSet } = todo.event
-  const { inferenceId, digest, at } = todo
-  const by = todo.admitted?.identity === undefined ? {} : { identity: todo.admitted.identity }
-  return { eventId, featureSet, inferenceId, digest, seq, at, state, preview: previewOf(todo.event), ...by }
 }
 
 /** All servers that contributed to any event of the batch. */

@@ -1,6 +1,6 @@
 /**
- * Hooks around an inference (MCP Live 0.2 §10). Before it, all servers are asked in parallel, and injections are ordered by server and
- * feature set, so that the same answers give the same prompt. After it, blocking hooks may change the answer in turn. Limits and refusals
+ * Hooks around an inference (MCP Live 0.2 §10). Before it, all servers are asked in parallel, and injections stand in the order of the
+ * servers, so that the same answers give the same prompt. After it, blocking hooks may change the answer in turn. Limits and refusals
  * are reported per injection.
  */
 
@@ -11,7 +11,8 @@ import type { After } from '../../features/live/context-hooks/client.ts'
 import type { AfterInference, BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { blocksTokens } from '../models/model.ts'
-import { type HookParts, type HookReport, type HookServer, missingHooks, runHook } from './hooks.ts'
+import { type HookReport, missingHooks, runHook } from './hooks.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 
 /** Content that a server injected into a prompt. */
 export interface InjectedContext {
@@ -24,11 +25,9 @@ export interface InjectedContext {
   readonly tokens: number
 }
 
-interface BeforeHooksResult {
-  /** In prompt order within each position. */
-  readonly injected: readonly InjectedContext[]
+interface HooksResult {
   readonly reports: readonly HookReport[]
-  /** Why there must be no inference: a hook with `fail: closed` failed. */
+  /** Why there must be no inference, or its answer must not be shown: a hook with `fail: closed` failed. */
   readonly stopped: Why | undefined
 }
 
@@ -40,13 +39,13 @@ const mostInjections = 100
 const mostBlocks = 200
 const longestNamespace = 256
 
-/** Runs the before-hooks of all servers in parallel, and collects what they inject. */
+/** Runs the before-hooks of all servers in parallel, and collects what they inject, in prompt order within each position. */
 export async function beforeHooks(
-  parts: HookParts,
-  servers: readonly HookServer[],
+  parts: LoopParts,
+  servers: readonly LoopServer[],
   params: BeforeInference,
   signal: AbortSignal,
-): Promise<BeforeHooksResult> {
+): Promise<HooksResult & { readonly injected: readonly InjectedContext[] }> {
   const asked = servers.filter(({ live }) => live?.hooks.before === true)
   const answers = await Promise.all(
     asked.map(({ name, live }) =>
@@ -64,47 +63,24 @@ export async function beforeHooks(
   })
   const injected: InjectedContext[] = []
   const room = new InjectionQuota(parts)
-  for (const { server, featureSet, injection } of inOrder(asked, offered)) {
+  for (const { server, featureSet, injection } of offered) {
     const refusal = room.refuses(server, injection)
     const verdict = refusal === undefined ? await allowed(parts, server, featureSet, injection) : { why: refusal }
     if (verdict.why !== undefined) reports.push(dropped(parts, params, server, featureSet, verdict.why))
     else {
-      injected.push(entry(server, featureSet, injection))
+      const { namespace, position, content } = injection
+      injected.push({ server, featureSet, namespace, position, content, tokens: blocksTokens(content) })
       const { inferenceId, conversationId: conversation } = params
-      const about = { server, featureSet, inferenceId, conversation, kind: 'inject', detail: clip(injection.namespace) }
+      const about = { server, featureSet, inferenceId, conversation, kind: 'inject', detail: clip(namespace) }
       parts.audit.note({ ...about, outcome: 'success', rule: verdict.rule })
     }
   }
   return { injected, reports, stopped }
 }
 
-interface Offered {
-  readonly server: string
-  readonly featureSet: string
-  readonly injection: Injection
-}
-
-/** Orders by server, then feature set; the sort is stable within a set. */
-function inOrder(servers: readonly HookServer[], offered: readonly Offered[]): readonly Offered[] {
-  const rank = new Map(servers.map(({ name }, at) => [name, at]))
-  return [...offered].sort((a, b) => {
-    const byServer = (rank.get(a.server) ?? 0) - (rank.get(b.server) ?? 0)
-    return byServer === 0 ? compare(a.featureSet, b.featureSet) : byServer
-  })
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
-}
-
-/** An injection as it goes into the prompt. */
-function entry(server: string, featureSet: string, { namespace, position, content }: Injection): InjectedContext {
-  return { server, featureSet, namespace, position, content, tokens: blocksTokens(content) }
-}
-
 /** Asks the policy. Injections that need a question are left out, because asking would block the turn. */
 async function allowed(
-  parts: HookParts,
+  parts: LoopParts,
   server: string,
   featureSet: string,
   { namespace, position }: Injection,
@@ -112,18 +88,13 @@ async function allowed(
   const verdict = await parts.policy.decide({ kind: 'inject', server, featureSet, payload: { namespace, position } })
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why }
   if (verdict.do !== 'ask') return { rule: verdict.rule }
-  return {
-    why: why(
-      'INJECTION_NEEDS_APPROVAL',
-      verdict.rule,
-      `What ${server} injects needs an approval, and nobody is asked amid a turn`,
-      `Allow injections of ${featureSet} for ${server} in the policy`,
-    ),
-  }
+  const message = `What ${server} injects needs an approval, and nobody is asked amid a turn`
+  const fix = `Allow injections of ${featureSet} for ${server} in the policy`
+  return { why: why('INJECTION_NEEDS_APPROVAL', verdict.rule, message, fix) }
 }
 
 /** Audits and reports a dropped injection. */
-function dropped(parts: HookParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
+function dropped(parts: LoopParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
   const { inferenceId, conversationId: conversation } = params
   parts.audit.note({ server, featureSet, inferenceId, conversation, kind: 'inject', outcome: 'dropped', why: said })
   return { server, featureSet, hook: 'before', outcome: 'dropped', ms: 0, why: said }
@@ -131,11 +102,11 @@ function dropped(parts: HookParts, params: BeforeInference, server: string, feat
 
 /** Counts the size of injections against the limits. */
 class InjectionQuota {
-  readonly #parts: HookParts
+  readonly #parts: LoopParts
   readonly #servers = new Map<string, { length: number; blocks: number }>()
   #all = 0
 
-  constructor(parts: HookParts) {
+  constructor(parts: LoopParts) {
     this.#parts = parts
   }
 
@@ -148,44 +119,33 @@ class InjectionQuota {
     const blocks = before.blocks + content.length
     if (blocks > mostBlocks) return tooMany(server, blocks)
     const ofServer = before.length + length
-    const [limit, most] =
-      length > injectionLength
-        ? ['injectionLength', injectionLength]
-        : ofServer > serverInjections
-          ? ['serverInjections', serverInjections]
-          : ['allInjections', allInjections]
-    if (length <= injectionLength && ofServer <= serverInjections && this.#all + length <= allInjections) {
+    const all = this.#all + length
+    const sizes = [
+      ['injectionLength', length, injectionLength],
+      ['serverInjections', ofServer, serverInjections],
+      ['allInjections', all, allInjections],
+    ] as const
+    const [limit, , most] = sizes.find(([, size, allowed]) => !(size <= allowed)) ?? []
+    if (limit === undefined) {
       this.#servers.set(server, { length: ofServer, blocks })
-      this.#all += length
+      this.#all = all
       return undefined
     }
-    return why(
-      'INJECTION_TOO_LARGE',
-      `limits.${limit}`,
-      `An injection of ${server} (${clip(namespace)}, ${length} characters) is over ${most}`,
-      `Let ${server} inject less, or raise limits.${limit}`,
-    )
+    const message = `An injection of ${server} (${clip(namespace)}, ${length} characters) is over ${most}`
+    return why('INJECTION_TOO_LARGE', `limits.${limit}`, message, `Let ${server} inject less, or raise limits.${limit}`)
   }
 }
 
 /** The refusal of too many injections. */
 function tooMany(server: string, count: number): Why {
-  return why(
-    'TOO_MANY_INJECTIONS',
-    'injections',
-    `${server} injects ${count} things: ${mostInjections} injections with ${mostBlocks} blocks are taken`,
-    `Let ${server} say it in fewer`,
-  )
+  const message = `${server} injects ${count} things: ${mostInjections} injections with ${mostBlocks} blocks are taken`
+  return why('TOO_MANY_INJECTIONS', 'injections', message, `Let ${server} say it in fewer`)
 }
 
 /** The refusal of a long namespace. */
 function unnamed(server: string): Why {
-  return why(
-    'NAMESPACE_INVALID',
-    'injections',
-    `The namespace of an injection of ${server} has more than ${longestNamespace} characters`,
-    `Let ${server} give it a short name`,
-  )
+  const message = `The namespace of an injection of ${server} has more than ${longestNamespace} characters`
+  return why('NAMESPACE_INVALID', 'injections', message, `Let ${server} give it a short name`)
 }
 
 /** The size of content in characters. */
@@ -209,31 +169,23 @@ export interface AnswerChange {
   readonly after: string
 }
 
-interface AfterHooksResult {
-  readonly text: string
-  readonly changes: readonly AnswerChange[]
-  readonly reports: readonly HookReport[]
-  /** Why the answer must not be shown. */
-  readonly stopped: Why | undefined
-}
-
 /** Whether a hook can still change or withhold the answer, so that it must not be streamed. */
-export function holdsAnswers({ settings }: HookParts, servers: readonly HookServer[]): boolean {
-  if ([...settings.values()].some(({ after }) => after?.fail === 'closed')) return true
+export function holdsAnswers({ hookRules }: LoopParts, servers: readonly LoopServer[]): boolean {
+  if ([...hookRules.values()].some(({ after }) => after?.fail === 'closed')) return true
   return servers.some(({ live }) => live?.hooks.after === 'blocking')
 }
 
 /** Runs the blocking after-hooks one after the other, then notifies the servers that only listen. */
 export async function afterHooks(
-  parts: HookParts,
-  servers: readonly HookServer[],
+  parts: LoopParts,
+  servers: readonly LoopServer[],
   params: AfterInference,
   signal: AbortSignal,
-): Promise<AfterHooksResult> {
+): Promise<HooksResult & { readonly text: string; readonly changes: readonly AnswerChange[] }> {
   let text = params.assistantMessage
   const changes: AnswerChange[] = []
   const reports: HookReport[] = []
-  const asked: HookServer[] = []
+  const asked: LoopServer[] = []
   for (const server of servers) {
     const { name, live } = server
     if (live?.hooks.after !== 'blocking') continue
@@ -263,7 +215,7 @@ function fitting(after: After | undefined, most: number): After | undefined {
 }
 
 /** Notifies without waiting. */
-function tell(parts: HookParts, servers: readonly HookServer[], params: AfterInference): void {
+function tell(parts: LoopParts, servers: readonly LoopServer[], params: AfterInference): void {
   const never = new AbortController().signal
   for (const { name, live } of servers) {
     if (live?.hooks.after === 'told')
@@ -273,11 +225,8 @@ function tell(parts: HookParts, servers: readonly HookServer[], params: AfterInf
 
 /** Why an answer is withheld. */
 function withheld(server: string, cause: Why | undefined): Why {
-  const said = cause?.message ?? `afterInference of ${server} failed`
-  return why(
-    'ANSWER_WITHHELD',
-    `hooks.${server}.after.fail`,
-    `The answer is not shown, because ${server} must look at it first: ${said}`,
-    cause?.fix ?? `Make ${server} work, or let its hook fail open`,
-  )
+  const { message: said = `afterInference of ${server} failed`, fix = `Make ${server} work, or let its hook fail open` } =
+    cause ?? {}
+  const message = `The answer is not shown, because ${server} must look at it first: ${said}`
+  return why('ANSWER_WITHHELD', `hooks.${server}.after.fail`, message, fix)
 }

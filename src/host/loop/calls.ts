@@ -2,50 +2,38 @@
  * One tool call of a turn: policy, scope and state of its feature set, confirmation, cost and retries of the client, a transaction where
  * the tool supports it, and a deadline. `resumeCall` settles calls that a stop of the host interrupted.
  */
-import type { CallToolOptions } from '../../client/api.ts'
+import type { CallToolOptions, ToolOutcome } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
-import type { Clock } from '../../core/clock.ts'
-import { problem } from '../../core/problem.ts'
+import { type Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
+import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
+import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { BegunBy } from '../../policy/rules/rule.ts'
+import type { Op } from '../../stores/store.ts'
 import { hostText, resultBlocks, textBlock } from '../models/quoted.ts'
-import type { Sent } from '../state/book.ts'
-import type { CallOutcome, PlannedCall } from './conversation-log.ts'
-import { hostToolNamed, shortenResult } from './host-tools.ts'
-import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
-import type { DeclinedQuestions, KeyedQueue, StateSet, StateSets, StateUpdates } from './loop.ts'
-import { askPermission, whyOf } from './permission.ts'
-import type { LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
-import { type CallingTurn, isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
-import { CallRolledBack, callInTransaction, isUndoable, type MadeCall, transactionIdOf } from './undo.ts'
+import type { CallOutcome, Compensation, PlannedCall } from './conversation-log.ts'
+import { hostTools, shortenResult } from './host-tools.ts'
+import { DeadlineExceeded, withDeadline } from './limits.ts'
+import type { StateSet } from './loop.ts'
+import { askPermission, isAbort, whyOf } from './permission.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
+import { isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
 
 /** The rule name for failures that the tool itself reports. */
 const toolRule = 'tool'
 
 /** What a tool call needs from its turn and its host. */
-export interface CallParts extends CallingTurn {
-  readonly store: Store
-  readonly clock: Clock
-  readonly limits: LoopLimits
-  readonly policy: LoopPolicy
-  readonly state: LoopState
-  readonly audit: LoopAudit
+export interface CallParts extends Omit<LoopParts, 'servers'> {
+  /** The connected servers, as they were when the turn began. */
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
-  /** Serialises calls on the same state. */
-  readonly lines: KeyedQueue
-  /** Questions that the user declined during a call. */
-  readonly refusals: DeclinedQuestions
-  /** Finds the feature set whose state a call is about. */
-  readonly stateSets: StateSets
-  /** State reports of servers during calls. */
-  readonly stateUpdates: StateUpdates
+  readonly conversation: string
+  readonly begunBy: BegunBy
   readonly inferenceId: string
-  /** Called when the turn is at a server. */
-  readonly onVisit: OnVisit | undefined
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
 
@@ -62,15 +50,14 @@ export async function makeCall(parts: CallParts, call: PlannedCall, signal: Abor
     finish(parts, call, { ...outcome, n: call.n, ms: parts.clock.now() - began })
   try {
     if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
-    const ours = hostToolNamed(call.tool)
+    const ours = hostTools.find(({ tool }) => tool.name === call.tool)
     if (ours === undefined) return ended(failed('failed', unknownTool(parts, call)))
-    const { store, conversation, begunBy, limits, policy, servers } = parts
     let rule = 'a tool of the host itself'
     const permitted = (by: string | undefined): void => {
       rule = by ?? rule
     }
-    const content = await withDeadline(parts.clock, limits.callMs, signal, inner =>
-      ours.run(call.arguments, { store, conversation, begunBy, limits, policy, servers, permitted, signal: inner }),
+    const content = await withDeadline(parts.clock, parts.limits.callMs, signal, inner =>
+      ours.run(call.arguments, { ...parts, permitted, signal: inner }),
     )
     return ended({ status: 'done', content, rule })
   } catch (error) {
@@ -98,8 +85,10 @@ async function onServer(
   if (given.asked && isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const leaves = [parts.policy.enter?.(asked), parts.onVisit?.(name, parts.inferenceId)]
   const options = optionsFor(parts, server, call, signal)
-  const send = (sent: CallToolOptions): Promise<MadeCall> =>
-    isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
+  const send = async (sent: CallToolOptions): Promise<MadeCall> =>
+    isUndoable(entry.definition)
+      ? callInTransaction(client, call, sent)
+      : { result: await client.callTool(call.tool, call.arguments, sent) }
   const refused = parts.refusals.begin(name)
   const reported = server.live === undefined ? undefined : parts.stateUpdates.begin(name, parts.inferenceId)
   const set = parts.stateSets.of(server, entry)
@@ -144,11 +133,20 @@ function onState(
   options: CallToolOptions,
   send: (options: CallToolOptions) => Promise<MadeCall>,
 ): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
-  const { lines, state, stateSets } = parts
+  const { lines, state, stateSets, audit, inferenceId, conversation } = parts
   return lines.inLine(`${server.name}\u0000${set.name}`, async () => {
     const sent = await state.before(server.name, set.name)
     const { state: carried, checkpoint, head } = sent
-    const onLate = lateState(parts, server, entry, set, sent)
+    // The state of a result that arrives after its call was abandoned, unless a later call was sent since.
+    const onLate = (report: StateReport): void => {
+      const name = stateSets.placed(server, entry, set, report)
+      const detail = clip(entry.tool)
+      const about = { server: server.name, featureSet: name, inferenceId, conversation, kind: 'state', detail }
+      state.record(server.name, name, report, name === set.name ? sent : undefined).then(
+        () => audit.note({ ...about, outcome: 'success', rule: 'the result came after its call was given up' }),
+        error => audit.note({ ...about, outcome: 'failure', why: whyOf(classify(error), 'state') }),
+      )
+    }
     const live = {
       ...options.live,
       ...(set.declared && { featureSet: set.name }),
@@ -168,11 +166,6 @@ function onState(
     const whose = name === call.featureSet ? {} : { featureSet: name }
     return { ...told(made), state: { ...(before !== undefined && { before }), after: report.checkpoint, ...whose } }
   })
-}
-
-/** A call without a transaction. */
-async function plainly(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
-  return { result: await client.callTool(call.tool, call.arguments, options) }
 }
 
 /** A result as an outcome. */
@@ -199,13 +192,9 @@ function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOut
     cause.code === 'CONFIRMATION_DECLINED' || cause.code === 'CONFIRMATION_REQUIRED' || cause.code === 'PERMISSION_DENIED'
   if (declined) return failed('refused', whyOf(cause, 'confirmation'), textBlock)
   if (back) return { ...failed('failed', whyOf(cause, toolRule), textBlock), rolledBack: true }
-  const doubtful = call.server !== undefined && !call.readOnly && (isAborted(error) || cause.category === 'transient')
+  const doubtful = call.server !== undefined && !call.readOnly && (isAbort(error) || cause.category === 'transient')
   const said = whyOf(cause, cause.code === 'OPERATION_TIMEOUT' ? `limits.callMs ${parts.limits.callMs}` : toolRule)
   return failed(doubtful ? 'unknown' : 'failed', said, textBlock)
-}
-
-function isAborted(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
 /** An outcome without success. `words`: marks the text as the host's or as the server's. */
@@ -244,55 +233,19 @@ function ofNote(said: Why, { tool }: PlannedCall): Why {
 /** The reason for an unknown tool, with similar names. */
 function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
   const near = toolbox.tools.map(tool => tool.name).filter(other => other.endsWith(name) || name.endsWith(other))
-  return why(
-    'UNKNOWN_TOOL',
-    'toolbox',
-    `There is no tool ${clip(name)}`,
-    near.length > 0 ? `Use ${near.join(' or ')}` : 'Use one of the tools that are listed',
-  )
+  const fix = near.length > 0 ? `Use ${near.join(' or ')}` : 'Use one of the tools that are listed'
+  return why('UNKNOWN_TOOL', 'toolbox', `There is no tool ${clip(name)}`, fix)
 }
 
 /** The reason for a disabled feature set. */
 function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Why {
-  return why(
-    'FEATURE_DISABLED',
-    'feature-sets',
-    `The tool ${clip(tool)} belongs to ${clip(featureSet)} of ${clip(server)}, which is not enabled`,
-    `Enable ${clip(featureSet)} for server ${clip(server)}`,
-  )
+  const message = `The tool ${clip(tool)} belongs to ${clip(featureSet)} of ${clip(server)}, which is not enabled`
+  return why('FEATURE_DISABLED', 'feature-sets', message, `Enable ${clip(featureSet)} for server ${clip(server)}`)
 }
 
 /** The reason for a server that is down. */
 function down(server: string): Why {
   return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
-}
-
-/** What recording a late state needs. */
-interface LateParts {
-  readonly state: LoopState
-  readonly stateSets: StateSets
-  readonly audit: LoopAudit
-  readonly inferenceId: string
-  readonly conversation: string
-}
-
-/** Records the state of a result that arrived after its call was abandoned, unless a later call was sent since. */
-function lateState(
-  { state, stateSets, audit, inferenceId, conversation }: LateParts,
-  server: LoopServer,
-  entry: ToolboxEntry,
-  set: StateSet,
-  sent: Sent,
-): (report: StateReport) => void {
-  return report => {
-    const name = stateSets.placed(server, entry, set, report)
-    const detail = clip(entry.tool)
-    const about = { server: server.name, featureSet: name, inferenceId, conversation, kind: 'state', detail }
-    state.record(server.name, name, report, name === set.name ? sent : undefined).then(
-      () => audit.note({ ...about, outcome: 'success', rule: 'the result came after its call was given up' }),
-      error => audit.note({ ...about, outcome: 'failure', why: whyOf(classify(error), 'state') }),
-    )
-  }
 }
 
 /** Settles an interrupted call. It is repeated only where that cannot execute it twice. */
@@ -315,38 +268,79 @@ export async function resumeCall(parts: CallParts, call: PlannedCall, signal: Ab
 
 /** The outcome where nobody can tell. */
 function unknown({ n, tool, server = '' }: PlannedCall): CallOutcome {
-  const said = why(
-    'OUTCOME_UNKNOWN',
-    'interrupted',
-    `The host was stopped while ${tool} ran, and ${server} cannot tell whether it was done`,
-    'Look at what is there before you try again',
-  )
-  return {
-    n,
-    status: 'unknown',
-    content: [hostText(`Nobody knows whether this was done. ${said.message}. ${said.fix}`)],
-    why: said,
-    ms: 0,
-  }
+  const message = `The host was stopped while ${tool} ran, and ${server} cannot tell whether it was done`
+  const said = why('OUTCOME_UNKNOWN', 'interrupted', message, 'Look at what is there before you try again')
+  const content = [hostText(`Nobody knows whether this was done. ${said.message}. ${said.fix}`)]
+  return { n, status: 'unknown', content, why: said, ms: 0 }
 }
 
 /** The call was executed, but its result is lost. */
 function lostResult({ n, tool }: PlannedCall): CallOutcome {
-  return {
-    n,
-    status: 'done',
-    content: [hostText(`${tool} was done; what it answered was lost when the host was stopped`)],
-    ms: 0,
-  }
+  const content = [hostText(`${tool} was done; what it answered was lost when the host was stopped`)]
+  return { n, status: 'done', content, ms: 0 }
 }
 
 /** The server rolled the call back. */
 function takenBack({ n, tool }: PlannedCall): CallOutcome {
-  const said = why(
-    'TAKEN_BACK',
-    'interrupted',
-    `${tool} was taken back by its server, because the host was stopped amid it`,
-    'Call it again',
-  )
+  const message = `${tool} was taken back by its server, because the host was stopped amid it`
+  const said = why('TAKEN_BACK', 'interrupted', message, 'Call it again')
   return { n, status: 'failed', content: [hostText(`${said.message}. ${said.fix}`)], why: said, ms: 0, rolledBack: true }
+}
+
+// Calls with a compensation. Each runs in its own transaction that is committed at once, so that the server names the compensation, and
+// rolls back a call whose end is unknown.
+
+/** Whether a tool declares a compensation. */
+function isUndoable({ _meta }: Tool): boolean {
+  const said = _meta?.[transactionsExtension]
+  return isRecord(said) && isRecord(said['compensation'])
+}
+
+/** The transaction id of a call; known in advance, so that another process can ask how it ended. */
+function transactionIdOf(call: PlannedCall): string {
+  return `turn-${call.key}`
+}
+
+/** Makes a call in its own transaction: committed at once, or rolled back where the call fails. */
+async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
+  const tx = await client.transaction({ id: transactionIdOf(call), description: `Turn of a conversation: ${call.tool}` })
+  let result: ToolOutcome
+  try {
+    result = await tx.callTool(call.tool, call.arguments, options)
+  } catch (error) {
+    const report = await tx.rollback('The call did not end well').catch(() => undefined)
+    if (report?.status === 'rolled_back') throw new CallRolledBack(classify(error))
+    throw error
+  }
+  if (result.isError) {
+    await tx.rollback('The tool failed').catch(() => undefined)
+    return { result }
+  }
+  await tx.commit()
+  return { result, compensation: compensationIn(result) }
+}
+
+/** The compensation that a result names. */
+function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
+  const step = meta?.[transactionsExtension]
+  const said = isRecord(step) ? step['compensation'] : undefined
+  if (!isRecord(said) || typeof said['tool'] !== 'string') return undefined
+  return { tool: said['tool'], ...(isRecord(said['parameters']) && { parameters: said['parameters'] }) }
+}
+
+/** The result of a call, with its compensation where the server named one. */
+interface MadeCall {
+  readonly result: ToolOutcome
+  readonly compensation?: Compensation | undefined
+}
+
+/** The server has rolled back a call whose end was unknown. */
+class CallRolledBack extends Error {
+  override readonly name = 'TakenBack'
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.message, { cause: problem })
+    this.problem = problem
+  }
 }

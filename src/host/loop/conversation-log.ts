@@ -8,7 +8,7 @@ import type { Why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
-import { append, type Op, put, type Store, storeLimits } from '../../stores/store.ts'
+import { append, entriesUnder, type Op, put, type Store, storeLimits } from '../../stores/store.ts'
 import type { ModelMessage, ModelToolUse, ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './before-hooks.ts'
 import type { HookReport } from './hooks.ts'
@@ -133,12 +133,8 @@ export class ConversationLog {
 /** All conversations of a store, by name. */
 export async function listConversations(store: Store): Promise<readonly ConversationFacts[]> {
   const found: ConversationFacts[] = []
-  for (let after: string | undefined; ; ) {
-    const page = await store.scan(listPrefix, after === undefined ? {} : { after })
-    for (const { value } of page) found.push(JSON.parse(value) as ConversationFacts)
-    after = page.at(-1)?.key
-    if (page.length < storeLimits.page) return found
-  }
+  for await (const { value } of entriesUnder(store, listPrefix)) found.push(JSON.parse(value) as ConversationFacts)
+  return found
 }
 
 /** The longest readable key; leaves room for the rest of it. */
@@ -152,9 +148,6 @@ export function conversationKey(id: string): string {
 }
 
 // Records. A turn is fully described by its records, whichever process reads them.
-
-/** Who started a turn. */
-export type TurnSource = BegunBy
 
 /** The call that takes another call back, as the server named it. */
 export interface Compensation {
@@ -181,12 +174,10 @@ export interface PlannedCall {
   readonly readOnly: boolean
 }
 
-type CallStatus = 'done' | 'failed' | 'refused' | 'unknown'
-
 /** The outcome of a call. */
 export interface CallOutcome {
   readonly n: number
-  readonly status: CallStatus
+  readonly status: 'done' | 'failed' | 'refused' | 'unknown'
   readonly content: readonly LiveBlock[]
   readonly why?: Why
   /** The rule, grant or approval that allowed it. */
@@ -213,18 +204,19 @@ export interface CallOutcome {
   readonly reference?: string
 }
 
-type TurnEnd = 'done' | 'failed' | 'cancelled'
-
 /** One record of the log, by type. */
 export type LogRecord =
   | {
       readonly type: 'turn'
+      /** Its number in the log; never reused. */
       readonly seq: number
+      /** Its number among the turns that count. */
       readonly index: number
       readonly inferenceId: string
       /** The prefix of its calls' idempotency keys. */
       readonly key: string
-      readonly from: TurnSource
+      /** Who started it. */
+      readonly from: BegunBy
       /** The user's text; null where an event started the turn. */
       readonly text: string | null
       /** The last message is the one to answer. */
@@ -261,24 +253,9 @@ export type LogRecord =
   | { readonly type: 'undo'; readonly seq: number; readonly step: UndoStep }
   | { readonly type: 'undone'; readonly seqs: readonly number[]; readonly at: number }
 
-interface RecordedStep {
-  readonly content: readonly (LiveBlock | ModelToolUse)[]
-  readonly calls: readonly PlannedCall[]
-}
-
 /** A turn, built from its records. */
-export interface TurnRecord {
-  /** Its number in the log; never reused. */
-  readonly seq: number
-  /** Its number among the turns that count. */
-  readonly index: number
-  readonly inferenceId: string
-  readonly key: string
-  readonly from: TurnSource
-  readonly text: string | null
-  readonly messages: readonly ModelMessage[]
-  readonly at: number
-  readonly steps: RecordedStep[]
+export interface TurnRecord extends Omit<LogRecord & { type: 'turn' }, 'type'> {
+  readonly steps: Pick<LogRecord & { type: 'step' }, 'content' | 'calls'>[]
   readonly calls: PlannedCall[]
   /** By number of the call. */
   readonly outcomes: Map<number, CallOutcome>
@@ -293,7 +270,7 @@ export interface TurnRecord {
   /** How often the model was asked. */
   inferences: number
   /** Undefined: running, waiting or interrupted. */
-  end: TurnEnd | undefined
+  end: 'done' | 'failed' | 'cancelled' | undefined
   why: Why | undefined
   undone: boolean
 }
@@ -384,9 +361,4 @@ export interface UndoReport {
   readonly turns: readonly number[]
   /** In the order of execution: the last effect first. */
   readonly steps: readonly UndoStep[]
-}
-
-/** Sums up the steps of an undo. It is complete where nothing stays. */
-export function undoReport(turns: readonly number[], steps: readonly UndoStep[]): UndoReport {
-  return { complete: steps.every(({ outcome }) => outcome !== 'stays'), turns, steps }
 }

@@ -1,6 +1,6 @@
 /** A conversation: runs its turns one at a time, stores each before it begins, and resumes or undoes them, also after a restart. */
 import { type Problem, problem } from '../../core/problem.ts'
-import type { Why } from '../../core/suggestion.ts'
+import { why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
@@ -8,37 +8,18 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { budgetRefusal } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
 import { eventMessage } from '../models/quoted.ts'
-import {
-  ConversationLog,
-  type LogRecord,
-  type TurnRecord,
-  type UndoReport,
-  type UndoStep,
-  undoReport,
-} from './conversation-log.ts'
+import { ConversationLog, type LogRecord, type TurnRecord, type UndoReport, type UndoStep } from './conversation-log.ts'
 import { moneyFor } from './generate.ts'
 import { DeadlineExceeded, withDeadline } from './limits.ts'
-import { whyOf } from './permission.ts'
+import { isAbort, whyOf, whyProblem } from './permission.ts'
 import type { LoopParts } from './ports.ts'
-import { type AnswerOps, type OnAnswerText, runTurn } from './run-turn.ts'
-import {
-  answerOfEnded,
-  answerOfRecord,
-  cancelledCode,
-  isAbort,
-  PartBuffer,
-  partsOfRecord,
-  Turn,
-  type TurnAnswer,
-  type TurnStatus,
-  turnCancelled,
-  turnTooLong,
-} from './turn.ts'
+import { runTurn, type TurnEffects, turnNote } from './run-turn.ts'
+import { PartBuffer, Turn, type TurnAnswer, type TurnStatus } from './turn.ts'
 import { isPartlyUndone, undoTurn } from './undo.ts'
 import { type Attachment, completeCommand, readUserInput, type UserInputOptions } from './user-input.ts'
 
 /** The events that become a turn. */
-interface PushedTurn {
+interface PushedTurn extends TurnEffects {
   readonly server: string
   readonly event: PushEvent
   /** All events of the turn, including the first. Default: only that one. */
@@ -48,24 +29,15 @@ interface PushedTurn {
   readonly inferenceId: string
   /** Written before anything else is done. */
   readonly begin?: readonly Op[]
-  /** Written with the answer, so that event and turn are done together. */
-  readonly done: readonly Op[]
-  /** Further operations that depend on the answer. */
-  readonly answered?: AnswerOps
-  /** Called with each piece of text that may be shown. */
-  readonly heard?: OnAnswerText
 }
 
 /** How long a stopped turn may take to end. */
 const graceMs = 5_000
 
 /** How a turn is started. */
-interface Start {
+interface Start extends TurnEffects {
   /** It was started before and is resumed. */
   readonly again: boolean
-  readonly done: readonly Op[]
-  readonly answered?: AnswerOps | undefined
-  readonly heard?: OnAnswerText | undefined
   readonly signal: AbortSignal | undefined
   readonly attach?: readonly Attachment[]
 }
@@ -231,7 +203,7 @@ export class HostConversation {
   /** Runs a turn to its end, and stores why it ended early. */
   async #run(
     record: TurnRecord,
-    how: Pick<Start, 'again' | 'done' | 'answered' | 'heard'>,
+    how: Omit<Start, 'attach'>,
     { stop, buffer }: Pick<Running, 'stop' | 'buffer'>,
   ): Promise<TurnAnswer> {
     const running = this.#running.get(record.seq)
@@ -249,11 +221,11 @@ export class HostConversation {
     } catch (error) {
       const [status, cause] = this.#fate(record, error)
       const said = whyOf(cause, 'turn')
-      if (status !== 'interrupted')
-        await log.append(
-          () => [{ type: 'ended', seq: record.seq, status, why: said, at: clock.now() }],
-          [...(status === 'cancelled' ? how.done : []), ...this.#answerOfEnded(record, status, said)],
-        )
+      if (status !== 'interrupted') {
+        const note = this.#parts.audit.ops({ ...turnNote(record, this.id), outcome: 'failure', detail: status, why: said })
+        const ended = (): LogRecord => ({ type: 'ended', seq: record.seq, status, why: said, at: clock.now() })
+        await log.append(() => [ended()], [...(status === 'cancelled' ? how.done : []), ...note])
+      }
       buffer.push({ type: 'ended', status, why: said })
       throw cause
     }
@@ -267,20 +239,6 @@ export class HostConversation {
     return isAbort(error) ? ['cancelled', turnCancelled('The caller gave up')] : ['failed', cause]
   }
 
-  /** The audit entry of a turn that ended early. */
-  #answerOfEnded({ inferenceId, from }: TurnRecord, status: 'failed' | 'cancelled', said: Why): readonly Op[] {
-    return this.#parts.audit.ops({
-      server: from.kind === 'event' ? from.server : '',
-      ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
-      inferenceId,
-      conversation: this.id,
-      kind: 'turn',
-      outcome: 'failure',
-      detail: status,
-      why: said,
-    })
-  }
-
   /** The public object for a turn. */
   #handle(record: TurnRecord): Turn {
     const running = this.#running.get(record.seq)
@@ -289,7 +247,7 @@ export class HostConversation {
     done.catch(() => undefined)
     return new Turn(record, {
       conversation: this.id,
-      parts: running?.buffer ?? partsOfRecord(record),
+      parts: running?.buffer ?? PartBuffer.of(record),
       done,
       status: () => this.#status(record),
       money: usage => moneyFor(this.#parts.models[0], usage.inputTokens, usage.outputTokens).money,
@@ -319,7 +277,6 @@ export class HostConversation {
   /** A second undo only repeats the steps that failed the first time. */
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
-    const { clock, policy, state, audit, limits } = this.#parts
     const again = record.undone
     const concerned = again ? log.turns.filter(isPartlyUndone) : log.chain
     const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
@@ -328,18 +285,49 @@ export class HostConversation {
     const steps: UndoStep[] = []
     for (const turn of turns) {
       const later = again ? log.chain.filter(({ seq }) => seq > turn.seq) : []
-      const parts = { clock, servers, policy, state, audit, limits, conversation: this.id, later, keep }
+      const parts = { ...this.#parts, servers, conversation: this.id, later, keep }
       steps.push(...(await undoTurn(parts, turn)))
     }
     if (again) return undoReport([], steps)
     const seqs = turns.map(({ seq }) => seq)
-    await log.append(() => [{ type: 'undone', seqs, at: clock.now() }])
+    await log.append(() => [{ type: 'undone', seqs, at: this.#parts.clock.now() }])
     return undoReport(seqs, steps)
   }
+}
+
+/** Sums up the steps of an undo. It is complete where nothing stays. */
+function undoReport(turns: readonly number[], steps: readonly UndoStep[]): UndoReport {
+  return { complete: steps.every(({ outcome }) => outcome !== 'stays'), turns, steps }
 }
 
 /** Whether a budget can never pay for the turn, so that retrying is useless. */
 function neverEnough(cause: Problem): boolean {
   const refused = budgetRefusal(cause)
   return refused !== undefined && refused.retryAfterMs === undefined
+}
+
+/** The code of a turn that was cancelled. */
+const cancelledCode = 'TURN_CANCELLED'
+
+/** The answer of a turn that succeeded. */
+function answerOfRecord({ answer = '', finishReason = 'end_turn', model = '', usage, changes }: TurnRecord): TurnAnswer {
+  return { text: answer, finishReason, model, usage, changes }
+}
+
+/** The answer of a turn that no longer runs. */
+function answerOfEnded(record: TurnRecord): Promise<TurnAnswer> {
+  if (record.end === 'done') return Promise.resolve(answerOfRecord(record))
+  const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
+  return Promise.reject(whyProblem(said))
+}
+
+/** The error of a cancelled turn. */
+function turnCancelled(reason = 'It was stopped'): Problem {
+  return problem(cancelledCode, reason, { suggestion: 'Send it again, or undo what it did' })
+}
+
+/** The error of a turn that exceeded `limits.turnMs`. */
+function turnTooLong(ms: number): Problem {
+  const fix = 'Ask for less at once, or raise limits.turnMs'
+  return whyProblem(why('TURN_TOO_LONG', 'limits.turnMs', `The turn took longer than ${ms} ms`, fix), 'OPERATION_TIMEOUT')
 }

@@ -1,6 +1,7 @@
 /** One answer of the model: reserves its budget, streams it, settles the cost, and retries transient failures. */
-import { type Clock, pauseFor } from '../../core/clock.ts'
+import { pauseFor } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
+import type { Estimate, Spender } from '../../policy/budgets/budgets.ts'
 import {
   estimateTokens,
   type Model,
@@ -11,7 +12,7 @@ import {
   requestTokens,
 } from '../models/model.ts'
 import { deniedProblem, isWhy } from './permission.ts'
-import type { LoopBudgets, LoopPayer } from './ports.ts'
+import type { LoopParts } from './ports.ts'
 
 /** A complete answer of a model. */
 export interface Generation {
@@ -24,14 +25,8 @@ export interface Generation {
   readonly settled: Promise<unknown>
 }
 
-/** What `generate` needs. */
-interface GenerateParts {
-  readonly clock: Clock
-  readonly budgets: LoopBudgets
-  readonly retries: number
-  /** Whose budget pays. */
-  readonly payer: LoopPayer
-}
+/** What `generate` needs. `payer`: whose budget pays. */
+type GenerateParts = Pick<LoopParts, 'clock' | 'budgets' | 'limits'> & { readonly payer: Spender & Pick<Estimate, 'user'> }
 
 /** The pause before the first retry, doubled each time. */
 const firstPauseMs = 500
@@ -57,7 +52,7 @@ export async function generate(
     } catch (error) {
       signal.throwIfAborted()
       // Text that was shown cannot be taken back.
-      if (said || attempt >= parts.retries || !(error instanceof Problem) || !error.retryable) throw error
+      if (said || attempt >= parts.limits.retries || !(error instanceof Problem) || !error.retryable) throw error
       const wait = error.retryAfter ?? firstPauseMs * 2 ** attempt
       if (wait > longestPauseMs) throw error
       await pauseFor(parts.clock, wait, signal)
@@ -75,12 +70,7 @@ async function once(
 ): Promise<Generation> {
   const asked = requestTokens(request)
   const most = request.maxTokens ?? 0
-  const reserved = await budgets.reserve({
-    ...payer,
-    tokens: asked + most,
-    requests: 1,
-    ...moneyFor(model, asked, most),
-  })
+  const reserved = await budgets.reserve({ ...payer, tokens: asked + most, requests: 1, ...moneyFor(model, asked, most) })
   if (isWhy(reserved)) throw deniedProblem(reserved)
   let [text, usage]: [string, ModelUsage | undefined] = ['', undefined]
   const uses: ModelToolUse[] = []
@@ -92,9 +82,8 @@ async function once(
       outputTokens: estimateTokens(text),
     }
     const tokens = inputTokens + outputTokens
-    return Promise.resolve(
-      reserved.settle({ tokens, requests: tokens === 0 ? 0 : 1, ...moneyFor(model, inputTokens, outputTokens) }),
-    )
+    const spent = { tokens, requests: tokens === 0 ? 0 : 1, ...moneyFor(model, inputTokens, outputTokens) } as const
+    return Promise.resolve(reserved.settle(spent))
   }
   try {
     for await (const part of model.generate(request, { signal })) {

@@ -5,7 +5,7 @@ import type { LiveConnection } from '../../features/live/client-api.ts'
 import type { Injection } from '../../features/live/context-hooks/messages.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { scripted } from '../models/scripted.ts'
-import type { LoopPolicy } from './ports.ts'
+import type { LoopParts } from './ports.ts'
 
 const worlds: World[] = []
 afterEach(async () => {
@@ -203,7 +203,7 @@ describe('before an inference', () => {
   test('L13.4-1 an injection that the policy forbids is left out', async () => {
     const model = scripted('Fine.')
     const why = { code: 'NO', rule: 'no-system', message: 'Not into the system prompt', fix: 'Allow it' }
-    const policy: LoopPolicy = {
+    const policy: LoopParts['policy'] = {
       decide: async ({ kind, payload }) =>
         kind === 'inject' && (payload as { position: string }).position === 'system'
           ? { do: 'deny', why }

@@ -2,35 +2,17 @@
 
 import { type Clock, type Duration, durationText, toMilliseconds } from '../../core/clock.ts'
 import { type Why, why } from '../../core/suggestion.ts'
-import type { LiveConnection } from '../../features/live/client-api.ts'
+import type { BeforeInference } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { DeadlineExceeded, type LoopLimits, withDeadline } from './limits.ts'
-import type { LoopAudit, LoopPolicy, OnVisit } from './ports.ts'
-
-/** What hooks need from the loop. */
-export interface HookParts {
-  readonly clock: Clock
-  readonly limits: LoopLimits
-  /** Hook rules by server. */
-  readonly settings: HookSettings
-  /** Skips hooks that keep failing. */
-  readonly breaker: Breaker
-  readonly policy: LoopPolicy
-  readonly audit: LoopAudit
-  readonly onVisit: OnVisit | undefined
-}
-
-/** The part of a server that hooks need. */
-export interface HookServer {
-  readonly name: string
-  readonly live: LiveConnection | undefined
-}
+import { messageOf } from '../../stores/store.ts'
+import { DeadlineExceeded, withDeadline } from './limits.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 
 /** The outcome of one hook. */
 export interface HookReport {
   readonly server: string
   readonly featureSet?: string
-  readonly hook: 'before' | 'after'
+  readonly hook: Hook
   /** `refused`: skipped by the circuit breaker. `dropped`: answered without effect. */
   readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'dropped'
   readonly ms: number
@@ -45,33 +27,25 @@ interface Hooked<T> {
   readonly closed: boolean
 }
 
-interface HookTurn {
-  readonly inferenceId: string
-  readonly conversationId: string
-}
+type HookTurn = Pick<BeforeInference, 'inferenceId' | 'conversationId'>
 
 /** Runs one hook within its time limit, and audits the outcome. */
 export async function runHook<T extends { readonly featureSet: string }>(
-  parts: HookParts,
+  parts: LoopParts,
   server: string,
-  hook: 'before' | 'after',
+  hook: Hook,
   turn: HookTurn,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T | undefined>,
 ): Promise<Hooked<T>> {
   const { clock, breaker } = parts
-  const { closed, ms } = ruleFor(parts.settings, parts.limits, server, hook)
+  const { closed, ms } = ruleFor(parts, server, hook)
   const resting = breaker.refuses(server, hook)
   const began = clock.now()
-  const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport =>
-    noted(parts, turn, {
-      server,
-      hook,
-      outcome,
-      ms: clock.now() - began,
-      ...(said && { why: said }),
-      ...(featureSet && { featureSet }),
-    })
+  const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport => {
+    const about = { server, hook, outcome, ms: clock.now() - began }
+    return noted(parts, turn, { ...about, ...(said && { why: said }), ...(featureSet && { featureSet }) })
+  }
   if (resting !== undefined) return { value: undefined, report: told('refused', resting), closed }
   const leave = parts.onVisit?.(server, turn.inferenceId)
   try {
@@ -92,68 +66,48 @@ export async function runHook<T extends { readonly featureSet: string }>(
 }
 
 /** Reports required hooks of servers that were not asked: down, without the hook, or with a disabled feature set. */
-export function missingHooks(
-  parts: HookParts,
-  turn: HookTurn,
-  asked: readonly HookServer[],
-  hook: 'before' | 'after',
-): readonly HookReport[] {
-  return [...parts.settings].flatMap(([server, rules]) => {
+export function missingHooks(parts: LoopParts, turn: HookTurn, asked: readonly LoopServer[], hook: Hook): readonly HookReport[] {
+  return [...parts.hookRules].flatMap(([server, rules]) => {
     if (rules[hook]?.fail !== 'closed' || asked.some(({ name }) => name === server)) return []
     return [noted(parts, turn, { server, hook, outcome: 'failure', ms: 0, why: unasked(server, hook) })]
   })
 }
 
 /** Audits a report and returns it. */
-function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
+function noted(parts: LoopParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
   const { hook, ...about } = report
   parts.audit.note({ ...about, inferenceId, conversation: conversationId, kind: `hook.${hook}` })
   return report
 }
 
 /** Why a required hook is missing. */
-function unasked(server: string, hook: 'before' | 'after'): Why {
+function unasked(server: string, hook: Hook): Why {
   const kind = hook === 'after' ? 'afterInference that may change answers' : 'beforeInference'
-  return why(
-    'HOOK_MISSING',
-    `hooks.${hook}`,
-    `${server} must not be passed over, and offers no ${kind} now`,
-    `Bring ${server} up and enable its feature set, or take hooks.${server}.${hook}.fail away`,
-  )
+  const message = `${server} must not be passed over, and offers no ${kind} now`
+  const fix = `Bring ${server} up and enable its feature set, or take hooks.${server}.${hook}.fail away`
+  return why('HOOK_MISSING', `hooks.${hook}`, message, fix)
 }
 
 /** Why a required hook had no effect. */
-function withoutEffect(server: string, hook: 'before' | 'after'): Why {
-  return why(
-    'HOOK_WITHOUT_EFFECT',
-    `hooks.${hook}`,
-    `${server} answered ${hook}Inference for a feature set that is not enabled`,
-    `Enable the feature set that ${server} answers for`,
-  )
+function withoutEffect(server: string, hook: Hook): Why {
+  const message = `${server} answered ${hook}Inference for a feature set that is not enabled`
+  return why('HOOK_WITHOUT_EFFECT', `hooks.${hook}`, message, `Enable the feature set that ${server} answers for`)
 }
 
-function stopped(server: string, hook: 'before' | 'after'): Why {
+function stopped(server: string, hook: Hook): Why {
   const message = `The turn was stopped while ${server} worked on ${hook}Inference`
   return why('TURN_STOPPED', `hooks.${hook}`, message, 'Nothing needs to be done')
 }
 
 /** Why a hook failed. */
-function failure(server: string, hook: 'before' | 'after', error: unknown, ms: number): Why {
-  const name = `${hook}Inference`
-  if (error instanceof DeadlineExceeded)
-    return why(
-      'HOOK_TIMEOUT',
-      `hooks.${hook}.timeout`,
-      `${name} of ${server} gave no answer within ${durationText(ms)}`,
-      `Make ${server} faster, or give hooks.${server}.${hook}.timeout more time`,
-    )
-  const said = clip(error instanceof Error ? error.message : String(error))
-  return why(
-    'HOOK_FAILED',
-    `hooks.${hook}`,
-    `${name} of ${server} failed: ${said}`,
-    `Look into the log of ${server}, or disable its hooks`,
-  )
+function failure(server: string, hook: Hook, error: unknown, ms: number): Why {
+  const name = `${hook}Inference of ${server}`
+  if (error instanceof DeadlineExceeded) {
+    const fix = `Make ${server} faster, or give hooks.${server}.${hook}.timeout more time`
+    return why('HOOK_TIMEOUT', `hooks.${hook}.timeout`, `${name} gave no answer within ${durationText(ms)}`, fix)
+  }
+  const message = `${name} failed: ${clip(messageOf(error))}`
+  return why('HOOK_FAILED', `hooks.${hook}`, message, `Look into the log of ${server}, or disable its hooks`)
 }
 
 /** How one hook of a server is treated. */
@@ -172,74 +126,58 @@ export interface ServerHooks {
   readonly after?: HookRule
 }
 
-/** By server. */
-type HookSettings = ReadonlyMap<string, ServerHooks>
-
 /** The rule of a hook, with defaults. */
 function ruleFor(
-  settings: HookSettings,
-  limits: LoopLimits,
+  { hookRules, limits }: LoopParts,
   server: string,
-  when: 'before' | 'after',
+  when: Hook,
 ): { readonly closed: boolean; readonly ms: number } {
-  const rule = settings.get(server)?.[when]
+  const { fail, timeout } = hookRules.get(server)?.[when] ?? {}
   const standard = when === 'before' ? limits.beforeMs : limits.afterMs
-  return {
-    closed: rule?.fail === 'closed',
-    ms: rule?.timeout === undefined ? standard : toMilliseconds(rule.timeout, `hooks.${server}.${when}.timeout`),
-  }
-}
-
-/** The circuit breaker of all hooks. */
-interface Breaker {
-  /** Why the hook is skipped; undefined where it may run. */
-  refuses(server: string, hook: Hook): Why | undefined
-  succeeded(server: string, hook: Hook): void
-  failed(server: string, hook: Hook): void
+  const ms = timeout === undefined ? standard : toMilliseconds(timeout, `hooks.${server}.${when}.timeout`)
+  return { closed: fail === 'closed', ms }
 }
 
 type Hook = 'before' | 'after'
 
-/** Failures in a row, and until when the hook is skipped. */
-interface Standing {
-  failures: number
-  until: number
-}
-
 /** Failures in a row that open the breaker. */
-const standardFailures = 3
+const mostFailures = 3
 /** How long it stays open. */
-const standardRestMs = 30_000
+const restMs = 30_000
 
-/** A circuit breaker: a hook that failed several times in a row is skipped for a while. */
-export function createBreaker(clock: Clock, failures = standardFailures, restMs = standardRestMs): Breaker {
-  const hooks = new Map<string, Standing>()
-  return {
-    refuses: (server, hook) => {
-      const standing = hooks.get(`${hook} ${server}`)
-      if (standing === undefined || standing.failures < failures) return undefined
-      const left = standing.until - clock.now()
-      if (left > 0) return resting(server, hook, standing.failures, left)
-      // Lets one trial through; others are still skipped.
-      standing.until = clock.now() + restMs
-      return undefined
-    },
-    succeeded: (server, hook) => void hooks.delete(`${hook} ${server}`),
-    failed: (server, hook) => {
-      const standing = hooks.get(`${hook} ${server}`) ?? { failures: 0, until: 0 }
-      standing.failures += 1
-      standing.until = clock.now() + restMs
-      hooks.set(`${hook} ${server}`, standing)
-    },
+/** The circuit breaker of all hooks: one that failed several times in a row is skipped for a while. */
+export class HookBreaker {
+  readonly #clock: Clock
+  /** Failures in a row, and until when the hook is skipped. */
+  readonly #hooks = new Map<string, { failures: number; until: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Why the hook is skipped; undefined where it may run. */
+  refuses(server: string, hook: Hook): Why | undefined {
+    const standing = this.#hooks.get(`${hook} ${server}`)
+    if (standing === undefined || standing.failures < mostFailures) return undefined
+    const left = standing.until - this.#clock.now()
+    if (left > 0) return resting(server, hook, standing.failures, left)
+    // Lets one trial through; others are still skipped.
+    standing.until = this.#clock.now() + restMs
+    return undefined
+  }
+
+  succeeded(server: string, hook: Hook): void {
+    this.#hooks.delete(`${hook} ${server}`)
+  }
+
+  failed(server: string, hook: Hook): void {
+    const failures = (this.#hooks.get(`${hook} ${server}`)?.failures ?? 0) + 1
+    this.#hooks.set(`${hook} ${server}`, { failures, until: this.#clock.now() + restMs })
   }
 }
 
 /** Why a hook is skipped. */
 function resting(server: string, hook: Hook, failures: number, left: number): Why {
-  return why(
-    'HOOKS_RESTING',
-    'hooks.breaker',
-    `${hook}Inference of ${server} failed ${failures} times in a row: it is left out for ${durationText(left)}`,
-    `Look at why ${server} is slow, or disable its hooks`,
-  )
+  const message = `${hook}Inference of ${server} failed ${failures} times in a row: it is left out for ${durationText(left)}`
+  return why('HOOKS_RESTING', 'hooks.breaker', message, `Look at why ${server} is slow, or disable its hooks`)
 }

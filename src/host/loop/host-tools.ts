@@ -3,24 +3,19 @@ import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { BegunBy } from '../../policy/rules/rule.ts'
+import type { Asked } from '../../policy/rules/rule.ts'
 import { messageOf, type Op, put, type Store } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
 import { hostText, resourceBlock, textBlock } from '../models/quoted.ts'
 import { fairLists } from '../servers/tool-list.ts'
-import { conversationKey } from './conversation-log.ts'
+import type { CallParts } from './calls.ts'
+import { conversationKey, type TurnRecord } from './conversation-log.ts'
 import type { LoopLimits } from './limits.ts'
-import { requirePermission } from './permission.ts'
-import type { LoopPolicy, LoopServer } from './ports.ts'
+import { askPermission, deniedProblem } from './permission.ts'
+import type { LoopServer } from './ports.ts'
 
 /** What a host tool can use. */
-interface HostToolContext {
-  readonly store: Store
-  readonly conversation: string
-  readonly begunBy: BegunBy
-  readonly limits: LoopLimits
-  readonly policy: LoopPolicy
-  readonly servers: readonly LoopServer[]
+interface HostToolContext extends CallParts {
   /** Called with the rule that allows the request. */
   readonly permitted: (rule: string | undefined) => void
   readonly signal: AbortSignal
@@ -108,19 +103,20 @@ const readResourceTool: HostTool = {
       required: ['server', 'uri'],
     },
   },
-  run: async (args, { servers, policy, begunBy, conversation, permitted, signal }) => {
+  run: async (args, context) => {
+    const { servers, signal } = context
     const [name, uri] = [textArgument(args, 'server'), textArgument(args, 'uri')]
-    const turn = { begunBy, conversation }
-    await requirePermission(permitted, policy, {
-      kind: 'tool',
-      server: name,
-      tool: 'resources/read',
-      payload: { uri },
-      readOnly: true,
-      ...turn,
-    })
+    await requirePermission(context, { server: name, tool: 'resources/read', payload: { uri }, readOnly: true })
     return (await readServerResource(servers, name, uri, signal)).map(resourceBlock)
   },
+}
+
+/** Throws where the policy or the user refuses what a tool is about to do; otherwise passes on the rule that allows it. */
+async function requirePermission(context: HostToolContext, what: Omit<Asked, 'kind'>): Promise<void> {
+  const { begunBy, conversation } = context
+  const { why: said, rule } = await askPermission(context.policy, { kind: 'tool', ...what, begunBy, conversation })
+  if (said !== undefined) throw deniedProblem(said)
+  context.permitted(rule)
 }
 
 /** Reads a resource of a server. Throws a Problem where the server is down or unknown. */
@@ -154,7 +150,7 @@ function countArgument(args: Readonly<Record<string, unknown>>, name: string, st
 }
 
 /** The name of the tool that publishes to a channel. */
-export const publishToolName = 'publish_to_channel'
+const publishToolName = 'publish_to_channel'
 /** Channels that an error lists. */
 const named = 20
 
@@ -175,17 +171,25 @@ const publishHostTool: HostTool = {
     },
   },
   shown: servers => servers.some(({ live }) => live !== undefined && live.channels.size > 0),
-  run: async (args, { servers, policy, begunBy, conversation, permitted, signal }) => {
+  run: async (args, context) => {
+    const { servers, conversation, signal } = context
     const { server, channel, text } = args
     if (typeof server !== 'string' || typeof channel !== 'string' || typeof text !== 'string' || text === '')
       throw problem('INVALID_INPUT', 'server, channel and text must be texts', { suggestion: 'Give all three' })
     const live = servers.find(({ name }) => name === server)?.live
     if (live?.channels.has(channel) !== true) throw unknownChannel(servers, server, channel)
-    const payload = { channel, text }
-    await requirePermission(permitted, policy, { kind: 'tool', server, tool: 'channels/publish', payload, begunBy, conversation })
+    await requirePermission(context, { server, tool: 'channels/publish', payload: { channel, text } })
     await live.publish(channel, [{ type: 'text', text }], { conversationId: conversation, signal })
     return [hostText(`Published in ${clip(channel)}.`)]
   },
+}
+
+/** Whether the model has published in the channel with the host's own tool. */
+export function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
+  return calls.some(({ server: of, tool, arguments: args, n }) => {
+    const done = of === undefined && tool === publishToolName && outcomes.get(n)?.status === 'done'
+    return done && args['server'] === server && args['channel'] === channelId
+  })
 }
 
 /** The error for an unknown channel, with the known ones. */
@@ -197,11 +201,6 @@ function unknownChannel(servers: readonly LoopServer[], server: string, channel:
 
 /** All tools of the host itself. */
 export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool, publishHostTool]
-
-/** A host tool by name; undefined where there is none. */
-export function hostToolNamed(name: string): HostTool | undefined {
-  return hostTools.find(({ tool }) => tool.name === name)
-}
 
 // Long results: stored in pieces, while the model gets the beginning and a reference to read on.
 

@@ -1,6 +1,7 @@
 /** The limits of the loop with their defaults, and `withDeadline`, which enforces time limits. */
 import type { Clock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
+import { waitAtMost } from '../waiting.ts'
 
 /** The limits of turns, prompts, tool calls and hooks. Each refusal names the limit that it hit. */
 export interface LoopLimits {
@@ -95,21 +96,12 @@ export async function withDeadline<T>(
   try {
     return await unlessAborted(working, either)
   } catch (error) {
-    if (either.aborted && graceMs > 0) await settled(clock, working, graceMs)
+    if (either.aborted && graceMs > 0) await waitAtMost(clock, graceMs, working.then(ignored, ignored))
     throw error
   } finally {
     cancel()
   }
 }
 
-/** Waits until the work has ended, at most `ms`. */
-function settled(clock: Clock, working: Promise<unknown>, ms: number): Promise<void> {
-  return new Promise(resolve => {
-    const cancel = clock.setTimeout(resolve, ms, true)
-    const done = (): void => {
-      cancel()
-      resolve()
-    }
-    working.then(done, done)
-  })
-}
+/** The outcome of work that is no longer waited for is no matter. */
+function ignored(): void {}

@@ -4,7 +4,9 @@ import { Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import type { LoopNote, LoopParts, LoopPolicy, LoopRequest } from './ports.ts'
+import type { Note } from '../../policy/audit/book.ts'
+import type { Asked } from '../../policy/rules/rule.ts'
+import type { LoopParts } from './ports.ts'
 
 /** The result of asking. */
 interface Permission {
@@ -17,7 +19,7 @@ interface Permission {
 }
 
 /** Asks the policy about a request, and the user where the policy says `ask`. */
-export async function askPermission(policy: LoopPolicy, asked: LoopRequest): Promise<Permission> {
+export async function askPermission(policy: LoopParts['policy'], asked: Asked): Promise<Permission> {
   const verdict = await policy.decide(asked)
   if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why, asked: false }
   if (verdict.do !== 'ask') return { why: undefined, rule: verdict.rule, asked: false }
@@ -25,17 +27,6 @@ export async function askPermission(policy: LoopPolicy, asked: LoopRequest): Pro
   const { rule } = verdict
   const no = said ?? why('NOT_APPROVED', rule, 'The user did not agree', `Agree when asked, or allow it in the policy (${rule})`)
   return yes ? { why: undefined, rule: approval ?? rule, asked: true } : { why: no, asked: true }
-}
-
-/** Throws where the request is refused; otherwise passes on the rule that allows it. */
-export async function requirePermission(
-  permitted: (rule: string | undefined) => void,
-  policy: LoopPolicy,
-  asked: LoopRequest,
-): Promise<void> {
-  const { why: said, rule } = await askPermission(policy, asked)
-  if (said !== undefined) throw deniedProblem(said)
-  permitted(rule)
 }
 
 /** A refusal as a problem. */
@@ -66,22 +57,25 @@ export function whyOf(error: Problem, rule: string): Why {
   return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
 }
 
+/** Whether an error is an abort. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+}
+
 /** Whether a value has the shape of a `Why`. */
 export function isWhy(value: unknown): value is Why {
   return typeof value === 'object' && value !== null && 'code' in value && 'rule' in value && 'fix' in value && 'message' in value
 }
 
 /** Writes the outcome. `rule`: what allowed it. */
-type Tell = (outcome: LoopNote['outcome'], said?: Why, rule?: string) => void
+type Tell = (outcome: Note['outcome'], said?: Why, rule?: string) => void
 
-/** Returns a function that writes the outcome of one request to the audit log, with its duration. */
+/** Returns a function that writes the outcome of one request to the audit log, with the time since now. */
 export function outcomeNoter(
   { audit, clock }: Pick<LoopParts, 'audit' | 'clock'>,
-  {
-    began,
-    ...about
-  }: Pick<LoopNote, 'server' | 'featureSet' | 'inferenceId' | 'conversation' | 'kind'> & { readonly began: number },
+  about: Pick<Note, 'server' | 'featureSet' | 'conversation' | 'kind'>,
 ): Tell {
+  const began = clock.now()
   return (outcome, said, rule) => void audit.note({ ...about, outcome, ms: clock.now() - began, why: said, rule })
 }
 

@@ -130,15 +130,8 @@ function sectionsOf(
     })
 }
 
-interface History {
-  readonly messages: readonly ModelMessage[]
-  readonly tokens: number
-  /** Turns that did not fit. */
-  readonly leftOut: number
-}
-
-/** The latest turns that fit. Only whole turns, because calls must have their results. */
-function history(turns: readonly TurnRecord[], room: number): History {
+/** The latest turns that fit, and how many did not. Only whole turns, because calls must have their results. */
+function history(turns: readonly TurnRecord[], room: number): Told & { readonly leftOut: number } {
   const told: (readonly ModelMessage[])[] = []
   let tokens = 0
   for (const turn of turns.toReversed()) {

@@ -4,6 +4,7 @@
  */
 import { type Why, why } from '../../core/suggestion.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
+import type { Note } from '../../policy/audit/book.ts'
 import { usersTurns } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
 import type { Model, ModelToolUse } from '../models/model.ts'
@@ -17,24 +18,22 @@ import { type ComposedPrompt, composePrompt } from './prompt.ts'
 import { isReadOnly, openToolbox, type Toolbox } from './toolbox.ts'
 import type { TurnPart } from './turn.ts'
 
-/** Operations that are committed with the answer. */
-export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
+/** What a turn does beside answering. */
+export interface TurnEffects {
+  /** Committed with the answer. */
+  readonly done: readonly Op[]
+  /** Further operations that depend on the answer. */
+  readonly answered?: ((text: string, turn: TurnRecord) => readonly Op[]) | undefined
+  /** Called with each piece of the answer that may be shown at once. */
+  readonly heard?: ((delta: string, turn: TurnRecord) => void) | undefined
+}
 
-/** Called with each piece of the answer that may be shown at once. */
-export type OnAnswerText = (delta: string, turn: TurnRecord) => void
-
-interface TurnRun {
+interface TurnRun extends TurnEffects {
   readonly log: ConversationLog
   readonly turn: TurnRecord
   readonly model: Model
   /** The turn is resumed. */
   readonly again: boolean
-  /** Committed with the answer. */
-  readonly done: readonly Op[]
-  /** Further operations that depend on the answer. */
-  readonly answered?: AnswerOps | undefined
-  /** Called with each piece of text that may be shown. */
-  readonly heard?: OnAnswerText | undefined
   /** Streams a part to the turn's readers. */
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
@@ -42,125 +41,165 @@ interface TurnRun {
 
 /** Runs the turn. Returns when the answer is stored; throws what ended it early. */
 export async function runTurn(parts: LoopParts, run: TurnRun): Promise<void> {
-  const { turn, signal } = run
   const servers = parts.servers().filter(({ client }) => client !== undefined)
   const toolbox = await openToolbox(servers, parts.limits, parts.names)
-  const calls = callParts(parts, run, servers, toolbox)
-  // Settle the calls that an earlier run left without an outcome.
-  for (const call of turn.calls) {
-    if (!turn.outcomes.has(call.n)) await settle(run, call, () => resumeCall(calls, call, signal))
-  }
-  const asked = hookParams(run)
-  const shaped = await shapePrompt(parts, run, servers, toolbox, asked)
-  const pending = [shaped.record]
-  follow(servers, asked, 'started')
-  try {
-    await converse(parts, run, { servers, toolbox, calls, asked, shaped, pending })
-    follow(servers, asked, 'completed')
-  } catch (error) {
-    follow(servers, asked, signal.aborted ? 'aborted' : 'failed')
-    if (pending.length > 0) await run.log.append(() => pending.splice(0))
-    throw error
-  }
-}
-
-/** What the steps of a turn share. */
-interface Stage {
-  readonly servers: readonly LoopServer[]
-  readonly toolbox: Toolbox
-  readonly calls: CallParts
-  readonly asked: BeforeInference
-  /** The prompt after the latest hooks. */
-  shaped: Shaped
-  /** Records that are written with the next ones, because nothing depends on them. */
-  readonly pending: LogRecord[]
-}
-
-/** Alternates between model and tool calls until the model answers without calls. */
-async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
-  const { log, turn, model, signal } = run
-  const held = holdsAnswers(parts.hooks, stage.servers)
-  const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
-  const generating = { ...parts, retries: parts.limits.retries, payer }
-  const hear = (delta: string): void => {
-    if (held) return
-    run.emit({ type: 'text', delta })
-    run.heard?.(delta, turn)
-  }
-  for (;;) {
-    checkBounds(parts, turn)
-    const said = await generate(generating, model, stage.shaped.prompt.request(turn), signal, hear)
-    if (said.uses.length === 0) return answer(parts, run, stage, said, held)
-    const planned = plan(turn, stage.toolbox, said.uses)
-    const { toolCalls } = parts.limits
-    if (turn.calls.length + planned.length > toolCalls) throw deniedProblem(tooMany('toolCalls', toolCalls, 'tool calls'))
-    const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
-    await Promise.all([log.append(() => [...stage.pending.splice(0), step]), said.settled])
-    await callAll(parts, run, stage.calls, planned)
-    await shapeAnew(parts, run, stage)
-  }
-}
-
-/** Runs the hooks again: they run before every inference (MCP Live 0.2 §10.1). There is no new user message then. */
-async function shapeAnew(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
-  const { servers, toolbox, asked } = stage
-  if (parts.hooks.settings.size === 0 && !servers.some(({ live }) => live?.hooks.before === true)) return
-  stage.shaped = await shapePrompt(parts, run, servers, toolbox, { ...asked, userMessage: null }, stage.shaped)
-  stage.pending.push(stage.shaped.record)
-}
-
-/** Notifies servers that follow the life cycle of turns; they get no content. */
-function follow(
-  servers: readonly LoopServer[],
-  { inferenceId, conversationId, turnIndex, model }: BeforeInference,
-  phase: 'started' | 'completed' | 'aborted' | 'failed',
-): void {
-  for (const { live } of servers)
-    if (live?.hooks.lifecycle === true) live.lifecycle({ inferenceId, conversationId, turnIndex, model, phase })
-}
-
-/** The params of the hooks. */
-function hookParams({ log, turn, model, again }: TurnRun): BeforeInference {
-  const { inferenceId, index: turnIndex, text } = turn
-  return { inferenceId, conversationId: log.id, turnIndex, userMessage: again ? null : text, model: model.info }
+  await new TurnRunner(parts, run, servers, toolbox).run()
 }
 
 /** A prompt with the injections that went into it. */
 interface Shaped {
   readonly prompt: ComposedPrompt
   readonly injected: readonly InjectedContext[]
-  readonly record: LogRecord
 }
 
-/** Runs the before-hooks and composes the prompt. `last`: the previous prompt of the same turn. */
-async function shapePrompt(
-  parts: LoopParts,
-  run: TurnRun,
-  servers: readonly LoopServer[],
-  toolbox: Toolbox,
-  asked: BeforeInference,
-  last?: Shaped,
-): Promise<Shaped> {
-  const { log, turn, model, signal } = run
-  const waterfall = await beforeHooks(parts.hooks, servers, asked, signal)
-  const { reports, stopped } = waterfall
-  for (const report of reports) run.emit({ type: 'hook', report })
-  if (stopped !== undefined) throw deniedProblem(stopped)
-  const injected = last === undefined ? waterfall.injected : standing(servers, last.injected, waterfall.injected)
-  const { system, limits } = parts
-  const earlier = log.before(turn, limits.historyTurns)
-  const prompt = composePrompt({
-    model: model.info,
-    system,
-    earlier,
-    turn,
-    injected,
-    tools: toolbox.tools,
-    answerTokens: limits.answerTokens,
-    before: last?.prompt.snapshot ?? earlier.at(-1)?.prompt,
-  })
-  run.emit({ type: 'prompt', prompt: prompt.snapshot })
-  return { prompt, injected, record: { type: 'prompt', seq: turn.seq, prompt: prompt.snapshot, hooks: reports } }
+/** One run of a turn, with the servers and tools that there were when it began. */
+class TurnRunner {
+  readonly #parts: LoopParts
+  readonly #run: TurnRun
+  readonly #servers: readonly LoopServer[]
+  readonly #toolbox: Toolbox
+  readonly #calls: CallParts
+  /** The params of the hooks. */
+  readonly #asked: BeforeInference
+  /** Records that are written with the next ones, because nothing depends on them. */
+  readonly #pending: LogRecord[] = []
+
+  constructor(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox) {
+    const { log, turn, model, again, emit } = run
+    const { inferenceId, index: turnIndex, text, from: begunBy } = turn
+    this.#parts = parts
+    this.#run = run
+    this.#servers = servers
+    this.#toolbox = toolbox
+    this.#asked = { inferenceId, conversationId: log.id, turnIndex, userMessage: again ? null : text, model: model.info }
+    this.#calls = {
+      ...parts,
+      ...{ servers, toolbox, conversation: log.id, inferenceId, begunBy },
+      onProgress: (n, step) => emit({ type: 'progress', n, ...step }),
+    }
+  }
+
+  async run(): Promise<void> {
+    const { log, turn, signal } = this.#run
+    // Settle the calls that an earlier run left without an outcome.
+    for (const call of turn.calls) {
+      if (!turn.outcomes.has(call.n)) await this.#settle(call, () => resumeCall(this.#calls, call, signal))
+    }
+    const shaped = await this.#shape(this.#asked)
+    this.#follow('started')
+    try {
+      await this.#converse(shaped)
+      this.#follow('completed')
+    } catch (error) {
+      this.#follow(signal.aborted ? 'aborted' : 'failed')
+      if (this.#pending.length > 0) await log.append(() => this.#pending.splice(0))
+      throw error
+    }
+  }
+
+  /** Alternates between model and tool calls until the model answers without calls. */
+  async #converse(first: Shaped): Promise<void> {
+    const { log, turn, model, signal, emit, heard } = this.#run
+    const held = holdsAnswers(this.#parts, this.#servers)
+    const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
+    const generating = { ...this.#parts, payer }
+    const hear = (delta: string): void => {
+      if (held) return
+      emit({ type: 'text', delta })
+      heard?.(delta, turn)
+    }
+    for (let shaped = first; ; shaped = await this.#shapeAnew(shaped)) {
+      checkBounds(this.#parts, turn)
+      const said = await generate(generating, model, shaped.prompt.request(turn), signal, hear)
+      if (said.uses.length === 0) return this.#answer(said, held)
+      const planned = plan(turn, this.#toolbox, said.uses)
+      const { toolCalls } = this.#parts.limits
+      if (turn.calls.length + planned.length > toolCalls) throw deniedProblem(tooMany('toolCalls', toolCalls, 'tool calls'))
+      const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
+      await Promise.all([log.append(() => [...this.#pending.splice(0), step]), said.settled])
+      await this.#callAll(planned)
+    }
+  }
+
+  /** Runs the hooks again: they run before every inference (MCP Live 0.2 §10.1). There is no new user message then. */
+  async #shapeAnew(last: Shaped): Promise<Shaped> {
+    const asks = this.#parts.hookRules.size > 0 || this.#servers.some(({ live }) => live?.hooks.before === true)
+    return asks ? this.#shape({ ...this.#asked, userMessage: null }, last) : last
+  }
+
+  /** Notifies servers that follow the life cycle of turns; they get no content. */
+  #follow(phase: 'started' | 'completed' | 'aborted' | 'failed'): void {
+    const { inferenceId, conversationId, turnIndex, model } = this.#asked
+    for (const { live } of this.#servers)
+      if (live?.hooks.lifecycle === true) live.lifecycle({ inferenceId, conversationId, turnIndex, model, phase })
+  }
+
+  /** Runs the before-hooks and composes the prompt. `last`: the previous prompt of the same turn. */
+  async #shape(asked: BeforeInference, last?: Shaped): Promise<Shaped> {
+    const { log, turn, model, signal, emit } = this.#run
+    const { system, limits } = this.#parts
+    const { injected: fresh, reports, stopped } = await beforeHooks(this.#parts, this.#servers, asked, signal)
+    for (const report of reports) emit({ type: 'hook', report })
+    if (stopped !== undefined) throw deniedProblem(stopped)
+    const injected = last === undefined ? fresh : standing(this.#servers, last.injected, fresh)
+    const earlier = log.before(turn, limits.historyTurns)
+    const prompt = composePrompt({
+      model: model.info,
+      ...{ system, earlier, turn, injected },
+      tools: this.#toolbox.tools,
+      answerTokens: limits.answerTokens,
+      before: last?.prompt.snapshot ?? earlier.at(-1)?.prompt,
+    })
+    emit({ type: 'prompt', prompt: prompt.snapshot })
+    this.#pending.push({ type: 'prompt', seq: turn.seq, prompt: prompt.snapshot, hooks: reports })
+    return { prompt, injected }
+  }
+
+  /** Makes several calls at a time and stores each outcome at once. Waits for all, even if one fails. */
+  async #callAll(planned: readonly PlannedCall[]): Promise<void> {
+    const waiting = [...planned]
+    const work = async (): Promise<void> => {
+      for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
+        const one = call
+        await this.#settle(one, () => makeCall(this.#calls, one, this.#run.signal))
+      }
+    }
+    const workers = Array.from({ length: Math.min(this.#parts.limits.parallelCalls, planned.length) }, work)
+    for (const ended of await Promise.allSettled(workers)) if (ended.status === 'rejected') throw ended.reason
+  }
+
+  /** Makes one call and stores its outcome. */
+  async #settle(call: PlannedCall, work: () => ReturnType<typeof makeCall>): Promise<void> {
+    const { log, turn, emit, signal } = this.#run
+    signal.throwIfAborted()
+    emit({ type: 'call', call })
+    const { outcome, ops } = await work()
+    // An aborted call has no outcome yet: a resumed turn finds it as planned.
+    if (signal.aborted && outcome.status !== 'done' && outcome.rolledBack !== true) signal.throwIfAborted()
+    await log.append(() => [{ type: 'result', seq: turn.seq, outcome }], ops)
+    emit({ type: 'result', call, outcome })
+    signal.throwIfAborted()
+  }
+
+  /** Runs the after-hooks and commits the answer. `held`: it was not streamed, because hooks could still change it. */
+  async #answer(said: Generation, held: boolean): Promise<void> {
+    const { log, turn, emit, signal, done, answered } = this.#run
+    const { usage, finishReason, model } = said
+    const params: AfterInference = { ...this.#asked, assistantMessage: said.text, usage: totalUsage(turn, usage) }
+    const { text, changes, reports, stopped } = await afterHooks(this.#parts, this.#servers, params, signal)
+    for (const report of reports) emit({ type: 'hook', report })
+    if (stopped !== undefined) throw deniedProblem(stopped)
+    const { seq } = turn
+    const note = this.#parts.audit.ops({ ...turnNote(turn, log.id), outcome: 'success', detail: model })
+    const record = { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports } as const
+    const written = log.append(
+      () => [...this.#pending.splice(0), { ...record, at: this.#parts.clock.now() }],
+      [...done, ...(answered?.(text, turn) ?? []), ...note],
+    )
+    await Promise.all([written, said.settled])
+    if (held && text !== '') emit({ type: 'text', delta: text })
+    emit({ type: 'answer', text, changes })
+  }
 }
 
 /** Injections of this turn: a server's earlier ones stay until it injects others or its feature set is disabled. */
@@ -174,19 +213,6 @@ function standing(
     if (fresh.length > 0 || live?.hooks.before !== true) return fresh
     return before.filter(({ server, featureSet }) => server === name && live.featureSets.get(featureSet)?.enabled === true)
   })
-}
-
-/** What tool calls need from this turn. */
-function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
-  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, onVisit } = parts
-  const { log, turn, emit } = run
-  return {
-    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, servers, toolbox, onVisit },
-    conversation: log.id,
-    inferenceId: turn.inferenceId,
-    begunBy: turn.from,
-    onProgress: (n, step) => emit({ type: 'progress', n, ...step }),
-  }
 }
 
 /** Plans calls. Their keys come from the turn, so that a repeated call is recognised. */
@@ -207,35 +233,6 @@ function contentOf({ text, uses }: Generation): (LogRecord & { type: 'step' })['
   return text === '' ? uses : [{ type: 'text', text }, ...uses]
 }
 
-/** Makes several calls at a time and stores each outcome at once. Waits for all, even if one fails. */
-async function callAll(parts: LoopParts, run: TurnRun, calls: CallParts, planned: readonly PlannedCall[]): Promise<void> {
-  const waiting = [...planned]
-  const work = async (): Promise<void> => {
-    for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
-      const one = call
-      await settle(run, one, () => makeCall(calls, one, run.signal))
-    }
-  }
-  const workers = Array.from({ length: Math.min(parts.limits.parallelCalls, planned.length) }, work)
-  for (const ended of await Promise.allSettled(workers)) if (ended.status === 'rejected') throw ended.reason
-}
-
-/** Makes one call and stores its outcome. */
-async function settle(
-  { log, turn, emit, signal }: TurnRun,
-  call: PlannedCall,
-  work: () => ReturnType<typeof makeCall>,
-): Promise<void> {
-  signal.throwIfAborted()
-  emit({ type: 'call', call })
-  const { outcome, ops } = await work()
-  // An aborted call has no outcome yet: a resumed turn finds it as planned.
-  if (signal.aborted && outcome.status !== 'done' && outcome.rolledBack !== true) signal.throwIfAborted()
-  await log.append(() => [{ type: 'result', seq: turn.seq, outcome }], ops)
-  emit({ type: 'result', call, outcome })
-  signal.throwIfAborted()
-}
-
 /** Throws where the turn has reached a limit. */
 function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
   const { inputTokens, outputTokens } = turn.usage
@@ -245,44 +242,16 @@ function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
 
 /** Why a turn has reached a limit. */
 function tooMany(limit: string, most: number, what: string): Why {
-  return why(
-    'TURN_TOO_LONG',
-    `limits.${limit}`,
-    `The turn has used its ${most} ${what}`,
-    `Ask for less at once, or raise limits.${limit}`,
-  )
+  const fix = `Ask for less at once, or raise limits.${limit}`
+  return why('TURN_TOO_LONG', `limits.${limit}`, `The turn has used its ${most} ${what}`, fix)
 }
 
-/** Runs the after-hooks and commits the answer. */
-async function answer(
-  parts: LoopParts,
-  run: TurnRun,
-  { servers, asked, pending }: Stage,
-  said: Generation,
-  held: boolean,
-): Promise<void> {
-  const { log, turn, emit, signal } = run
-  const { usage, finishReason, model } = said
-  const params: AfterInference = { ...asked, assistantMessage: said.text, usage: totalUsage(turn, usage) }
-  const { text, changes, reports, stopped } = await afterHooks(parts.hooks, servers, params, signal)
-  for (const report of reports) emit({ type: 'hook', report })
-  if (stopped !== undefined) throw deniedProblem(stopped)
-  const { seq, inferenceId, from } = turn
-  const note = parts.audit.ops({
-    server: from.kind === 'event' ? from.server : '',
-    ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
-    ...{ inferenceId, conversation: log.id, kind: 'turn', outcome: 'success' as const, detail: model },
-  })
-  const written = log.append(
-    () => [
-      ...pending.splice(0),
-      { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports, at: parts.clock.now() },
-    ],
-    [...run.done, ...(run.answered?.(text, turn) ?? []), ...note],
-  )
-  await Promise.all([written, said.settled])
-  if (held && text !== '') emit({ type: 'text', delta: text })
-  emit({ type: 'answer', text, changes })
+/** What audit entries of a turn have in common. */
+export function turnNote({ inferenceId, from }: TurnRecord, conversation: string): Omit<Note, 'outcome'> {
+  const about = { inferenceId, conversation, kind: 'turn' }
+  if (from.kind !== 'event') return { server: '', ...about }
+  const { server, featureSet, eventId } = from
+  return { server, featureSet, eventId, ...about }
 }
 
 /** The usage of all steps. */

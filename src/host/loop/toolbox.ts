@@ -7,15 +7,16 @@ import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import type { BegunBy } from '../../policy/rules/rule.ts'
-import { type Op, put, remove, type Store } from '../../stores/store.ts'
+import type { Asked } from '../../policy/rules/rule.ts'
+import { entriesUnder, type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
 import { quoteTool } from '../models/quoted.ts'
 import { assignNames, type Names } from '../servers/names.ts'
+import type { CallParts } from './calls.ts'
 import type { PlannedCall } from './conversation-log.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
-import type { LoopRequest, LoopServer } from './ports.ts'
+import type { LoopServer } from './ports.ts'
 
 /** A server's tool that is offered to the model. */
 export interface ToolboxEntry {
@@ -87,32 +88,21 @@ function modelTool(name: string, { server, definition }: ToolboxEntry): ModelToo
   return quoteTool(name, server, { description: said, inputSchema: definition.inputSchema })
 }
 
-/** The turn that a call belongs to. */
-export interface CallingTurn {
-  readonly conversation: string
-  readonly inferenceId?: string
-  readonly begunBy: BegunBy
-}
-
 /** Whether a tool declares that it changes nothing. Pinning makes this stable: a changed definition is held until approved. */
 export function isReadOnly({ annotations }: Tool): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 
 /** A tool call as a request to the policy. */
-export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<LoopRequest> {
-  const { featureSet, arguments: payload } = call
+export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallParts): Promise<Asked> {
+  const { begunBy, conversation, inferenceId } = turn
   return {
-    kind: 'tool',
-    server,
-    tool: call.tool,
-    ...(featureSet !== undefined && { featureSet }),
-    payload,
+    ...{ kind: 'tool', server, tool: call.tool },
+    ...(call.featureSet !== undefined && { featureSet: call.featureSet }),
+    payload: call.arguments,
     definition: await definitionOf(tool),
     readOnly: isReadOnly(tool),
-    begunBy: turn.begunBy,
-    conversation: turn.conversation,
-    ...(turn.inferenceId !== undefined && { inferenceId: turn.inferenceId }),
+    ...{ begunBy, conversation, inferenceId },
   }
 }
 
@@ -127,25 +117,19 @@ function definitionOf(tool: Tool): Promise<string> {
 }
 
 /** Why an approved call is not made: the tool changed or disappeared while the question was open. */
-export async function toolChangedSince(server: LoopServer, { tool, definition }: LoopRequest): Promise<Why | undefined> {
+export async function toolChangedSince(server: LoopServer, { tool, definition }: Asked): Promise<Why | undefined> {
   const listed = await server.tools().catch(() => [])
   const now = listed.find(each => each.tool.name === tool)?.tool
   if (now !== undefined && (await definitionOf(now)) === definition) return undefined
-  return why(
-    'TOOL_CHANGED',
-    'approval',
-    `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)} changed while the question was open. The call was not made`,
-    'Call it again: it is then asked about as it is now',
-  )
+  const what = `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)}`
+  const message = `${what} changed while the question was open. The call was not made`
+  return why('TOOL_CHANGED', 'approval', message, 'Call it again: it is then asked about as it is now')
 }
 
 // Tool names for models, assigned as in the gateway: a name that two servers want goes to neither. All offered names are remembered in the
 // store, even of servers that are gone, so that a name never changes its meaning.
 
-interface OfferedTool {
-  readonly server: string
-  readonly tool: string
-}
+type OfferedTool = Pick<ToolboxEntry, 'server' | 'tool'>
 
 /** Names that model providers accept. */
 const fit = /^[A-Za-z0-9_-]{1,64}$/
@@ -185,14 +169,9 @@ export class ToolNames {
   /** Reads the remembered names. */
   async #load(): Promise<Map<string, Set<string>>> {
     const claims = new Map<string, Set<string>>()
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan(prefix, after === undefined ? {} : { after })
-      for (const { value } of page) {
-        const [server, tool] = JSON.parse(value) as [string, string]
-        claims.set(server, (claims.get(server) ?? new Set()).add(tool))
-      }
-      after = page.at(-1)?.key
-      if (after === undefined) break
+    for await (const { value } of entriesUnder(this.#store, prefix)) {
+      const [server, tool] = JSON.parse(value) as [string, string]
+      claims.set(server, (claims.get(server) ?? new Set()).add(tool))
     }
     // Of two concurrent loads the first counts, because it may have learned more since.
     if (this.#claims !== undefined) return this.#claims

@@ -1,11 +1,10 @@
-/** The public `Turn` object: its parts, answer, calls, cost, cancel and undo; and the conversion of stored turns. */
-import { type Problem, problem } from '../../core/problem.ts'
-import { type Why, why } from '../../core/suggestion.ts'
+/** The public `Turn` object: its parts, answer, calls, cost, cancel and undo and its parts as they stream. */
+import type { Why } from '../../core/suggestion.ts'
+import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelUsage } from '../models/model.ts'
 import type { AnswerChange } from './before-hooks.ts'
-import type { CallOutcome, PlannedCall, TurnRecord, TurnSource, UndoReport } from './conversation-log.ts'
+import type { CallOutcome, PlannedCall, TurnRecord, UndoReport } from './conversation-log.ts'
 import type { HookReport } from './hooks.ts'
-import { whyProblem } from './permission.ts'
 import type { PromptSnapshot } from './prompt.ts'
 
 /** The answer of a turn. */
@@ -78,7 +77,7 @@ export class Turn implements AsyncIterable<TurnPart> {
   }
 
   /** Who started it. */
-  get from(): TurnSource {
+  get from(): BegunBy {
     return this.#record.from
   }
 
@@ -145,61 +144,6 @@ export class Turn implements AsyncIterable<TurnPart> {
   }
 }
 
-/** The code of a turn that was cancelled. */
-export const cancelledCode = 'TURN_CANCELLED'
-
-/** The answer of a turn that succeeded. */
-export function answerOfRecord({ answer = '', finishReason = 'end_turn', model = '', usage, changes }: TurnRecord): TurnAnswer {
-  return { text: answer, finishReason, model, usage, changes }
-}
-
-/** The answer of a turn that no longer runs. */
-export function answerOfEnded(record: TurnRecord): Promise<TurnAnswer> {
-  if (record.end === 'done') return Promise.resolve(answerOfRecord(record))
-  const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
-  return Promise.reject(whyProblem(said))
-}
-
-/** The parts of a stored turn, as far as they can be reconstructed. */
-export function partsOfRecord(record: TurnRecord): PartBuffer {
-  const buffer = new PartBuffer()
-  for (const report of record.hooks) buffer.push({ type: 'hook', report })
-  if (record.prompt !== undefined) buffer.push({ type: 'prompt', prompt: record.prompt })
-  for (const call of record.calls) {
-    buffer.push({ type: 'call', call })
-    const outcome = record.outcomes.get(call.n)
-    if (outcome !== undefined) buffer.push({ type: 'result', call, outcome })
-  }
-  if (record.answer !== undefined) {
-    buffer.push({ type: 'text', delta: record.answer })
-    buffer.push({ type: 'answer', text: record.answer, changes: record.changes })
-  } else if (record.why !== undefined && record.end !== 'done' && record.end !== undefined)
-    buffer.push({ type: 'ended', status: record.end, why: record.why })
-  buffer.close()
-  return buffer
-}
-
-/** The error of a cancelled turn. */
-export function turnCancelled(reason = 'It was stopped'): Problem {
-  return problem(cancelledCode, reason, { suggestion: 'Send it again, or undo what it did' })
-}
-
-/** The error of a turn that exceeded `limits.turnMs`. */
-export function turnTooLong(ms: number): Problem {
-  const said = why(
-    'TURN_TOO_LONG',
-    'limits.turnMs',
-    `The turn took longer than ${ms} ms`,
-    'Ask for less at once, or raise limits.turnMs',
-  )
-  return whyProblem(said, 'OPERATION_TIMEOUT')
-}
-
-/** Whether an error is an abort. */
-export function isAbort(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
-}
-
 /** One part of a turn, as it is streamed to its readers. */
 export type TurnPart =
   | { readonly type: 'hook'; readonly report: HookReport }
@@ -218,6 +162,25 @@ export class PartBuffer implements AsyncIterable<TurnPart> {
   /** Wakes readers that wait for the next part. */
   #waiting: (() => void)[] = []
   #closed = false
+
+  /** The parts of a stored turn, as far as they can be reconstructed. */
+  static of(record: TurnRecord): PartBuffer {
+    const buffer = new PartBuffer()
+    for (const report of record.hooks) buffer.push({ type: 'hook', report })
+    if (record.prompt !== undefined) buffer.push({ type: 'prompt', prompt: record.prompt })
+    for (const call of record.calls) {
+      buffer.push({ type: 'call', call })
+      const outcome = record.outcomes.get(call.n)
+      if (outcome !== undefined) buffer.push({ type: 'result', call, outcome })
+    }
+    if (record.answer !== undefined) {
+      buffer.push({ type: 'text', delta: record.answer })
+      buffer.push({ type: 'answer', text: record.answer, changes: record.changes })
+    } else if (record.why !== undefined && record.end !== 'done' && record.end !== undefined)
+      buffer.push({ type: 'ended', status: record.end, why: record.why })
+    buffer.close()
+    return buffer
+  }
 
   push(part: TurnPart): void {
     this.#parts.push(part)

@@ -8,7 +8,7 @@ import type { Store } from '../../stores/store.ts'
 import { scripted } from '../models/scripted.ts'
 import type { HostConversation } from './conversation.ts'
 import { ConversationLog } from './conversation-log.ts'
-import type { LoopPolicy, LoopState } from './ports.ts'
+import type { LoopParts } from './ports.ts'
 
 const worlds: World[] = []
 afterEach(async () => {
@@ -21,7 +21,7 @@ async function world(options: WorldOptions): Promise<World> {
   return opened
 }
 
-async function openWorldAgain(store: Store, state: LoopState, server: Server): Promise<HostConversation> {
+async function openWorldAgain(store: Store, state: LoopParts['state'], server: Server): Promise<HostConversation> {
   const { loop } = await world({ store, state, model: scripted('Yes.'), servers: { notes: server } })
   return loop.conversation('c')
 }
@@ -226,7 +226,7 @@ describe('undoing a turn', () => {
     const { server, tickets, log } = shop()
     let yes = false
     const store = memoryStore()
-    const policy: LoopPolicy = {
+    const policy: LoopParts['policy'] = {
       decide: async ({ tool }) =>
         tool === 'remove' ? { do: 'ask', question: 'May it?', digest: 'd', rule: 'ask' } : { do: 'allow', rule: '' },
       approve: async () => (yes ? { yes } : { yes, why }),
@@ -278,7 +278,7 @@ describe('undoing a turn', () => {
     server.tool('write', {}, () => 'Written')
     const back: (string | null)[] = []
     let works = false
-    const state: LoopState = {
+    const state: LoopParts['state'] = {
       ...stateless,
       rollback: async (_server, _set, checkpoint) => {
         back.push(checkpoint)

@@ -1,31 +1,18 @@
 /**
  * Undo of a turn, last effect first: states of feature sets are rolled back, calls are undone by the compensations that their servers
- * named, and the rest is reported as what stays. Also `callInTransaction`, which makes the calls that can be undone.
+ * named, and the rest is reported as what stays.
  */
 
-import type { CallToolOptions, ToolOutcome } from '../../client/api.ts'
-import type { Client } from '../../client/client.ts'
-import type { Clock } from '../../core/clock.ts'
-import type { Problem } from '../../core/problem.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
-import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
-import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
 import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './conversation-log.ts'
-import type { LoopLimits } from './limits.ts'
 import type { StateUpdate } from './loop.ts'
 import { askPermission, whyOf } from './permission.ts'
-import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
 
-interface UndoParts {
-  readonly clock: Clock
+interface UndoParts extends Omit<LoopParts, 'servers'> {
   readonly servers: readonly LoopServer[]
-  readonly policy: LoopPolicy
-  readonly state: LoopState
-  readonly audit: LoopAudit
-  readonly limits: LoopLimits
   readonly conversation: string
   /** Later turns that count; their effects must not be undone with it. */
   readonly later: readonly TurnRecord[]
@@ -40,32 +27,139 @@ export function isPartlyUndone({ undone, undoSteps }: TurnRecord): boolean {
 }
 
 /** Undoes the effects of one turn, and returns a step for each call and each state. */
-export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<readonly UndoStep[]> {
-  const steps: UndoStep[] = []
-  const settled = new Map(turn.undoSteps.filter(({ outcome }) => outcome !== 'stays').map(step => [stepKey(step), step]))
-  const states = new Map<string, Promise<Why | undefined>>()
-  const done = async (about: Omit<UndoStep, 'outcome'>, undo: () => Promise<Fate>): Promise<void> => {
-    const before = settled.get(stepKey(about))
-    const step = before ?? { ...about, ...(await undo()) }
-    steps.push(step)
-    if (before !== undefined) return
-    await parts.keep(step)
-    if (step.outcome !== 'nothing') note(parts, turn, step)
+export function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<readonly UndoStep[]> {
+  return new TurnUndo(parts, turn).run()
+}
+
+class TurnUndo {
+  readonly #parts: UndoParts
+  readonly #turn: TurnRecord
+  readonly #steps: UndoStep[] = []
+  /** Rollbacks by state: each is made once, however many calls have changed it. */
+  readonly #rollbacks = new Map<string, Promise<Why | undefined>>()
+
+  constructor(parts: UndoParts, turn: TurnRecord) {
+    this.#parts = parts
+    this.#turn = turn
   }
-  const { seq } = turn
-  const calls = turn.calls.toReversed()
-  const resting = calls.filter(call => restsOnUpdates(turn, call))
-  for (const call of calls)
-    if (!resting.includes(call)) await done({ seq, call: call.n, ...facts(call) }, () => undoCall(parts, turn, call, states))
-  // After all calls, because a compensation may itself be reported as a state.
-  for (const place of reportedStates(turn))
-    await done({ seq, ...place }, async () => stateFate(await backAt(parts, turn, place, states)))
-  for (const call of resting) await done({ seq, call: call.n, ...facts(call) }, () => undoByUpdates(parts, turn, call, states))
-  return steps
+
+  async run(): Promise<readonly UndoStep[]> {
+    const turn = this.#turn
+    const calls = turn.calls.toReversed()
+    const resting = calls.filter(call => restsOnUpdates(turn, call))
+    for (const call of calls) if (!resting.includes(call)) await this.#step(callFacts(call), () => this.#undoCall(call))
+    // After all calls, because a compensation may itself be reported as a state.
+    for (const place of reportedStates(turn)) await this.#step(place, async () => stateFate(await this.#back(place)))
+    for (const call of resting) await this.#step(callFacts(call), () => this.#undoByUpdates(call))
+    return this.#steps
+  }
+
+  /** Undoes one effect, unless that was settled before, and stores and audits the step. */
+  async #step(about: Omit<UndoStep, 'seq' | 'outcome'>, undo: () => Promise<Fate>): Promise<void> {
+    const { seq, undoSteps, inferenceId } = this.#turn
+    const key = stepKey(about)
+    const before = undoSteps.findLast(step => step.outcome !== 'stays' && stepKey(step) === key)
+    if (before !== undefined) {
+      this.#steps.push(before)
+      return
+    }
+    const step: UndoStep = { seq, ...about, ...(await undo()) }
+    this.#steps.push(step)
+    await this.#parts.keep(step)
+    const { server = '', featureSet, tool, outcome, why: said } = step
+    if (outcome === 'nothing') return
+    const detail = tool === undefined ? undefined : clip(tool)
+    const facts = { server, featureSet, inferenceId, conversation: this.#parts.conversation, kind: 'undo', detail, why: said }
+    this.#parts.audit.note({ ...facts, outcome: outcome === 'undone' ? 'success' : 'failure' })
+  }
+
+  /** Undoes one call: by its state, otherwise by its compensation. */
+  async #undoCall(call: PlannedCall): Promise<Fate> {
+    const outcome = this.#turn.outcomes.get(call.n)
+    if (call.server === undefined || call.readOnly) return { outcome: 'nothing' }
+    if (outcome === undefined || outcome.status === 'unknown') return stays(unknownEnd(call))
+    if (outcome.rolledBack === true) return { outcome: 'undone', by: 'transaction' }
+    if (outcome.status === 'refused') return { outcome: 'nothing', ...(outcome.why && { declined: outcome.why.message }) }
+    if (outcome.status !== 'done') return { outcome: 'nothing' }
+    if (outcome.state === undefined) {
+      // A call with a compensation has done something, even if the user declined a question.
+      const { declined, compensation } = outcome
+      if (declined !== undefined && compensation?.parameters === undefined)
+        return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
+      return this.#compensate(call, compensation)
+    }
+    const failed = await this.#back({ server: call.server, featureSet: setOf(this.#turn, call) ?? '' })
+    if (failed === undefined || outcome.compensation === undefined) return stateFate(failed)
+    return this.#compensate(call, outcome.compensation)
+  }
+
+  /** Rolls back all states that were reported during a call. */
+  async #undoByUpdates(call: PlannedCall): Promise<Fate> {
+    for (const { featureSet } of updatesOf(this.#turn, call)) {
+      const failed = await this.#back({ server: call.server ?? '', featureSet })
+      if (failed !== undefined) return stateFate(failed)
+    }
+    return stateFate(undefined)
+  }
+
+  /** Rolls back a state once, and returns why it cannot be rolled back. */
+  #back(place: StateRef): Promise<Why | undefined> {
+    const back = this.#rollbacks.get(stateKey(place)) ?? this.#setBack(place)
+    this.#rollbacks.set(stateKey(place), back)
+    return back
+  }
+
+  /** Rolls a state back; returns why it cannot. A state that later turns have changed contains their effects and stays. */
+  async #setBack(place: StateRef): Promise<Why | undefined> {
+    const { server, featureSet } = place
+    const other = this.#parts.later.find(one => changesAt(one, place).length > 0)
+    if (other !== undefined) {
+      const said = `Turn ${other.seq} changed ${featureSet} of ${server} since`
+      return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
+    }
+    const changes = changesAt(this.#turn, place)
+    if (changes.some(({ shared }) => shared === true)) return sharedState(place)
+    try {
+      const { success, why: said } = await this.#parts.state.rollback(server, featureSet, earliest(changes))
+      if (success) return undefined
+      const fix = `Set ${featureSet} of ${server} back by hand`
+      return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} did not go back`, fix)
+    } catch (error) {
+      return whyOf(classify(error), 'undo.rollback')
+    }
+  }
+
+  /** Makes the compensating call, with the policy's permission. */
+  async #compensate(call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
+    if (way?.parameters === undefined) return stays(noWay(call, way))
+    const { conversation, servers, limits } = this.#parts
+    const { server = '' } = call
+    const client = servers.find(({ name }) => name === server)?.client
+    if (client === undefined)
+      return stays(why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`))
+    // An undo is the user's request, whoever started the turn.
+    const turnFacts = { conversation, begunBy: { kind: 'user' } } as const
+    const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
+    const given = await askPermission(this.#parts.policy, asked)
+    if (given.why !== undefined) return stays(given.why)
+    try {
+      const result = await client.callTool(way.tool, way.parameters, {
+        idempotencyKey: undoKey(this.#turn, call),
+        conversation,
+        timeout: limits.callMs,
+        confirmed: given.asked,
+      })
+      if (!result.isError) return { outcome: 'undone', by: 'compensation' }
+      const said = `${way.tool} failed: ${clip(result.text, 200)}`
+      return stays(why('UNDO_FAILED', 'undo.compensation', said, `Undo ${call.tool} by hand`))
+    } catch (error) {
+      return stays(whyOf(classify(error), 'undo.compensation'))
+    }
+  }
 }
 
 /** Identifies a step: a call, or a whole state. */
-function stepKey({ call, server, featureSet }: Omit<UndoStep, 'outcome'>): string {
+function stepKey({ call, server, featureSet }: Omit<UndoStep, 'seq' | 'outcome'>): string {
   return call === undefined ? `state ${server} ${featureSet}` : `call ${call}`
 }
 
@@ -79,90 +173,13 @@ function restsOnUpdates(turn: TurnRecord, call: PlannedCall): boolean {
 /** The outcome of one undo step. */
 type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why' | 'declined'>
 
-/** Undoes one call: by its state, otherwise by its compensation. */
-async function undoCall(
-  parts: UndoParts,
-  turn: TurnRecord,
-  call: PlannedCall,
-  states: Map<string, Promise<Why | undefined>>,
-): Promise<Fate> {
-  const outcome = turn.outcomes.get(call.n)
-  if (call.server === undefined || call.readOnly) return { outcome: 'nothing' }
-  if (outcome === undefined || outcome.status === 'unknown') return { outcome: 'stays', why: unknownEnd(call) }
-  if (outcome.rolledBack === true) return { outcome: 'undone', by: 'transaction' }
-  if (outcome.status === 'refused') return { outcome: 'nothing', ...(outcome.why && { declined: outcome.why.message }) }
-  if (outcome.status !== 'done') return { outcome: 'nothing' }
-  if (outcome.state === undefined) {
-    // A call with a compensation has done something, even if the user declined a question.
-    const { declined, compensation } = outcome
-    if (declined !== undefined && compensation?.parameters === undefined)
-      return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
-    return compensate(parts, turn, call, compensation)
-  }
-  const place = { server: call.server, featureSet: setOf(turn, call) ?? '' }
-  const failed = await backAt(parts, turn, place, states)
-  if (failed === undefined || outcome.compensation === undefined) return stateFate(failed)
-  return compensate(parts, turn, call, outcome.compensation)
-}
-
-/** Rolls back all states that were reported during a call. */
-async function undoByUpdates(
-  parts: UndoParts,
-  turn: TurnRecord,
-  call: PlannedCall,
-  states: Map<string, Promise<Why | undefined>>,
-): Promise<Fate> {
-  for (const { featureSet } of updatesOf(turn, call)) {
-    const failed = await backAt(parts, turn, { server: call.server ?? '', featureSet }, states)
-    if (failed !== undefined) return stateFate(failed)
-  }
-  return stateFate(undefined)
-}
-
-/** Rolls back a state once, however many calls have changed it. */
-function backAt(
-  { state, later }: UndoParts,
-  turn: TurnRecord,
-  place: StateRef,
-  states: Map<string, Promise<Why | undefined>>,
-): Promise<Why | undefined> {
-  const back = states.get(stateKey(place)) ?? setBack(state, turn, place, later)
-  states.set(stateKey(place), back)
-  return back
-}
-
 /** The outcome of a state rollback. */
 function stateFate(failed: Why | undefined): Fate {
-  return failed === undefined ? { outcome: 'undone', by: 'rollback' } : { outcome: 'stays', why: failed }
+  return failed === undefined ? { outcome: 'undone', by: 'rollback' } : stays(failed)
 }
 
-/** Makes the compensating call, with the policy's permission. */
-async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
-  if (way?.parameters === undefined) return { outcome: 'stays', why: noWay(call, way) }
-  const { server = '' } = call
-  const client = parts.servers.find(({ name }) => name === server)?.client
-  if (client === undefined)
-    return { outcome: 'stays', why: why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`) }
-  // An undo is the user's request, whoever started the turn.
-  const turnFacts = { conversation: parts.conversation, begunBy: { kind: 'user' } } as const
-  const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
-  const given = await askPermission(parts.policy, asked)
-  if (given.why !== undefined) return { outcome: 'stays', why: given.why }
-  try {
-    const result = await client.callTool(way.tool, way.parameters, {
-      idempotencyKey: undoKey(turn, call),
-      conversation: parts.conversation,
-      timeout: parts.limits.callMs,
-      confirmed: given.asked,
-    })
-    if (!result.isError) return { outcome: 'undone', by: 'compensation' }
-    return {
-      outcome: 'stays',
-      why: why('UNDO_FAILED', 'undo.compensation', `${way.tool} failed: ${clip(result.text, 200)}`, `Undo ${call.tool} by hand`),
-    }
-  } catch (error) {
-    return { outcome: 'stays', why: whyOf(classify(error), 'undo.compensation') }
-  }
+function stays(said: Why): Fate {
+  return { outcome: 'stays', why: said }
 }
 
 /** The idempotency key of a compensation: a new one after a failure, because the server would repeat the failed result. */
@@ -171,22 +188,8 @@ function undoKey({ undoSteps }: TurnRecord, { n, key }: PlannedCall): string {
   return failures === 0 ? `undo-${key}` : `undo-${key}-${failures}`
 }
 
-function facts({ server, tool, featureSet }: PlannedCall): Pick<UndoStep, 'server' | 'tool' | 'featureSet'> {
-  return { tool, ...(server !== undefined && { server }), ...(featureSet !== undefined && { featureSet }) }
-}
-
-/** Audits a step. */
-function note(parts: UndoParts, turn: TurnRecord, { server = '', featureSet, tool, outcome, why: said }: UndoStep): void {
-  parts.audit.note({
-    server,
-    featureSet,
-    inferenceId: turn.inferenceId,
-    conversation: parts.conversation,
-    kind: 'undo',
-    outcome: outcome === 'undone' ? 'success' : 'failure',
-    detail: tool === undefined ? undefined : clip(tool),
-    why: said,
-  })
+function callFacts({ n, server, tool, featureSet }: PlannedCall): Omit<UndoStep, 'seq' | 'outcome'> {
+  return { call: n, tool, ...(server !== undefined && { server }), ...(featureSet !== undefined && { featureSet }) }
 }
 
 /** Why a call with an unknown outcome stays. */
@@ -209,23 +212,12 @@ interface StateRef {
   readonly featureSet: string
 }
 
-/** A change of a state by one call. */
-interface StateChange extends StateRef {
-  readonly before: string | null
-  readonly after: string
-  readonly shared: boolean
-}
-
 /** States that servers reported beside results, last one first. */
 function reportedStates(turn: TurnRecord): readonly StateRef[] {
-  const found = new Map<string, StateRef>()
-  for (const call of turn.calls) {
-    for (const { featureSet } of updatesOf(turn, call)) {
-      const place = { server: call.server ?? '', featureSet }
-      found.set(stateKey(place), place)
-    }
-  }
-  return [...found.values()].toReversed()
+  const places = turn.calls.flatMap(call =>
+    updatesOf(turn, call).map(({ featureSet }) => ({ server: call.server ?? '', featureSet })),
+  )
+  return [...new Map(places.map(place => [stateKey(place), place])).values()].toReversed()
 }
 
 /** Reports during a call, without the one that its own result contains. */
@@ -245,47 +237,19 @@ function stateKey({ server, featureSet }: StateRef): string {
   return `${server}\u0000${featureSet}`
 }
 
-/** Rolls a state back; returns why it cannot. A state that later turns have changed contains their effects and stays. */
-async function setBack(
-  state: LoopState,
-  turn: TurnRecord,
-  place: StateRef,
-  later: readonly TurnRecord[],
-): Promise<Why | undefined> {
-  const { server, featureSet } = place
-  const other = later.find(one => changesAt(one, place).length > 0)
-  if (other !== undefined) {
-    const said = `Turn ${other.seq} changed ${featureSet} of ${server} since`
-    return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
-  }
-  const changes = changesAt(turn, place)
-  if (changes.some(({ shared }) => shared)) return sharedState(place)
-  try {
-    const { success, why: said } = await state.rollback(server, featureSet, earliest(changes))
-    if (success) return undefined
-    const fix = `Set ${featureSet} of ${server} back by hand`
-    return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} did not go back`, fix)
-  } catch (error) {
-    return whyOf(classify(error), 'undo.rollback')
-  }
-}
-
 /** A turn's changes of one state, in call order. */
-function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly StateChange[] {
+function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly StateUpdate[] {
   return turn.calls
     .filter(call => call.server === server)
-    .flatMap(call => {
+    .flatMap((call): readonly StateUpdate[] => {
       const { state, updates = [] } = turn.outcomes.get(call.n) ?? {}
-      const own: readonly StateUpdate[] = state === undefined ? [] : [{ ...state, featureSet: setOf(turn, call) ?? '' }]
-      return [...own, ...updates].map(({ before, shared, ...change }): StateChange => {
-        return { ...change, server, before: before ?? null, shared: shared === true }
-      })
+      return state === undefined ? updates : [{ ...state, featureSet: setOf(turn, call) ?? '' }, ...updates]
     })
     .filter(change => change.featureSet === featureSet)
 }
 
 /** The checkpoint before the first change; null: no state. Found by linkage, because concurrent calls are not in numeric order. */
-function earliest(changes: readonly StateChange[]): string | null {
+function earliest(changes: readonly StateUpdate[]): string | null {
   const first = changes.find(({ before }) => !changes.some(({ after }) => after === before))
   return (first ?? changes[0])?.before ?? null
 }
@@ -294,62 +258,4 @@ function sharedState({ server, featureSet }: StateRef): Why {
   const [set, of] = [clip(featureSet), clip(server)]
   const said = `${of} changed ${set} while it was called by several turns: nobody knows which of them that belongs to`
   return why('STATE_SHARED', 'undo.rollback', said, `Look at ${set} of ${of}, and set it back by hand`)
-}
-
-// Calls with a compensation. Each runs in its own transaction that is committed at once, so that the server names the compensation, and
-// rolls back a call whose end is unknown.
-
-/** Whether a tool declares a compensation. */
-export function isUndoable({ _meta }: Tool): boolean {
-  const said = _meta?.[transactionsExtension]
-  return isRecord(said) && isRecord(said['compensation'])
-}
-
-/** The transaction id of a call; known in advance, so that another process can ask how it ended. */
-export function transactionIdOf(call: PlannedCall): string {
-  return `turn-${call.key}`
-}
-
-/** Makes a call in its own transaction: committed at once, or rolled back where the call fails. */
-export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
-  const tx = await client.transaction({ id: transactionIdOf(call), description: `Turn of a conversation: ${call.tool}` })
-  let result: ToolOutcome
-  try {
-    result = await tx.callTool(call.tool, call.arguments, options)
-  } catch (error) {
-    const report = await tx.rollback('The call did not end well').catch(() => undefined)
-    if (report?.status === 'rolled_back') throw new CallRolledBack(classify(error))
-    throw error
-  }
-  if (result.isError) {
-    await tx.rollback('The tool failed').catch(() => undefined)
-    return { result }
-  }
-  await tx.commit()
-  return { result, compensation: compensationIn(result) }
-}
-
-/** The compensation that a result names. */
-function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
-  const step = meta?.[transactionsExtension]
-  const said = isRecord(step) ? step['compensation'] : undefined
-  if (!isRecord(said) || typeof said['tool'] !== 'string') return undefined
-  return { tool: said['tool'], ...(isRecord(said['parameters']) && { parameters: said['parameters'] }) }
-}
-
-/** The result of a call, with its compensation where the server named one. */
-export interface MadeCall {
-  readonly result: ToolOutcome
-  readonly compensation?: Compensation | undefined
-}
-
-/** The server has rolled back a call whose end was unknown. */
-export class CallRolledBack extends Error {
-  override readonly name = 'TakenBack'
-  readonly problem: Problem
-
-  constructor(problem: Problem) {
-    super(problem.message, { cause: problem })
-    this.problem = problem
-  }
 }

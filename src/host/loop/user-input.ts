@@ -69,13 +69,8 @@ function isCommand(input: string): boolean {
 /** Throws where the message is too long. */
 function checkLength({ limits }: LoopParts, said: string): void {
   if (said.length <= limits.messageLength) return
-  throw problem(
-    'PAYLOAD_TOO_LARGE',
-    `The message has ${said.length} characters, the most are ${limits.messageLength}: ${clip(said)}`,
-    {
-      suggestion: 'Send less at once, or attach it as a resource',
-    },
-  )
+  const message = `The message has ${said.length} characters, the most are ${limits.messageLength}: ${clip(said)}`
+  throw problem('PAYLOAD_TOO_LARGE', message, { suggestion: 'Send less at once, or attach it as a resource' })
 }
 
 /** A prompt that can be called. */
@@ -106,10 +101,9 @@ export async function offeredPrompts(servers: readonly LoopServer[], signal?: Ab
       if (servers.length === 1) throw error
     }
   }
-  const count = new Map<string, number>()
-  for (const { prompt } of found) count.set(prompt.name, (count.get(prompt.name) ?? 0) + 1)
+  const byName = Map.groupBy(found, ({ prompt }) => prompt.name)
   return found.map(one => {
-    const alone = count.get(one.prompt.name) === 1 && !isBorrowed(one.prompt.name, one.server, servers)
+    const alone = byName.get(one.prompt.name)?.length === 1 && !isBorrowed(one.prompt.name, one.server, servers)
     return { ...one, command: alone ? one.prompt.name : `${one.server}:${one.prompt.name}` }
   })
 }
@@ -189,10 +183,7 @@ export async function completeCommand(servers: readonly LoopServer[], line: stri
 /** The error for an unknown prompt. */
 function unknown(command: string, offered: readonly OfferedPrompt[]) {
   const names = offered.slice(0, 12).map(one => `/${one.command}`)
-  return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, {
-    suggestion:
-      names.length > 0
-        ? `There are ${names.join(', ')}; begin with // to send a slash`
-        : 'No server offers prompts; begin with // to send a slash',
-  })
+  const known = names.length > 0 ? `There are ${names.join(', ')}` : 'No server offers prompts'
+  const suggestion = `${known}; begin with // to send a slash`
+  return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, { suggestion })
 }

@@ -7,7 +7,7 @@ import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { isRecord, picked } from '../../jsonrpc/message.ts'
 import {
   estimateTokens,
   type Model,
@@ -53,12 +53,10 @@ type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageM
 
 /** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
 export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Model {
-  const { traits, price } = options
   const info = infoOf(language, options)
   return {
     info,
-    ...(traits !== undefined && { traits }),
-    ...(price !== undefined && { price }),
+    ...picked(options, 'traits', 'price'),
     async *generate(request, { signal }) {
       signal.throwIfAborted()
       const sdk = await load(info.vendor)
@@ -120,7 +118,7 @@ async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, si
     if (part.type === 'text-delta') {
       text += part.text
       yield { type: 'text', delta: part.text }
-    } else if (part.type === 'tool-call') yield toolUse(part)
+    } else if (part.type === 'tool-call') yield toolUse(part.toolCallId, part.toolName, part.input)
     else if (part.type === 'error') throw part.error
     else if (part.type === 'abort') signal.throwIfAborted()
     else if (part.type === 'finish-step') yield endOf(part, request, text)
@@ -128,20 +126,13 @@ async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, si
 }
 
 /** A tool call; throws where its arguments are no object. */
-function toolUse({
-  toolCallId,
-  toolName,
-  input,
-}: {
-  readonly toolCallId: string
-  readonly toolName: string
-  readonly input: unknown
-}): ModelPart {
-  if (isRecord(input)) return { type: 'tool_use', id: toolCallId, name: toolName, arguments: input }
-  throw problem('MODEL_BROKE_OFF', 'The model wrote arguments that are no JSON object', {
-    category: 'transient',
-    suggestion: 'Try again',
-  })
+function toolUse(id: string, name: string, input: unknown): ModelPart {
+  if (isRecord(input)) return { type: 'tool_use', id, name, arguments: input }
+  throw brokeOff('The model wrote arguments that are no JSON object')
+}
+
+function brokeOff(message: string): Problem {
+  return problem('MODEL_BROKE_OFF', message, { category: 'transient', suggestion: 'Try again' })
 }
 
 interface StepEnd {
@@ -151,22 +142,18 @@ interface StepEnd {
 }
 
 /** Finish reasons of the SDK; others end the turn. */
-const finishes: ReadonlyMap<string, ModelFinish> = new Map<string, ModelFinish>([
+const finishes = new Map<string, ModelFinish>([
   ['length', 'max_tokens'],
   ['tool-calls', 'tool_use'],
 ])
 
 /** The end of an answer. Where a provider reports no usage, an estimate is used. */
 function endOf({ finishReason, usage, response }: StepEnd, request: ModelRequest, text: string): ModelPart {
-  if (finishReason === 'interrupted' || finishReason === 'error')
-    throw problem('MODEL_BROKE_OFF', 'The provider broke off amid its answer', { category: 'transient', suggestion: 'Try again' })
+  if (finishReason === 'interrupted' || finishReason === 'error') throw brokeOff('The provider broke off amid its answer')
   return {
     type: 'end',
     finishReason: finishes.get(finishReason) ?? 'end_turn',
-    usage: {
-      inputTokens: usage.inputTokens ?? requestTokens(request),
-      outputTokens: usage.outputTokens ?? estimateTokens(text),
-    },
+    usage: { inputTokens: usage.inputTokens ?? requestTokens(request), outputTokens: usage.outputTokens ?? estimateTokens(text) },
     model: response.modelId,
   }
 }
@@ -228,12 +215,7 @@ function textOf(block: LiveBlock): string {
 // Failures of providers: whether waiting helps, how long, and who can act.
 
 /** What an HTTP status means. */
-interface Meaning {
-  readonly code: ProblemCode
-  readonly fix: string
-}
-
-const statuses: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
+const statuses = new Map<number, { readonly code: ProblemCode; readonly fix: string }>([
   [400, { code: 'INVALID_INPUT', fix: 'Look at what the provider says of the request' }],
   [401, { code: 'AUTHENTICATION_REQUIRED', fix: 'Give a valid API key' }],
   [403, { code: 'PERMISSION_DENIED', fix: 'Use a key that may use this model' }],

@@ -12,6 +12,7 @@ import {
   type ModelPart,
   type ModelRequest,
   type ModelTool,
+  type ModelToolUse,
   requestTokens,
   textIn,
 } from './model.ts'
@@ -23,9 +24,10 @@ const introduction =
   'I am the offline assistant: I can call tools ("list tools", "call <tool> key=value"), remember things where a tool for that is there, and answer from what servers add to the conversation.'
 
 /** What it answers: text, and perhaps a call. */
-type Reply =
-  | { readonly text: string }
-  | { readonly text: string; readonly call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> } }
+interface Reply {
+  readonly text: string
+  readonly call?: Pick<ModelToolUse, 'name' | 'arguments'>
+}
 
 /** Options of the offline assistant. */
 export interface OfflineOptions {
@@ -48,7 +50,7 @@ export function offline(options: OfflineOptions = {}): Model {
         signal.throwIfAborted()
         yield { type: 'text', delta }
       }
-      if ('call' in reply) yield { type: 'tool_use', id: `offline_${++calls}`, ...reply.call }
+      if (reply.call !== undefined) yield { type: 'tool_use', id: `offline_${++calls}`, ...reply.call }
       yield endOf(request, reply, told.id)
     },
   }
@@ -56,7 +58,7 @@ export function offline(options: OfflineOptions = {}): Model {
 
 /** The end part, with estimated usage. */
 function endOf(request: ModelRequest, reply: Reply, model: string): ModelPart {
-  const called = 'call' in reply
+  const called = reply.call !== undefined
   const said = estimateTokens(reply.text) + (called ? estimateTokens(JSON.stringify(reply.call)) : 0)
   const usage = { inputTokens: requestTokens(request), outputTokens: said }
   return { type: 'end', finishReason: called ? 'tool_use' : 'end_turn', usage, model }
@@ -71,8 +73,7 @@ function replyTo({ system, messages, tools }: ModelRequest): Reply {
   const event = quotes.find(({ kind }) => kind === 'event')
   if (own === '' && event !== undefined) return { text: announced(event) }
   const command = readCommand(own, tools)
-  if (command?.do === 'call') return { text: '', call: { name: command.tool, arguments: command.arguments } }
-  if (command?.do === 'say') return { text: command.text }
+  if (command !== undefined) return command
   if (/^(summari[sz]e|sum up|consolidate|shorten)\b/i.test(own)) return { text: summary(own.replace(/^[^:\n]{0,120}:\s*/, '')) }
   return { text: answer(own, [...readQuotes(textIn(system)).quotes, ...quotes]) }
 }
@@ -109,23 +110,19 @@ function answer(question: string, given: readonly Quote[]): string {
 
 // Commands, matched against the available tools.
 
-type OfflineCommand =
-  | { readonly do: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
-  | { readonly do: 'say'; readonly text: string }
-
 /** Phrases for storing a memory. */
 const remembering = /^(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?\s+([\s\S]+)$/i
 /** Tools that store a memory. */
 const memoryTool = /(?:^|[_-])(?:remember|memori[sz]e|store_memory|add_memory|save_memory|add_note|note_add|write_note)$/i
 
 /** The command in a text; undefined where it is none. */
-function readCommand(text: string, tools: readonly ModelTool[]): OfflineCommand | undefined {
-  if (/^help\W*$/i.test(text)) return say(help(tools))
-  if (/^(?:list|show|what)\s+(?:the\s+|all\s+)?tools\W*$/i.test(text)) return say(listed(tools))
+function readCommand(text: string, tools: readonly ModelTool[]): Reply | undefined {
+  if (/^help\W*$/i.test(text)) return { text: help(tools) }
+  if (/^(?:list|show|what)\s+(?:the\s+|all\s+)?tools\W*$/i.test(text)) return { text: listed(tools) }
   const [, name, rest = ''] = /^(?:please\s+)?(?:call|run|use)\s+(?:the\s+)?(?:tool\s+)?([\w.-]+)\s*([\s\S]*)$/i.exec(text) ?? []
   if (name !== undefined) {
     const tool = findTool(name, tools)
-    return tool === undefined ? say(unknown(name, tools)) : (misnamed(tool, rest) ?? callWith(tool, rest))
+    return tool === undefined ? { text: unknown(name, tools) } : (misnamed(tool, rest) ?? callWith(tool, rest))
   }
   const [, what] = remembering.exec(text) ?? []
   const memory = what === undefined ? undefined : tools.find(tool => memoryTool.test(tool.name))
@@ -133,10 +130,6 @@ function readCommand(text: string, tools: readonly ModelTool[]): OfflineCommand 
   const [, first = '', tail = ''] = /^([\w.-]+)(?:\s+([\s\S]*))?$/.exec(text) ?? []
   const named = tools.find(tool => tool.name.toLowerCase() === first.toLowerCase())
   return named === undefined ? undefined : callWith(named, tail)
-}
-
-function say(text: string): OfflineCommand {
-  return { do: 'say', text }
 }
 
 /** A tool by its full name, otherwise by a unique ending, since a prefix names the server. */
@@ -151,23 +144,22 @@ function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefi
 const pair = /([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g
 
 /** Reports unknown argument names, where the text consists only of pairs. */
-function misnamed(tool: ModelTool, text: string): OfflineCommand | undefined {
+function misnamed(tool: ModelTool, text: string): Reply | undefined {
   const properties = propertiesOf(tool)
   if (properties.size === 0 || text.trim() === '' || text.replace(pair, '').trim() !== '') return undefined
   const wrong = [...text.matchAll(pair)].map(([, key = '']) => key).filter(key => !properties.has(key))
   if (wrong.length === 0) return undefined
-  return say(`${tool.name} has no ${wrong.map(key => clip(key)).join(', ')}. It takes ${[...properties.keys()].join(', ')}`)
+  return { text: `${tool.name} has no ${wrong.map(key => clip(key)).join(', ')}. It takes ${[...properties.keys()].join(', ')}` }
 }
 
 /** A call with parsed arguments, or what is missing. */
-function callWith(tool: ModelTool, text: string): OfflineCommand {
+function callWith(tool: ModelTool, text: string): Reply {
   const args = readArguments(tool, text.trim())
-  if (typeof args === 'string') return say(args)
+  if (typeof args === 'string') return { text: args }
   const missing = requiredOf(tool).filter(name => !Object.hasOwn(args, name))
-  if (missing.length === 0) return { do: 'call', tool: tool.name, arguments: args }
-  return say(
-    `${tool.name} needs ${missing.join(', ')}. Say it as: call ${tool.name} ${missing.map(name => `${name}=…`).join(' ')}`,
-  )
+  if (missing.length === 0) return { text: '', call: { name: tool.name, arguments: args } }
+  const example = `call ${tool.name} ${missing.map(name => `${name}=…`).join(' ')}`
+  return { text: `${tool.name} needs ${missing.join(', ')}. Say it as: ${example}` }
 }
 
 /** Reads JSON, `key=value` pairs, or the whole text for a single text argument. A string is an error message. */

@@ -104,12 +104,7 @@ const providerFetch: typeof fetch = async (input, init) => {
   if (response.type !== 'opaqueredirect' && !(status >= 300 && status < 400)) return response
   await response.body?.cancel()
   const asked = URL.parse(input instanceof Request ? input.url : String(input))
-  throw problem(
-    'SERVER_ERROR',
-    `The model provider at ${asked?.origin ?? 'this address'} redirects to ${clip(redact(headers.get('location') ?? 'elsewhere'))} (HTTP ${status}). The request was not sent there, because it carries your API key`,
-    {
-      suggestion: 'Set baseURL to the final address if you trust it',
-      actor: 'operator',
-    },
-  )
+  const where = `${clip(redact(headers.get('location') ?? 'elsewhere'))} (HTTP ${status})`
+  const message = `The model provider at ${asked?.origin ?? 'this address'} redirects to ${where}. The request was not sent there, because it carries your API key`
+  throw problem('SERVER_ERROR', message, { suggestion: 'Set baseURL to the final address if you trust it', actor: 'operator' })
 }

@@ -6,6 +6,7 @@
 import { type Clock, pauseFor, realClock, seeded } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
+import { picked } from '../../jsonrpc/message.ts'
 import {
   estimateTokens,
   type Model,
@@ -74,8 +75,7 @@ export function scripted(script: readonly ScriptStep[] | ScriptStep, options: Sc
   const next = (): ScriptStep => stepAt(script, requests.length - 1, options.again ?? false)
   return {
     info,
-    ...(options.traits === undefined ? {} : { traits: options.traits }),
-    ...(options.price === undefined ? {} : { price: options.price }),
+    ...picked(options, 'traits', 'price'),
     requests,
     async *generate(request, { signal }) {
       signal.throwIfAborted()
@@ -88,7 +88,15 @@ export function scripted(script: readonly ScriptStep[] | ScriptStep, options: Sc
       const [draw, luck] = [random(), random()]
       await pauseFor(clock, answer.latencyMs ?? least + draw * (most - least), signal)
       if (luck < failures) throw options.failure?.() ?? unavailable()
-      yield* partsOf(answer, { request, turn, deltaLength, signal, model: info.id })
+      const { text = '', calls = [], error } = answer
+      for (let at = 0; at < text.length; at += deltaLength) {
+        signal.throwIfAborted()
+        yield { type: 'text', delta: text.slice(at, at + deltaLength) }
+      }
+      if (error !== undefined) throw error
+      for (const [at, { name, arguments: args = {} }] of calls.entries())
+        yield { type: 'tool_use', id: `call_${turn + 1}_${at + 1}`, name, arguments: args }
+      yield endOf(answer, request, info.id)
     },
   }
 }
@@ -104,30 +112,12 @@ function stepAt(script: readonly ScriptStep[] | ScriptStep, at: number, again: b
   })
 }
 
-interface Telling {
-  readonly request: ModelRequest
-  readonly turn: number
-  readonly deltaLength: number
-  readonly signal: AbortSignal
-  readonly model: string
-}
-
-/** The parts of one answer. */
-function* partsOf(answer: ScriptedAnswer, telling: Telling): Generator<ModelPart> {
-  const { text = '', calls = [], error } = answer
-  const { request, turn, deltaLength, signal, model } = telling
-  for (let at = 0; at < text.length; at += deltaLength) {
-    signal.throwIfAborted()
-    yield { type: 'text', delta: text.slice(at, at + deltaLength) }
-  }
-  if (error !== undefined) throw error
-  for (const [at, call] of calls.entries()) {
-    yield { type: 'tool_use', id: `call_${turn + 1}_${at + 1}`, name: call.name, arguments: call.arguments ?? {} }
-  }
+/** The end of an answer, with estimated usage. */
+function endOf({ text = '', calls = [], finishReason }: ScriptedAnswer, request: ModelRequest, model: string): ModelPart {
   const said = calls.reduce((sum, { arguments: args = {} }) => sum + estimateTokens(JSON.stringify(args)), estimateTokens(text))
-  yield {
+  return {
     type: 'end',
-    finishReason: answer.finishReason ?? (calls.length > 0 ? 'tool_use' : 'end_turn'),
+    finishReason: finishReason ?? (calls.length > 0 ? 'tool_use' : 'end_turn'),
     usage: { inputTokens: requestTokens(request), outputTokens: said },
     model,
   }

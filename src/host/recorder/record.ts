@@ -5,7 +5,6 @@
 import { type Clock, realClock } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
 import { problem } from '../../core/problem.ts'
-import type { Why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { differencesOf } from '../../recording/difference.ts'
@@ -68,21 +67,16 @@ export function openRecorder(file: string, options: Omit<RecordOptions, 'target'
 /** The loop options that a recorder wraps. */
 type RecordedOptions = Pick<LoopOptions, 'model' | 'newId' | 'onTurn'>
 
-/** The recorder of a file; undefined where none is given. */
-export function recorderFor(file: string | undefined, clock: Clock): Recorder | undefined {
-  return file === undefined ? undefined : openRecorder(file, { clock })
-}
-
-/** The same options, wrapped where there is a recorder. */
-export function recordedOptions(recorder: Recorder | undefined, { model, newId, onTurn }: RecordedOptions): RecordedOptions {
-  if (recorder === undefined) return { model, ...(newId && { newId }), ...(onTurn && { onTurn }) }
+/** The same options, such that what the loop does with them is recorded. */
+export function recordedOptions<O extends RecordedOptions>(recorder: Recorder, options: O): O {
+  const { model, onTurn } = options
   const both: OnTurn = (turn, said) => {
     recorder.onTurn(turn, said)
     onTurn?.(turn, said)
   }
   const [first, ...rest] = Array.isArray(model) ? (model as readonly [Model, ...Model[]]) : [model as Model]
   const models: readonly [Model, ...Model[]] = [recorder.model(first), ...rest.map(one => recorder.model(one))]
-  return { model: models, newId: recorder.newId, onTurn: both }
+  return { ...options, model: models, newId: recorder.newId, onTurn: both }
 }
 
 /** Records each request with its parts, also where it fails. */
@@ -106,32 +100,14 @@ function recordedModel(model: Model, writer: RecordingWriter): Model {
   }
 }
 
-/** A turn without what differs from run to run; used to compare two runs. */
-interface TurnLine {
-  readonly conversation: string
-  readonly seq: number
-  /** Null where an event started it. */
-  readonly text: string | null
-  readonly status: string
-  readonly answer?: string
-  readonly why?: Why
-  readonly calls: readonly {
-    readonly server?: string
-    readonly tool: string
-    readonly arguments: unknown
-    readonly status?: string
-    readonly content?: unknown
-  }[]
-  readonly hooks: readonly { readonly server: string; readonly hook: string; readonly outcome: string }[]
-  readonly prompt: readonly { readonly from: string; readonly namespace?: string; readonly tokens: number }[]
-}
+type TurnLine = ReturnType<typeof turnLine>
 
-/** The line of a turn. */
-function turnLine(turn: Turn): TurnLine {
-  const { conversation, seq, text, status, why } = turn
+/** A turn without what differs from run to run; used to compare two runs. */
+function turnLine(turn: Turn) {
+  const { conversation, seq, text, status, answer, why } = turn
   return {
     ...{ conversation, seq, text, status },
-    ...(turn.answer !== undefined && { answer: turn.answer }),
+    ...(answer !== undefined && { answer }),
     ...(why !== undefined && { why }),
     calls: turn.calls.map(({ server, tool, arguments: args, outcome }) => ({
       ...(server !== undefined && { server }),

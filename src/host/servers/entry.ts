@@ -4,24 +4,15 @@ import type { Command, Target } from '../../client/target.ts'
 import { nearest } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
-import type { LiveSection } from '../config/entry.ts'
+import type { LiveSection, ServerEntry } from '../config/entry.ts'
 
 /** What to connect to; a function is called for each connection. */
 export type Opening = Target | (() => Awaitable<Target>)
 
 /** A server in one shape, from the config or the program. */
-export interface KnownServer {
-  readonly name: string
+export interface KnownServer extends Omit<ServerEntry, 'target' | 'more'> {
   readonly target: Opening
-  readonly headers?: Readonly<Record<string, string>>
-  readonly timeoutMs?: number
-  readonly startTimeoutMs?: number
   readonly connect?: ConnectOptions
-  readonly disabled: boolean
-  readonly autoApprove: readonly string[]
-  readonly live: LiveSection
-  /** Names of the server's events that go to the inbox. */
-  readonly events?: readonly string[]
   /** Changes when the server has to be reconnected. */
   readonly digest: string
 }
@@ -50,15 +41,7 @@ export interface ServerSettings {
 /** The place: `url` or `command` as in config files, or any `target`. */
 type ServerPlace = { readonly target: Opening } | { readonly url: string | URL } | Command
 
-const settings: readonly (keyof ServerSettings)[] = [
-  'headers',
-  'timeoutMs',
-  'startTimeoutMs',
-  'connect',
-  'autoApprove',
-  'live',
-  'events',
-]
+const settings: (keyof ServerSettings)[] = ['headers', 'timeoutMs', 'startTimeoutMs', 'connect', 'autoApprove', 'live', 'events']
 const commandMembers = ['command', 'args', 'env', 'cwd', 'stderr'] as const
 const liveMembers: readonly (keyof LiveSection)[] = ['enable', 'disable', 'scopes', 'uses', 'tools']
 

@@ -159,16 +159,6 @@ export class ServerLine implements HostServer {
     this.#port.changed(this)
   }
 
-  #toolsOf(client: Client): ToolList<HostTool> {
-    return new ToolList({
-      clock: this.#port.clock,
-      list: () => this.#list(client),
-      late: () => this.#port.changed(this),
-      // A server without the capability and without tools is not asked before every turn.
-      holds: tools => this.#follows || (tools.length === 0 && client.capabilities['tools'] === undefined),
-    })
-  }
-
   /** Lists the tools and checks them against their pins. */
   async #list(client: Client): Promise<readonly HostTool[]> {
     const tools: Tool[] = []
@@ -220,7 +210,13 @@ export class ServerLine implements HostServer {
     try {
       const client = await this.#open()
       this.#client = client
-      this.#tools = this.#toolsOf(client)
+      this.#tools = new ToolList({
+        clock: this.#port.clock,
+        list: () => this.#list(client),
+        late: () => this.#port.changed(this),
+        // A server without the capability and without tools is not asked before every turn.
+        holds: tools => this.#follows || (tools.length === 0 && client.capabilities['tools'] === undefined),
+      })
       if (this.#stop.signal.aborted) await client.close()
       else {
         upAt = this.#port.clock.now()
@@ -245,7 +241,8 @@ export class ServerLine implements HostServer {
     const options = this.#port.options(this.name)
     const late = new AbortController()
     const { startTimeoutMs: startMs = connectMs } = entry
-    const cancel = this.#port.clock.setTimeout(() => late.abort(tooLate(startMs)), startMs, true)
+    const tooLate = `it did not come up within ${startMs / 1000} s (startTimeout of its entry)`
+    const cancel = this.#port.clock.setTimeout(() => late.abort(new Error(tooLate)), startMs, true)
     try {
       const signal = AbortSignal.any([this.#stop.signal, late.signal])
       // A target function that never settles is abandoned when the signal aborts.
@@ -295,12 +292,8 @@ export class ServerLine implements HostServer {
       this.#why = known
       this.#become('down')
     } else if (reason instanceof TypeError) {
-      this.#why = why(
-        'SERVER_REFUSED',
-        'servers.target',
-        `The server ${quoted(this.name)} cannot be used: ${said}`,
-        'Correct its entry',
-      )
+      const message = `The server ${quoted(this.name)} cannot be used: ${said}`
+      this.#why = why('SERVER_REFUSED', 'servers.target', message, 'Correct its entry')
       this.#become('refused')
     } else {
       const fix = `It is tried again in ${Math.ceil(waitMs / 1000)} s; correct its entry if that does not help`
@@ -342,10 +335,6 @@ function announcesTools({ capabilities }: Client): boolean {
 
 async function openingOf(open: () => Awaitable<Target>): Promise<Target> {
   return open()
-}
-
-function tooLate(startMs: number): Error {
-  return new Error(`it did not come up within ${startMs / 1000} s (startTimeout of its entry)`)
 }
 
 /** Reconnect delays. */

@@ -39,14 +39,16 @@ export class Servers {
 
   /** Starts, stops and updates servers to match the config; unchanged ones are not touched. */
   async apply(wanted: ReadonlyMap<string, KnownServer>, refused: ReadonlyMap<string, Why> = new Map()): Promise<Applied> {
-    const applied = { started: [] as string[], stopped: [] as string[], restarted: [] as string[], updated: [] as string[] }
+    const started: string[] = []
+    const stopped: string[] = []
+    const updated: string[] = []
     const gone: Promise<void>[] = []
     for (const [name, line] of this.#lines) {
       const next = wanted.get(name)
       if (next !== undefined && !next.disabled && next.digest === line.entry.digest) continue
       gone.push(line.stop())
       this.#lines.delete(name)
-      applied.stopped.push(name)
+      stopped.push(name)
     }
     await Promise.allSettled(gone)
     this.#refused.clear()
@@ -56,10 +58,15 @@ export class Servers {
       else if (entry.disabled) this.#refuse(name, disabled(name))
       else if (!this.#lines.has(name)) {
         this.#start(entry)
-        applied.started.push(name)
-      } else if (this.#update(name, entry)) applied.updated.push(name)
+        started.push(name)
+      } else if (this.#update(name, entry)) updated.push(name)
     }
-    return split(applied)
+    return {
+      started: started.filter(name => !stopped.includes(name)),
+      stopped: stopped.filter(name => !started.includes(name)),
+      restarted: stopped.filter(name => started.includes(name)),
+      updated,
+    }
   }
 
   /** Settles when each server connected or failed once. */
@@ -119,24 +126,13 @@ function isName(name: string): boolean {
 }
 
 function unnamed(name: string): Why {
-  return why(
-    'SERVER_NAME',
-    'servers.name',
-    `${quoted(name)} is no name of a server`,
-    'Give it 1 to 100 letters and digits, of other alphabets fewer',
-  )
+  const fix = 'Give it 1 to 100 letters and digits, of other alphabets fewer'
+  return why('SERVER_NAME', 'servers.name', `${quoted(name)} is no name of a server`, fix)
 }
 
 /** The settings that do not concern the connection. */
 function beside({ live, autoApprove, events = [] }: KnownServer): unknown {
   return [live, autoApprove, events]
-}
-
-/** Separates restarts from starts and stops. */
-function split({ started, stopped, updated }: Omit<Applied, 'restarted'>): Applied {
-  const restarted = stopped.filter(name => started.includes(name))
-  const only = (names: readonly string[]): readonly string[] => names.filter(name => !restarted.includes(name))
-  return { started: only(started), stopped: only(stopped), restarted, updated }
 }
 
 function refusedServer(name: string, said: Why): HostServer {
@@ -145,10 +141,6 @@ function refusedServer(name: string, said: Why): HostServer {
 }
 
 function disabled(name: string): Why {
-  return why(
-    'SERVER_DISABLED',
-    'config.disabled',
-    `The server ${quoted(name)} is switched off`,
-    'Remove "disabled" from its entry',
-  )
+  const message = `The server ${quoted(name)} is switched off`
+  return why('SERVER_DISABLED', 'config.disabled', message, 'Remove "disabled" from its entry')
 }

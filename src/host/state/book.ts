@@ -4,26 +4,17 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
-import { Problem } from '../../core/problem.ts'
+import { Problem, problem } from '../../core/problem.ts'
 import { difference, type PatchStep } from '../../core/state/patch.ts'
-import type { Why } from '../../core/suggestion.ts'
+import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import type { Store } from '../../stores/store.ts'
 import type { HostServer } from '../servers/server.ts'
+import { KeyedQueue } from '../waiting.ts'
 import { Contents, Growth, type Recorded, type StateKeeper } from './growth.ts'
-import {
-  failedRollback,
-  Lineage,
-  lineages,
-  noEarlierState,
-  notKept,
-  notOffered,
-  rollbackRefused,
-  type StateCheckpoint,
-  unknownCheckpoint,
-  unnamedCheckpoint,
-} from './lineage.ts'
+import { Lineage, type StateCheckpoint } from './lineage.ts'
 
 /** What a call carries; pass it to `record` with the result. */
 export interface Sent {
@@ -107,8 +98,8 @@ export class StateBook {
   readonly #growth: Growth
   /** Loaded lineages. */
   readonly #lineages = new Map<string, Promise<Lineage>>()
-  /** The last work per key. */
-  readonly #turns = new Map<string, Promise<unknown>>()
+  /** One change at a time per lineage. */
+  readonly #queue = new KeyedQueue()
 
   constructor(options: StateBookOptions) {
     this.#options = options
@@ -123,10 +114,8 @@ export class StateBook {
     const order = ++lineage.order
     const head = lineage.current
     if (head === undefined) return { order }
-    const keeper = this.#options.port.keeper(server, featureSet)
-    if (keeper === 'server' || (keeper === 'either' && head.version === undefined))
-      return { checkpoint: head.id, head: head.id, order }
-    const kept = head.version === undefined ? undefined : await this.#contents.read(lineage.space, head.version)
+    if (this.#isServers(server, featureSet, head)) return { checkpoint: head.id, head: head.id, order }
+    const kept = await this.#kept(lineage, head)
     return kept === undefined ? { head: head.id, order } : { state: kept.value, head: head.id, order }
   }
 
@@ -177,9 +166,7 @@ export class StateBook {
     const lineage = await this.#fresh(server, featureSet)
     const { current } = lineage
     if (current === undefined) return { success: true }
-    const keeper = port.keeper(server, featureSet)
-    if (keeper === 'server' || (keeper === 'either' && current.version === undefined))
-      return { success: false, why: noEarlierState(server, featureSet) }
+    if (this.#isServers(server, featureSet, current)) return { success: false, why: noEarlierState(server, featureSet) }
     const order = ++lineage.order
     await this.#inTurn(server, featureSet, fresh => this.#growth.clear(fresh, order, ++fresh.order))
     return { success: true, hostOnly: true }
@@ -207,16 +194,16 @@ export class StateBook {
 
   /** Runs one job at a time on a set, for servers that cannot handle branches. */
   serially<T>(server: string, featureSet: string, work: () => Promise<T>): Promise<T> {
-    return this.#queue(`serial ${keyOf(server, featureSet)}`, work)
+    return this.#queue.inLine(`serial ${keyOf(server, featureSet)}`, work)
   }
 
   /** The state at a checkpoint. Throws a Problem where it is not kept. */
   async at(server: string, featureSet: string, checkpoint: string): Promise<unknown> {
     const lineage = await this.#fresh(server, featureSet)
-    const node = lineage.find(checkpoint)
-    const kept = node?.version === undefined ? undefined : await this.#contents.read(lineage.space, node.version)
-    if (kept === undefined) throw notKept(checkpoint)
-    return structuredClone(kept.value)
+    const kept = await this.#kept(lineage, lineage.find(checkpoint))
+    if (kept !== undefined) return structuredClone(kept.value)
+    const { code, message, fix } = unknownCheckpoint(checkpoint)
+    throw problem(code, message, { suggestion: fix })
   }
 
   /** What is known of a checkpoint, or of the head, for servers that ask. */
@@ -224,7 +211,7 @@ export class StateBook {
     const lineage = await this.#fresh(server, featureSet)
     const node = checkpoint === undefined ? lineage.current : lineage.find(checkpoint)
     if (node === undefined) return undefined
-    const kept = node.version === undefined ? undefined : await this.#contents.read(lineage.space, node.version)
+    const kept = await this.#kept(lineage, node)
     return { checkpoint: node.id, parent: node.parent, ...(kept !== undefined && { data: kept.value }) }
   }
 
@@ -247,7 +234,18 @@ export class StateBook {
 
   /** The sets that have checkpoints. */
   sets(): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
-    return lineages(this.#options.store)
+    return Lineage.list(this.#options.store)
+  }
+
+  /** Whether only the server has the state of a checkpoint. */
+  #isServers(server: string, featureSet: string, { version }: StateCheckpoint): boolean {
+    const keeper = this.#options.port.keeper(server, featureSet)
+    return keeper === 'server' || (keeper === 'either' && version === undefined)
+  }
+
+  /** The state of a checkpoint; undefined where it is not stored. */
+  async #kept(lineage: Lineage, node: StateCheckpoint | undefined): Promise<{ readonly value: unknown } | undefined> {
+    return node?.version === undefined ? undefined : this.#contents.read(lineage.space, node.version)
   }
 
   /** Whether the state is still stored. */
@@ -267,7 +265,7 @@ export class StateBook {
 
   /** The lineage, reloaded where another process has written. */
   #fresh(server: string, featureSet: string): Promise<Lineage> {
-    return this.#queue(keyOf(server, featureSet), async () => {
+    return this.#queue.inLine(keyOf(server, featureSet), async () => {
       const lineage = await this.#lineage(server, featureSet)
       await lineage.refresh()
       return lineage
@@ -276,7 +274,7 @@ export class StateBook {
 
   /** Changes a lineage, one change at a time; retries after a conflict with another process. */
   #inTurn<T>(server: string, featureSet: string, work: (lineage: Lineage) => Promise<T>): Promise<T> {
-    return this.#queue(keyOf(server, featureSet), async () => {
+    return this.#queue.inLine(keyOf(server, featureSet), async () => {
       const lineage = await this.#lineage(server, featureSet)
       for (let attempt = 1; ; attempt++) {
         try {
@@ -288,17 +286,6 @@ export class StateBook {
       }
     })
   }
-
-  /** Runs work one after the other by key. */
-  #queue<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const turn = (this.#turns.get(key) ?? Promise.resolve()).then(work, work)
-    this.#turns.set(key, turn)
-    const done = (): void => {
-      if (this.#turns.get(key) === turn) this.#turns.delete(key)
-    }
-    turn.then(done, done)
-    return turn
-  }
 }
 
 function keyOf(server: string, featureSet: string): string {
@@ -308,6 +295,47 @@ function keyOf(server: string, featureSet: string): string {
 /** A short key without foreign characters. */
 async function spaceOf(key: string): Promise<string> {
   return (await digestText(key)).slice(0, 22)
+}
+
+// Reasons about checkpoints that cannot be kept or rolled back to.
+
+/** Why a checkpoint without a usable name is not kept. */
+function unnamedCheckpoint(): Why {
+  const message = 'A checkpoint without a name, or with one of more than 512 characters, cannot be kept'
+  return why('CHECKPOINT_INVALID', 'state.checkpoint', message, 'Have the server give its checkpoints short names')
+}
+
+/** Why a rollback fails: there is no such checkpoint, or its state is not kept. */
+function unknownCheckpoint(checkpoint: string): Why {
+  const message = `There is no checkpoint ${quoted(checkpoint)}, or its state is not kept any more`
+  return why('CHECKPOINT_NOT_FOUND', 'state.retention', message, 'Choose one that the tree of the feature set shows')
+}
+
+/** Why a rollback fails: the feature set does not declare it. */
+function notOffered(featureSet: string): Why {
+  const message = `The feature set ${quoted(featureSet)} does not declare rollback`
+  const fix = 'Undo by a call of its tools, or use a server that declares rollback for it'
+  return why('ROLLBACK_NOT_OFFERED', 'state.rollback', message, fix)
+}
+
+/** Why a rollback fails: the server refused it. */
+function rollbackRefused(checkpoint: string, reason: string | undefined): Why {
+  const message = `The server did not go back to ${quoted(checkpoint)}${reason === undefined ? '' : `: ${quoted(reason)}`}`
+  return why('ROLLBACK_REFUSED', 'state.rollback', message, 'Nothing has changed; try another checkpoint, or again later')
+}
+
+/** Why a rollback failed without a clear answer: a timeout or an error. */
+function failedRollback(checkpoint: string, { code, message }: Problem): Why {
+  const said = code === 'OPERATION_TIMEOUT' ? 'ROLLBACK_TIMEOUT' : 'ROLLBACK_FAILED'
+  const fix = 'The next call carries the state of before; try it again later'
+  return why(said, 'state.rollback', `Going back to ${quoted(checkpoint)} failed: ${quoted(message)}`, fix)
+}
+
+/** Why a rollback to before the first checkpoint fails: the server keeps the state itself. */
+function noEarlierState(server: string, featureSet: string): Why {
+  const [set, of] = [quoted(featureSet), clip(server)]
+  const message = `There was no checkpoint of ${set} before, and ${of} keeps its state itself: it can go back to checkpoints only`
+  return why('NO_EARLIER_STATE', 'state.rollback', message, `Set ${set} of ${of} back by hand`)
 }
 
 // What servers declare about state, remembered while they are down.

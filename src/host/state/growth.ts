@@ -7,7 +7,7 @@ import { StateTree } from '../../core/state/tree.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import { type Lineage, orphaned, reused, type StateCheckpoint } from './lineage.ts'
+import type { Lineage, StateCheckpoint } from './lineage.ts'
 
 /** The result of recording a checkpoint. */
 export interface Recorded {
@@ -130,12 +130,12 @@ export class Growth {
       const version = await contents.write(lineage.space, content, on, also)
       return typeof version === 'number' ? { ...node, version } : version
     }
-    const made: StateCheckpoint =
-      content.kind === 'same'
-        ? { ...node, version: content.version }
-        : content.kind === 'broken' && node.mark === undefined
-          ? { ...node, mark: 'broken' }
-          : node
+    const broken = content.kind === 'broken' && node.mark === undefined
+    const made: StateCheckpoint = {
+      ...node,
+      ...(content.kind === 'same' && { version: content.version }),
+      ...(broken && { mark: 'broken' }),
+    }
     await this.#commit(lineage.writing(made, current))
     return made
   }
@@ -147,12 +147,9 @@ export class Growth {
       const { mark: _, pending, ...node } = { ...orphan, up: parent.n }
       const order = lineage.orders.get(orphan.n) ?? -1
       lineage.orders.delete(orphan.n)
-      const content: Content =
-        pending === undefined
-          ? orphan.version === undefined
-            ? { kind: 'none' }
-            : { kind: 'same', version: orphan.version }
-          : contentOf({ checkpoint: node.id, parent: parent.id, patch: pending }, parent, keeper)
+      const own: Content = orphan.version === undefined ? { kind: 'none' } : { kind: 'same', version: orphan.version }
+      const report = { checkpoint: node.id, parent: parent.id }
+      const content = pending === undefined ? own : contentOf({ ...report, patch: pending }, parent, keeper)
       await this.#place(lineage, { node, content, keeper, order, whys: [] })
     }
   }
@@ -184,6 +181,18 @@ export class Growth {
   }
 }
 
+/** Why a checkpoint is marked as an orphan: its parent is not known. */
+function orphaned(checkpoint: string, parent: string): Why {
+  const message = `The checkpoint ${quoted(checkpoint)} rests on ${quoted(parent)}, which is not known here`
+  return why('CHECKPOINT_ORPHAN', 'state.parent', message, 'Have the server report the whole state as data')
+}
+
+/** Why a checkpoint is odd: its name stood for another one before. */
+function reused(checkpoint: string): Why {
+  const message = `The name ${quoted(checkpoint)} stood for another checkpoint before; it stands for the later one now`
+  return why('CHECKPOINT_REUSED', 'state.checkpoint', message, 'Have the server give each checkpoint a name of its own')
+}
+
 function orphanOf(bare: StateCheckpoint, content: Content, patch: readonly unknown[] | undefined): StateCheckpoint {
   const waits = content.kind === 'broken' && patch !== undefined
   return { ...bare, mark: 'orphan', ...(waits && { pending: patch }) }
@@ -213,12 +222,8 @@ function contentOf(report: StateReport, parent: StateCheckpoint | undefined, kee
 
 function baseless({ checkpoint, parent }: StateReport): Why {
   const on = typeof parent === 'string' ? `of ${quoted(parent)}` : 'before it'
-  return why(
-    'PATCH_WITHOUT_BASE',
-    'state.patch',
-    `The checkpoint ${quoted(checkpoint)} is a patch, and the state ${on} is not known`,
-    'Have the server report the whole state as data',
-  )
+  const message = `The checkpoint ${quoted(checkpoint)} is a patch, and the state ${on} is not known`
+  return why('PATCH_WITHOUT_BASE', 'state.patch', message, 'Have the server report the whole state as data')
 }
 
 /** Cached states: the heads of sets in use. */
@@ -291,10 +296,6 @@ function mismatch(report: StateReport, base: unknown): Why | undefined {
   } catch (error) {
     if (!(error instanceof Problem)) throw error
   }
-  return why(
-    'STATE_MISMATCH',
-    'state.data',
-    `The patch of ${quoted(report.checkpoint)} does not lead to the data beside it`,
-    'Have the server send one of them; the data was taken',
-  )
+  const message = `The patch of ${quoted(report.checkpoint)} does not lead to the data beside it`
+  return why('STATE_MISMATCH', 'state.data', message, 'Have the server send one of them; the data was taken')
 }

@@ -1,13 +1,10 @@
 /**
  * The checkpoints of one server and feature set: their ids, parents and the current one. The states themselves are in the version tree of
- * core/state. Read once, then kept in memory and written through. Also the reasons for irregular checkpoints.
+ * core/state. Read once, then kept in memory and written through.
  */
 
-import { type Problem, problem } from '../../core/problem.ts'
-import { quoted, type Why, why } from '../../core/suggestion.ts'
-import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Op, put, remove, type Store } from '../../stores/store.ts'
+import { entriesUnder, type Op, put, remove, type Store } from '../../stores/store.ts'
 
 /** A checkpoint and its parent. */
 export interface StateCheckpoint {
@@ -67,6 +64,13 @@ export class Lineage {
     return lineage
   }
 
+  /** The server and feature set of each lineage in a store. */
+  static async list(store: Store): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
+    const found: Head[] = []
+    for await (const { value } of entriesUnder(store, heads)) found.push(readHead(value))
+    return found.map(({ server, featureSet }) => ({ server, featureSet }))
+  }
+
   /** Reloads where another process has written. */
   async refresh(): Promise<void> {
     if ((await this.#store.get(heads + this.space))?.version !== this.#entry) await this.reload()
@@ -80,20 +84,11 @@ export class Lineage {
     const entry = await this.#store.get(heads + this.space)
     this.#entry = entry?.version
     if (entry !== undefined) this.#head = { ...this.#head, ...readHead(entry.value) }
-    for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan(nodesOf(this.space), after === undefined ? {} : { after })
-      for (const { value } of page) this.#keep(readNode(value))
-      after = page.at(-1)?.key
-      if (after === undefined) return
-    }
+    for await (const { value } of entriesUnder(this.#store, nodesOf(this.space))) this.#keep(readNode(value))
   }
 
   get current(): StateCheckpoint | undefined {
     return this.#nodes.get(this.#head.current)
-  }
-
-  get size(): number {
-    return this.#nodes.size
   }
 
   get nextNumber(): number {
@@ -157,20 +152,6 @@ export class Lineage {
   }
 }
 
-/** All lineages in a store. */
-export async function lineages(store: Store): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
-  const found: { server: string; featureSet: string }[] = []
-  for (let after: string | undefined; ; ) {
-    const page = await store.scan(heads, after === undefined ? {} : { after })
-    for (const { value } of page) {
-      const { server, featureSet } = readHead(value)
-      found.push({ server, featureSet })
-    }
-    after = page.at(-1)?.key
-    if (after === undefined) return found
-  }
-}
-
 function nodesOf(space: string): string {
   return `lineage-at/${space}/`
 }
@@ -189,92 +170,4 @@ function readHead(text: string): Head {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.current === 'number' && typeof value.last === 'number') return value as unknown as Head
   throw new Error('The head of a lineage cannot be read: was it written by another program?')
-}
-
-// Reasons about checkpoints that are irregular, unknown, or cannot be rolled back to.
-
-/** Why a checkpoint without a usable name is not kept. */
-export function unnamedCheckpoint(): Why {
-  return why(
-    'CHECKPOINT_INVALID',
-    'state.checkpoint',
-    'A checkpoint without a name, or with one of more than 512 characters, cannot be kept',
-    'Have the server give its checkpoints short names',
-  )
-}
-
-/** Why a checkpoint is marked as an orphan: its parent is not known. */
-export function orphaned(checkpoint: string, parent: string): Why {
-  return why(
-    'CHECKPOINT_ORPHAN',
-    'state.parent',
-    `The checkpoint ${quoted(checkpoint)} rests on ${quoted(parent)}, which is not known here`,
-    'Have the server report the whole state as data',
-  )
-}
-
-/** Why a checkpoint is odd: its name stood for another one before. */
-export function reused(checkpoint: string): Why {
-  return why(
-    'CHECKPOINT_REUSED',
-    'state.checkpoint',
-    `The name ${quoted(checkpoint)} stood for another checkpoint before; it stands for the later one now`,
-    'Have the server give each checkpoint a name of its own',
-  )
-}
-
-/** Why a rollback fails: there is no such checkpoint, or its state is not kept. */
-export function unknownCheckpoint(checkpoint: string): Why {
-  return why(
-    'CHECKPOINT_NOT_FOUND',
-    'state.retention',
-    `There is no checkpoint ${quoted(checkpoint)}, or its state is not kept any more`,
-    'Choose one that the tree of the feature set shows',
-  )
-}
-
-/** Why a rollback fails: the feature set does not declare it. */
-export function notOffered(featureSet: string): Why {
-  return why(
-    'ROLLBACK_NOT_OFFERED',
-    'state.rollback',
-    `The feature set ${quoted(featureSet)} does not declare rollback`,
-    'Undo by a call of its tools, or use a server that declares rollback for it',
-  )
-}
-
-/** Why a rollback fails: the server refused it. */
-export function rollbackRefused(checkpoint: string, reason: string | undefined): Why {
-  return why(
-    'ROLLBACK_REFUSED',
-    'state.rollback',
-    `The server did not go back to ${quoted(checkpoint)}${reason === undefined ? '' : `: ${quoted(reason)}`}`,
-    'Nothing has changed; try another checkpoint, or again later',
-  )
-}
-
-/** Why a rollback failed without a clear answer: a timeout or an error. */
-export function failedRollback(checkpoint: string, { code, message }: Problem): Why {
-  return why(
-    code === 'OPERATION_TIMEOUT' ? 'ROLLBACK_TIMEOUT' : 'ROLLBACK_FAILED',
-    'state.rollback',
-    `Going back to ${quoted(checkpoint)} failed: ${quoted(message)}`,
-    'The next call carries the state of before; try it again later',
-  )
-}
-
-/** Why a rollback to before the first checkpoint fails: the server keeps the state itself. */
-export function noEarlierState(server: string, featureSet: string): Why {
-  return why(
-    'NO_EARLIER_STATE',
-    'state.rollback',
-    `There was no checkpoint of ${quoted(featureSet)} before, and ${clip(server)} keeps its state itself: it can go back to checkpoints only`,
-    `Set ${quoted(featureSet)} of ${clip(server)} back by hand`,
-  )
-}
-
-/** The error where a state is asked for that is not kept. */
-export function notKept(checkpoint: string): Problem {
-  const { code, message, fix } = unknownCheckpoint(checkpoint)
-  return problem(code, message, { suggestion: fix })
 }

@@ -25,7 +25,7 @@ interface HostBudgetsOptions {
 }
 
 /** What something is expected to take. One request where nothing is said. */
-interface Estimate extends Spender {
+export interface Estimate extends Spender {
   /** The user began it: only budgets that say so are about it. */
   readonly user?: boolean
   readonly tokens?: number

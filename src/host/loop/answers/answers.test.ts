@@ -4,10 +4,11 @@ import { openWorld, type World, type WorldOptions } from '../../../../test/hosti
 import { silent } from '../../../../test/hosting/silent-live.ts'
 import type { Why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import type { Asked } from '../../../policy/rules/rule.ts'
 import { createServer, type Server } from '../../../server/index.ts'
 import { type ModelRequest, requestTokens } from '../../models/model.ts'
 import { scripted } from '../../models/scripted.ts'
-import type { LoopBudgets, LoopPolicy, LoopRequest } from '../ports.ts'
+import type { LoopParts } from '../ports.ts'
 import type { SampleReview } from './sampling.ts'
 
 const worlds: World[] = []
@@ -23,7 +24,7 @@ async function world(options: WorldOptions): Promise<World> {
 
 const denied: Why = { code: 'DENIED', rule: 'rule-7', message: 'Not for this server', fix: 'Allow it' }
 
-function deciding(kind: LoopRequest['kind'], what: 'deny' | 'ask', yes = false): LoopPolicy {
+function deciding(kind: Asked['kind'], what: 'deny' | 'ask', yes = false): LoopParts['policy'] {
   return {
     decide: async asked => {
       if (asked.kind !== kind) return { do: 'allow', rule: 'rest' }
@@ -134,7 +135,7 @@ describe('sampling', () => {
   test('is paid by the budget of its server, and refused when that is spent', async () => {
     const asked: unknown[] = []
     const settled: unknown[] = []
-    const budgets: LoopBudgets = {
+    const budgets: LoopParts['budgets'] = {
       reserve: async wish => {
         asked.push(wish)
         if (asked.length > 1) return { code: 'BUDGET_SPENT', rule: 'budget.asking', message: 'The budget is spent', fix: 'Wait' }
@@ -224,7 +225,7 @@ describe('roots', () => {
 
   test('that change are the new ones from then on', async () => {
     const opened = await world({ model: scripted('x'), servers: { asking: asking() }, roots })
-    opened.loop.setRoots([{ uri: 'file:///tmp/other' }])
+    opened.loop.answers.setRoots([{ uri: 'file:///tmp/other' }])
     expect(await call(opened, 'where')).toContain('file:///tmp/other')
   })
 })
@@ -245,8 +246,8 @@ describe('inference', () => {
     ] as const
     const { loop, notes } = await world({ model: models, routes: { 'memory/memory.consolidation': 'small' } })
     const chunks: string[] = []
-    const result = await loop
-      .answersFor('memory')
+    const result = await loop.answers
+      .for('memory')
       .live.onInfer(request, { signal: never, chunk: delta => void chunks.push(delta) })
     expect(result).toEqual({
       content: 'A short summary of it all.',
@@ -262,22 +263,22 @@ describe('inference', () => {
   test('L11.4-2 without stream there are no chunks', async () => {
     const { loop } = await world({ model: scripted('Words.') })
     const chunks: string[] = []
-    await loop
-      .answersFor('memory')
+    await loop.answers
+      .for('memory')
       .live.onInfer({ ...request, stream: false }, { signal: never, chunk: delta => void chunks.push(delta) })
     expect(chunks).toEqual([])
   })
 
   test('L11.3-2 needs no human: policy and budget decide, and a refusal says which rule', async () => {
     const { loop } = await world({ model: scripted('x'), policy: deciding('infer', 'deny') })
-    const refused = loop.answersFor('memory').live.onInfer(request, { signal: never, chunk: () => {} })
+    const refused = loop.answers.for('memory').live.onInfer(request, { signal: never, chunk: () => {} })
     await expect(refused).rejects.toMatchObject({ kind: 'invalid-request', data: denied })
   })
 
   test('stops when the server cancels it', async () => {
     const { loop } = await world({ model: scripted({ text: 'late', latencyMs: 60_000 }) })
     const stop = new AbortController()
-    const waiting = loop.answersFor('memory').live.onInfer(request, { signal: stop.signal, chunk: () => {} })
+    const waiting = loop.answers.for('memory').live.onInfer(request, { signal: stop.signal, chunk: () => {} })
     stop.abort(new Error('not needed'))
     await expect(waiting).rejects.toThrow('not needed')
   })
@@ -300,7 +301,7 @@ describe('inference', () => {
         },
       },
     })
-    await loop.answersFor('watch').live.onInfer(request, { signal: never, chunk: () => {} })
+    await loop.answers.for('watch').live.onInfer(request, { signal: never, chunk: () => {} })
     expect(asked).toBe(0)
   })
 
@@ -308,7 +309,7 @@ describe('inference', () => {
     const { loop } = await world({
       model: scripted('x', { info: { id: 'm1', vendor: 'v', contextWindow: 1_000, capabilities: ['tools', 'vision'] } }),
     })
-    expect(loop.answersFor('any').live.modelInfo()).toEqual({
+    expect(loop.answers.for('any').live.modelInfo()).toEqual({
       id: 'm1',
       vendor: 'v',
       contextWindow: 1_000,

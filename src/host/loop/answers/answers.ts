@@ -1,19 +1,18 @@
 /** The host's answers to requests of servers (sampling, elicitation, roots, inference), one set of handlers per connection. */
-
 import { type Why, why } from '../../../core/suggestion.ts'
 import type { LiveHandlers } from '../../../features/live/client-api.ts'
 import type { FinishReason, InferenceRequest } from '../../../features/live/inference/messages.ts'
 import type { OnElicit, OnQuestionRefused, Question } from '../../../features/mcp/elicitation/client.ts'
 import type { ElicitResult } from '../../../features/mcp/elicitation/messages.ts'
 import type { Root } from '../../../features/mcp/roots/messages.ts'
-import type { OnSample } from '../../../features/mcp/sampling/client.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Asked } from '../../../policy/rules/rule.ts'
 import type { ModelFinish, ModelMessage, ModelRequest } from '../../models/model.ts'
 import { quoteFromServer } from '../../models/quoted.ts'
 import { generate } from '../generate.ts'
 import { askPermission, hostRefusalError, outcomeNoter } from '../permission.ts'
-import type { LoopParts, LoopRequest } from '../ports.ts'
+import type { LoopParts } from '../ports.ts'
 import { assistantBlocks, modelNamed, type OnSampleReview, requestSystem, samplingFor } from './sampling.ts'
 
 /** Options for the answers to servers. */
@@ -28,71 +27,53 @@ export interface AnswersOptions {
   readonly routes?: Readonly<Record<string, string>>
 }
 
-/** The connect options that answer a server's requests. */
-interface ServerAnswers {
-  readonly onSample: OnSample
-  readonly sampleTools: true
-  readonly onElicit?: OnElicit
-  readonly onQuestionRefused: OnQuestionRefused
-  readonly roots: () => Promise<readonly Root[]>
-  readonly live: Pick<LiveHandlers, 'onInfer' | 'modelInfo'>
-}
+/** The answers to all servers: handlers for each connection, and the roots that servers may see. */
+export class Answers {
+  readonly #parts: LoopParts
+  readonly #options: AnswersOptions
+  #roots: readonly Root[]
+  /** Model ids by `server/set`, `server` or `set`. */
+  readonly #routes: ReadonlyMap<string, string>
 
-/** The answers to all servers. */
-export interface Answers {
-  /** The handlers for one connection. */
-  answersFor(server: string): ServerAnswers
-  /** Replaces the roots and notifies the servers. */
-  setRoots(roots: readonly Root[]): void
-}
+  constructor(parts: LoopParts, options: AnswersOptions) {
+    this.#parts = parts
+    this.#options = options
+    this.#roots = options.roots ?? []
+    this.#routes = new Map(Object.entries(options.routes ?? {}))
+  }
 
-/** Creates the handlers of each connection. */
-export function createAnswers(parts: LoopParts, options: AnswersOptions): Answers {
-  const roots = rootsBook(parts, options.roots ?? [])
-  const routes = new Map(Object.entries(options.routes ?? {}))
-  const { onElicit, onSampleReview } = options
-  return {
-    setRoots: next => roots.set(next),
-    answersFor: server => ({
+  /** The connect options that answer the requests of one server. */
+  for(server: string) {
+    const [parts, { onElicit, onSampleReview }] = [this.#parts, this.#options]
+    return {
       onSample: samplingFor(parts, server, onSampleReview),
       sampleTools: true,
       ...(onElicit !== undefined && { onElicit: elicitationFor(parts, server, onElicit) }),
       onQuestionRefused: refusedPagesOf(parts, server),
-      roots: roots.rootsFor(server),
-      live: { onInfer: inferenceFor(parts, server, routes), modelInfo: () => parts.models[0].info },
-    }),
+      roots: () => this.#rootsFor(server),
+      live: { onInfer: inferenceFor(parts, server, this.#routes), modelInfo: () => parts.models[0].info },
+    }
   }
-}
 
-/** The roots: shown only where the policy or the user allows it; changes are announced to all servers. */
-interface RootsBook {
-  /** The roots for one server; empty where it may not see them. */
-  rootsFor(server: string): () => Promise<readonly Root[]>
-  /** Replaces them and notifies connected servers. */
-  set(roots: readonly Root[]): void
-}
+  /** Replaces the roots and notifies the servers. */
+  setRoots(roots: readonly Root[]): void {
+    this.#roots = roots
+    for (const { client } of this.#parts.servers()) client?.rootsChanged()
+  }
 
-/** Creates the roots. */
-function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
-  let roots = first
-  return {
-    rootsFor: server => async () => {
-      const told = outcomeNoter(parts, { server, kind: 'roots', began: parts.clock.now() })
-      // They may be replaced while the user is asked; the answer is about these.
-      const asked = roots
-      // An empty list needs no permission.
-      if (asked.length === 0) {
-        told('success', undefined, 'roots: none are set')
-        return []
-      }
-      const { why: said, rule } = await askPermission(parts.policy, { kind: 'roots', server, payload: { roots: asked } })
-      told(said === undefined ? 'success' : 'refused', said, rule)
-      return said === undefined ? asked : []
-    },
-    set: next => {
-      roots = next
-      for (const { client } of parts.servers()) client?.rootsChanged()
-    },
+  /** The roots for one server; empty where the policy or the user does not allow it to see them. */
+  async #rootsFor(server: string): Promise<readonly Root[]> {
+    const told = outcomeNoter(this.#parts, { server, kind: 'roots' })
+    // They may be replaced while the user is asked; the answer is about these.
+    const asked = this.#roots
+    // An empty list needs no permission.
+    if (asked.length === 0) {
+      told('success', undefined, 'roots: none are set')
+      return []
+    }
+    const { why: said, rule } = await askPermission(this.#parts.policy, { kind: 'roots', server, payload: { roots: asked } })
+    told(said === undefined ? 'success' : 'refused', said, rule)
+    return said === undefined ? asked : []
   }
 }
 
@@ -107,7 +88,7 @@ export type OnServerQuestion = (question: ServerQuestion, context: { readonly si
 /** The elicitation handler of one server: policy first, then the user. */
 function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {
   return async (question, { signal }) => {
-    const told = outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })
+    const told = outcomeNoter(parts, { server, kind: 'elicit' })
     const say = (answer: ElicitResult): ElicitResult => {
       parts.refusals.answered(server, question.message, isYes(answer))
       return answer
@@ -117,9 +98,8 @@ function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion)
       told('refused', verdict.why)
       return say({ action: 'decline' })
     }
-    const answer = await ask(question.mode === 'url' ? { ...question, server, domain: question.host } : { ...question, server }, {
-      signal,
-    })
+    const asked = question.mode === 'url' ? { ...question, server, domain: question.host } : { ...question, server }
+    const answer = await ask(asked, { signal })
     if (answer.action === 'accept') told('success', undefined, verdict.rule)
     else told('refused', unanswered(server, answer.action))
     return say(answer)
@@ -129,29 +109,21 @@ function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion)
 /** Audits pages that the client refuses to show. */
 function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
   return ({ message }) => {
-    outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })('refused', unfit(server))
+    outcomeNoter(parts, { server, kind: 'elicit' })('refused', unfit(server))
     parts.refusals.answered(server, message, false)
   }
 }
 
 /** The reason where the user did not answer. */
-function unanswered(server: string, action: 'decline' | 'cancel') {
-  return {
-    code: 'USER_DECLINED',
-    rule: 'the user',
-    message: `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`,
-    fix: 'Ask again, if it is still wanted',
-  }
+function unanswered(server: string, action: 'decline' | 'cancel'): Why {
+  const message = `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`
+  return why('USER_DECLINED', 'the user', message, 'Ask again, if it is still wanted')
 }
 
 /** The reason where a page is unsafe. */
-function unfit(server: string) {
-  return {
-    code: 'UNSAFE_ADDRESS',
-    rule: 'elicit.url',
-    message: `${server} wants a page opened that is not reached over https, or hides who it belongs to`,
-    fix: `Let ${server} use an https address without a user name`,
-  }
+function unfit(server: string): Why {
+  const message = `${server} wants a page opened that is not reached over https, or hides who it belongs to`
+  return why('UNSAFE_ADDRESS', 'elicit.url', message, `Let ${server} use an https address without a user name`)
 }
 
 /** Whether an answer is a yes. A form with a single boolean can be accepted with `false` in it. */
@@ -163,16 +135,13 @@ function isYes({ action, content = {} }: ElicitResult): boolean {
 // Inference for servers (MCP Live 0.2 §11): policy, budget and routes decide, without a person. No hooks run, so that hooks cannot trigger
 // each other.
 
-/** Model ids by `server/set`, `server` or `set`. */
-type Routes = ReadonlyMap<string, string>
-
 /** The inference handler of one server. */
-function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHandlers['onInfer'] {
+function inferenceFor(parts: LoopParts, server: string, routes: ReadonlyMap<string, string>): LiveHandlers['onInfer'] {
   return async (request, { signal, chunk }) => {
     const { featureSet, conversationId, stream } = request
-    const about = { server, featureSet, kind: 'infer', began: parts.clock.now() }
-    const told = outcomeNoter(parts, { ...about, ...(conversationId !== undefined && { conversation: conversationId }) })
-    const wish: LoopRequest = { kind: 'infer', server, featureSet, payload: request }
+    const conversation = conversationId === undefined ? {} : { conversation: conversationId }
+    const told = outcomeNoter(parts, { server, featureSet, kind: 'infer', ...conversation })
+    const wish: Asked = { kind: 'infer', server, featureSet, payload: request }
     const { why: said, rule } = await askPermission(parts.policy, wish)
     if (said !== undefined) throw hostRefusalError(told, said)
     const leave = parts.policy.enter?.(wish)
@@ -180,7 +149,7 @@ function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHan
     try {
       const asked = modelRequest(request, parts.limits.answerTokens, server)
       const payer = { server, featureSet }
-      const made = await generate({ ...parts, retries: parts.limits.retries, payer }, model, asked, signal, delta => {
+      const made = await generate({ ...parts, payer }, model, asked, signal, delta => {
         if (stream) chunk(delta)
       })
       told('success', undefined, rule)

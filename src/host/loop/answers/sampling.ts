@@ -4,27 +4,22 @@
  */
 import { type Why, why } from '../../../core/suggestion.ts'
 import type { LiveBlock } from '../../../features/live/content/messages.ts'
-import type { ContentBlock } from '../../../features/mcp/content/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
 import type { SamplingBlock, SamplingMessage, SamplingParams, SamplingResult } from '../../../features/mcp/sampling/messages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Asked, Verdict } from '../../../policy/rules/rule.ts'
 import type { Model, ModelMessage, ModelRequest, ModelToolResult, ModelToolUse } from '../../models/model.ts'
 import { modelBlocksOf, quoteFromServer, quoteTool, textBlock, withoutMarks } from '../../models/quoted.ts'
 import { type Generation, generate } from '../generate.ts'
 import { hostRefusalError, outcomeNoter } from '../permission.ts'
-import type { LoopParts, LoopRequest, LoopVerdict } from '../ports.ts'
+import type { LoopParts } from '../ports.ts'
 
 /** What the user reviews: the request before it goes to the model, and the answer before it goes to the server. */
-export type SampleReview =
-  | { readonly stage: 'prompt'; readonly server: string; readonly model: string; readonly params: SamplingParams }
-  | {
-      readonly stage: 'answer'
-      readonly server: string
-      readonly model: string
-      readonly params: SamplingParams
-      readonly result: SamplingResult
-    }
+export type SampleReview = { readonly server: string; readonly model: string; readonly params: SamplingParams } & (
+  | { readonly stage: 'prompt' }
+  | { readonly stage: 'answer'; readonly result: SamplingResult }
+)
 
 /** The user's decision. `params` or `result` replace what was shown. */
 export interface SampleReviewed {
@@ -46,8 +41,8 @@ const samplingSet = 'sampling'
 /** The handler of `sampling/createMessage` for one server. */
 export function samplingFor(parts: LoopParts, server: string, review: OnSampleReview | undefined): OnSample {
   return async (params, { signal }) => {
-    const told = outcomeNoter(parts, { server, kind: 'sample', began: parts.clock.now() })
-    const asked: LoopRequest = { kind: 'sample', server, payload: params }
+    const told = outcomeNoter(parts, { server, kind: 'sample' })
+    const asked: Asked = { kind: 'sample', server, payload: params }
     const verdict = await parts.policy.decide(asked)
     if (verdict.do === 'deny' || verdict.do === 'hold') throw hostRefusalError(told, verdict.why, kind)
     let { rule } = verdict
@@ -84,7 +79,7 @@ async function sample(
   const params = (await show({ stage: 'prompt', ...shown, params: asked })).params ?? asked
   const request = requestOf(params, parts.limits.answerTokens, server)
   const payer = { server, featureSet: samplingSet }
-  const said = await generate({ ...parts, retries: parts.limits.retries, payer }, model, request, signal, () => {})
+  const said = await generate({ ...parts, payer }, model, request, signal, () => {})
   const result = resultOf(said)
   return (await show({ stage: 'answer', ...shown, params, result })).result ?? result
 }
@@ -92,8 +87,8 @@ async function sample(
 /** Without a reviewer, asks the policy's own question once, before the request. */
 async function plainYes(
   { policy }: LoopParts,
-  asked: LoopRequest,
-  verdict: LoopVerdict & { readonly do: 'ask' },
+  asked: Asked,
+  verdict: Verdict & { readonly do: 'ask' },
   { stage }: SampleReview,
 ): Promise<SampleReviewed> {
   return stage === 'answer' ? { yes: true } : policy.approve(asked, verdict)
@@ -133,21 +128,19 @@ function messageOf({ role, content }: SamplingMessage, server: string): ModelMes
   const blocks: readonly SamplingBlock[] = Array.isArray(content) ? content : [content as SamplingBlock]
   const results = blocks.flatMap((block): readonly ModelToolResult[] =>
     block.type === 'tool_result'
-      ? [{ id: block.toolUseId, content: resultFrom(server, block.content), isError: block.isError === true }]
+      ? [
+          {
+            id: block.toolUseId,
+            content: quoteFromServer('tool-result', { server }, block.content.flatMap(modelBlocksOf)),
+            isError: block.isError === true,
+          },
+        ]
       : [],
   )
   if (results.length > 0) return { role: 'tool', results }
   if (role === 'assistant') return { role, content: blocks.flatMap(block => assistantBlock(block)) }
-  return { role: 'user', content: quoteFromServer('server-request', { server }, plainBlocks(blocks)) }
-}
-
-/** The content of a tool result, quoted. */
-function resultFrom(server: string, content: readonly ContentBlock[]): readonly LiveBlock[] {
-  return quoteFromServer('tool-result', { server }, content.flatMap(modelBlocksOf))
-}
-
-function plainBlocks(blocks: readonly SamplingBlock[]): readonly LiveBlock[] {
-  return blocks.flatMap(block => (isPlain(block) ? modelBlocksOf(block) : []))
+  const plain = blocks.flatMap(block => (isPlain(block) ? modelBlocksOf(block) : []))
+  return { role: 'user', content: quoteFromServer('server-request', { server }, plain) }
 }
 
 function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ModelToolUse)[] {
