@@ -1,6 +1,6 @@
 /** Requests with what extensions put into `_meta`, their answers taken apart, and the checks that tables hold against answers. */
 import { isRecord } from '../jsonrpc/message.ts'
-import { type Expectation, fitsPattern, isWord, type JsonPattern, objectIn } from './expectations.ts'
+import { type Expectation, fitsPattern, is, type JsonPattern, objectIn } from './expectations.ts'
 import type { Bench, Carrier, Frame, Json, OpenOptions } from './scenario.ts'
 import { extensionId, type FoundTool } from './tools.ts'
 import { type Answer, letGo, type RawPeer, type RequestOptions } from './wire/raw-peer.ts'
@@ -157,7 +157,7 @@ export const isMade: Expectation<PeerAnswer> = (it, _, says) =>
 export function isRefusedBy(code: string): Expectation<PeerAnswer> {
   return (it, _, says) => {
     if (it.problem['code'] !== code) return `${says}: expected a problem ${code}, ${got(it)}`
-    return isWord(it.isError ? it.text : it.answer.error?.message) || `The refusal ${code} has no words for a reader`
+    return is.word(it.isError ? it.text : it.answer.error?.message) || `The refusal ${code} has no words for a reader`
   }
 }
 

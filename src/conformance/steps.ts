@@ -11,7 +11,7 @@ import {
   requesterOn,
   type Saying,
 } from './calls.ts'
-import { type Expectation, type Expectations, hold, isWord, type Judging } from './expectations.ts'
+import { type Expectation, type Expectations, hold, is, type Judging } from './expectations.ts'
 import { type Bench, type Carrier, Failed, type Frame, type Json, type OpenOptions, type RevisionId } from './scenario.ts'
 import type { Finder, FoundTool } from './tools.ts'
 import type { RawPeer } from './wire/raw-peer.ts'
@@ -104,7 +104,7 @@ export function sceneOf(bench: Bench, connection: RawPeer | undefined, meta?: ()
     hold: (it, expected, frames) => hold(expected, it, scene, says => fail(says, frames)),
     made: (called, says) => judged(called, isMade, says),
     refused: (called, code, says) => judged(called, isRefusedBy(code), says),
-    text: (value, says) => (isWord(value) ? value : fail(says)),
+    text: (value, says) => (is.word(value) ? value : fail(says)),
     object: (value, says) => (isRecord(value) ? value : fail(says)),
   }
   return scene

@@ -1,7 +1,7 @@
 /** Scenarios for a server that guards itself with OAuth, as a resource server (RFC 6750, RFC 9728; 2025-06-18 and later). */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Given, table } from '../define.ts'
-import { isString, listIn, objectIn, parsedJson } from '../expectations.ts'
+import { is, listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
 import { type Scene, sceneOf } from '../steps.ts'
 import { isStateless, keys, kitInfo, wireVersion } from '../wire/envelope.ts'
@@ -152,7 +152,7 @@ export const authScenarios: readonly Scenario[] = [
       const metadata = parsedJson(reply.body)
       x.expect(isRecord(metadata), 'The metadata must be a JSON object')
       const { resource, authorization_servers: servers } = objectIn(metadata)
-      const isThis = isString(resource) && covers(resource, url)
+      const isThis = is.string(resource) && covers(resource, url)
       x.expect(isThis, `resource is ${JSON.stringify(resource)} and must be this server`)
       const isNamed = listIn(servers).length > 0 && listIn(servers).every(one => URL.canParse(String(one)))
       x.expect(isNamed, 'authorization_servers must name at least one')

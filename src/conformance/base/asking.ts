@@ -2,7 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isFailure, isFault, isResult, type PeerAnswer } from '../calls.ts'
 import { capability, official, sessions, since, table, tool } from '../define.ts'
-import { type Expectations, firstFault, isNumeric, isOneOf, isString, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { type Expectations, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import type { Frame, Json, RevisionId, Scenario } from '../scenario.ts'
 import { type Scene, type SentStep, settle, step, type TableStep } from '../steps.ts'
 import { blockFault } from './content.ts'
@@ -44,7 +44,7 @@ function asks(method: string, name: string, reply: Json | ((count: number) => Js
 const isAnswered = {
   'the call must be answered after the question was': ({ it }: AskedCall) => isRecord(it.answer.result) || it.code !== undefined,
 }
-const hasMessage = { 'the question must have a message': ({ question }: AskedCall) => isString(question.message) }
+const hasMessage = { 'the question must have a message': ({ question }: AskedCall) => is.string(question.message) }
 
 /** Calls what needs a client that can be asked, from one that declared nothing of the kind. */
 function mustNotAsk(method: string, name: string, args?: Json): readonly TableStep[] {
@@ -167,7 +167,7 @@ export const elicitationScenarios: readonly Scenario[] = [
         'the mode of the question must be "url"': ({ question }) => question.mode === 'url',
         'url must be a URL': ({ question }) => URL.canParse(String(question.url)),
         ...hasMessage,
-        'elicitationId must be a string': ({ question }, { modern }) => modern || isString(question.elicitationId),
+        'elicitationId must be a string': ({ question }, { modern }) => modern || is.string(question.elicitationId),
         ...isAnswered,
       }),
     ],
@@ -204,7 +204,7 @@ const clientRoots = [{ uri: 'file:///vivarium/kit', name: 'kit-root' }]
 /** What is wrong with a message that a model is given; blocks about tools are for another row. */
 function messageFault(message: unknown, revision: RevisionId): string | undefined {
   const { role, content } = objectIn(message)
-  if (!isOneOf('user', 'assistant')(role)) return 'the role of a message must be user or assistant'
+  if (!is.oneOf('user', 'assistant')(role)) return 'the role of a message must be user or assistant'
   return firstFault([content].flat(), block =>
     String(objectIn(block).type).startsWith('tool_') ? undefined : blockFault(block, revision),
   )
@@ -215,7 +215,7 @@ export const samplingScenarios: readonly Scenario[] = [
   sampling('text', "a tool asks the client's model, and gets what it said", needsSampling, [
     asks(sample, 'test_sampling', said, prompt).expect({
       'the tool must ask by sampling/createMessage': ({ questions }) => questions.length > 0,
-      'maxTokens must be a number': ({ question }) => isNumeric(question.maxTokens),
+      'maxTokens must be a number': ({ question }) => is.number(question.maxTokens),
       'there must be messages': ({ question }) => listIn(question, 'messages').length > 0,
       'every message must be whole': ({ question }, { revision }) =>
         firstFault(listIn(question, 'messages'), message => messageFault(message, revision)),

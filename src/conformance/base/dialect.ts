@@ -2,7 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault } from '../calls.ts'
 import { duplex, table, tool } from '../define.ts'
-import { fitsPattern, isString, listIn, objectIn } from '../expectations.ts'
+import { fitsPattern, is, listIn, objectIn } from '../expectations.ts'
 import type { Scenario } from '../scenario.ts'
 import { look, send, step } from '../steps.ts'
 
@@ -13,7 +13,7 @@ const invoke = (name: string) => send('tools/invoke', { name, arguments: {} })
 export const dialectScenarios: readonly Scenario[] = [
   row('hello', 'the handshake of the dialect names the server and what it supports', { open: { fresh: true } }, [
     look(({ peer }) => peer.hello).expect({
-      'server must have a name': hello => isString(objectIn(hello, 'server').name),
+      'server must have a name': hello => is.string(objectIn(hello, 'server').name),
       'serverCapabilities must be an object': hello => isRecord(hello?.serverCapabilities),
     }),
   ]),
@@ -21,7 +21,7 @@ export const dialectScenarios: readonly Scenario[] = [
     send('tools/list').expect({
       'the result must be a bare list': ({ answer }) => Array.isArray(answer.result),
       'every tool must have a name and an inputSchema': ({ answer }) =>
-        listIn(answer.result).every(one => fitsPattern({ name: isString, inputSchema: isRecord }, one)),
+        listIn(answer.result).every(one => fitsPattern({ name: is.string, inputSchema: isRecord }, one)),
     }),
   ]),
   row('invoke', 'a tool is invoked, and answers with a status and an output', { needs: [tool('test_simple_text')] }, [

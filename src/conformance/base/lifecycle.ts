@@ -2,7 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, isEmpty, isServed } from '../calls.ts'
 import { official, sessions, stateless, table } from '../define.ts'
-import { fitsPattern, ifThere, isString, objectIn } from '../expectations.ts'
+import { fitsPattern, is, objectIn } from '../expectations.ts'
 import type { Scenario } from '../scenario.ts'
 import { look, send, settle, step } from '../steps.ts'
 import { harmlessMethod, kitInfo } from '../wire/envelope.ts'
@@ -33,9 +33,9 @@ export const lifecycleScenarios: readonly Scenario[] = [
       ).expect({
         'capabilities must be an object': ({ hello }) => isRecord(hello.capabilities),
         'serverInfo must be an object': ({ hello }) => isRecord(hello.serverInfo),
-        'serverInfo.name must be a string': ({ hello }) => fitsPattern({ serverInfo: { name: isString } }, hello),
-        'serverInfo.version must be a string': ({ hello }) => fitsPattern({ serverInfo: { version: isString } }, hello),
-        'instructions must be a string': ({ hello }) => ifThere(isString)(hello.instructions),
+        'serverInfo.name must be a string': ({ hello }) => fitsPattern({ serverInfo: { name: is.string } }, hello),
+        'serverInfo.version must be a string': ({ hello }) => fitsPattern({ serverInfo: { version: is.string } }, hello),
+        'instructions must be a string': ({ hello }) => is.optional(is.string)(hello.instructions),
       }),
     ],
   ),

@@ -2,19 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault, type PeerAnswer } from '../calls.ts'
 import { capability, type Need, official, since, table, tool } from '../define.ts'
-import {
-  firstFault,
-  ifThere,
-  isAbsent,
-  isOneOf,
-  isString,
-  isWord,
-  listIn,
-  objectIn,
-  objectsIn,
-  sameJson,
-  should,
-} from '../expectations.ts'
+import { firstFault, is, listIn, objectIn, objectsIn, sameJson, should } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, look, type Scene, send } from '../steps.ts'
 
@@ -31,18 +19,18 @@ interface ListKind {
 const strings =
   (...members: readonly string[]) =>
   (item: Json): string | undefined =>
-    firstFault(members, member => !isString(item[member]) && `${member} must be a string`)
+    firstFault(members, member => !is.string(item[member]) && `${member} must be a string`)
 
 function toolFault({ name, inputSchema, description, annotations }: Json): string | undefined {
-  if (!isWord(name)) return 'name must be a string'
+  if (!is.word(name)) return 'name must be a string'
   if (objectIn(inputSchema).type !== 'object') return 'inputSchema must be a schema of type "object"'
-  if (!ifThere(isString)(description)) return 'description must be a string'
-  return ifThere(isRecord)(annotations) ? undefined : 'annotations must be an object'
+  if (!is.optional(is.string)(description)) return 'description must be a string'
+  return is.optional(isRecord)(annotations) ? undefined : 'annotations must be an object'
 }
 
 function promptFault(item: Json): string | undefined {
   const args = item.arguments
-  const isList = ifThere(Array.isArray)(args) && listIn(args).every(one => isString(objectIn(one).name))
+  const isList = is.optional(Array.isArray)(args) && listIn(args).every(one => is.string(objectIn(one).name))
   return strings('name')(item) ?? (isList ? undefined : 'arguments must be a list of objects with names')
 }
 
@@ -68,10 +56,10 @@ async function pagesOf(x: Scene, { method, member }: ListKind): Promise<readonly
     cursor = page.result.nextCursor
     x.hold(page, {
       [`the result of ${method} must have the list ${member}`]: hasResult({ [member]: Array.isArray }),
-      'nextCursor must be a string': hasResult({ nextCursor: ifThere(isString) }),
+      'nextCursor must be a string': hasResult({ nextCursor: is.optional(is.string) }),
       [`the list must end; it has more than ${mostPages} pages`]: () => pages.length < mostPages,
     })
-  } while (isString(cursor))
+  } while (is.string(cursor))
   return pages
 }
 
@@ -181,11 +169,11 @@ export const cachingScenarios: readonly Scenario[] = [
     caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`, { needs }, [
       send(method, ({ bench }) => (method === 'resources/read' ? { uri: bench.peer.resources[0]?.uri } : {})).expect({
         'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => Number.isInteger(ttlMs) && Number(ttlMs) >= 0,
-        'cacheScope must be public or private': hasResult({ cacheScope: isOneOf('public', 'private') }),
+        'cacheScope must be public or private': hasResult({ cacheScope: is.oneOf('public', 'private') }),
       }),
     ]),
   ),
   caching('not-calls', 'the result of a call says nothing of being kept', { needs: [tool('test_simple_text')] }, [
-    callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: isAbsent }) }),
+    callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: is.absent }) }),
   ]),
 ]

@@ -2,7 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault, isRefused, type PeerAnswer } from '../calls.ts'
 import { capability, type Need, official, prompt, since, table } from '../define.ts'
-import { type Expectations, firstFault, ifThere, isFlag, isString, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
 import { type Scene, send } from '../steps.ts'
 import { blockFault } from './content.ts'
@@ -111,10 +111,10 @@ const isInteger = (value: unknown): boolean => Number.isInteger(value)
 
 const isCompletion: Expectations<PeerAnswer> = {
   'completion.values must be a list': hasResult({ completion: { values: Array.isArray } }),
-  'completion.values must be strings': it => valuesIn(it).every(isString),
+  'completion.values must be strings': it => valuesIn(it).every(is.string),
   'completion.values must not be more than 100': it => valuesIn(it).length <= 100,
-  'completion.total must be an integer': hasResult({ completion: { total: ifThere(isInteger) } }),
-  'completion.hasMore must be true or false': hasResult({ completion: { hasMore: ifThere(isFlag) } }),
+  'completion.total must be an integer': hasResult({ completion: { total: is.optional(isInteger) } }),
+  'completion.hasMore must be true or false': hasResult({ completion: { hasMore: is.optional(is.boolean) } }),
 }
 const takesArguments = (one: Json): boolean => listIn(one, 'arguments').length > 0
 

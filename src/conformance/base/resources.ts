@@ -1,7 +1,7 @@
 /** Reading resources, by URI and by template, and watching them. */
 import { hasResult, isEmpty, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
 import { capability, type Need, official, resource, sessions, table, tool } from '../define.ts'
-import { type Expectations, firstFault, isString, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, send, settle, step } from '../steps.ts'
 import { contentsFault } from './content.ts'
@@ -30,7 +30,7 @@ const isWhole: Expectations<PeerAnswer> = {
   'the result must have the list contents': hasResult({ contents: Array.isArray }),
   'all contents must be whole': ({ result }) => firstFault(listIn(result, 'contents'), contentsFault),
 }
-const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => isString(one[member]))
+const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => is.string(one[member]))
 const read = (uri: string) => send('resources/read', { uri })
 /** Waits whether an update comes, and gives all that have come. */
 const updatesWithin = (ms: number) =>
@@ -100,7 +100,7 @@ export const resourceScenarios: readonly Scenario[] = [
       await x.call(change)
       const frame = await x.peer.next(update)
       const { uri } = objectIn(frame.value, 'params')
-      x.expect(isString(uri), 'notifications/resources/updated must name the uri', [frame])
+      x.expect(is.string(uri), 'notifications/resources/updated must name the uri', [frame])
       await x.ask('resources/unsubscribe', { uri: watched })
       await x.peer.hears(update, 100)
       const before = x.peer.heard(update).length

@@ -2,16 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasErrorData, hasResult, hasStatus, isFault, type PeerAnswer } from '../calls.ts'
 import { prompt, stateless, table, tool } from '../define.ts'
-import {
-  type Expectation,
-  type Expectations,
-  fitsPattern,
-  isAbsent,
-  isString,
-  listIn,
-  objectIn,
-  should,
-} from '../expectations.ts'
+import { type Expectation, type Expectations, fitsPattern, is, listIn, objectIn, should } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Made, type Scene, type SentStep, send, step } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
@@ -34,9 +25,9 @@ const completes = { 'with all answers the call must be complete': isComplete }
 /** The call is answered by questions. */
 const isQuestion: Expectations<PeerAnswer> = {
   'resultType must be "input_required"': asks,
-  'there must be inputRequests or requestState': it => Object.keys(askedIn(it)).length > 0 || isString(it.result.requestState),
+  'there must be inputRequests or requestState': it => Object.keys(askedIn(it)).length > 0 || is.string(it.result.requestState),
   'a question must be a bare method with params': it =>
-    Object.values(askedIn(it)).every(one => fitsPattern({ method: isString, jsonrpc: isAbsent, id: isAbsent }, one)),
+    Object.values(askedIn(it)).every(one => fitsPattern({ method: is.string, jsonrpc: is.absent, id: is.absent }, one)),
 }
 const begins = (name: string, more: Expectations<PeerAnswer> = {}) => callTool(fixture(name)).expect({ ...isQuestion, ...more })
 
@@ -95,7 +86,7 @@ export const roundScenarios: readonly Scenario[] = [
     }).expect(completes),
   ]),
   row('state', 'requestState comes back as it was and is taken', { needs: [tool(fixture('request_state'))] }, [
-    begins('request_state', { 'requestState must be a string': hasResult({ requestState: isString }) }),
+    begins('request_state', { 'requestState must be a string': hasResult({ requestState: is.string }) }),
     again('request_state', confirmed).expect({
       ...completes,
       'the state must have come back': ({ text }) => text.includes('state-ok'),
@@ -178,7 +169,7 @@ export const roundScenarios: readonly Scenario[] = [
   row('no-requests', 'no request is ever sent to the client', { needs: [tool('test_streaming_elicitation')] }, [
     callTool('test_streaming_elicitation', { meta: { progressToken: 'p', [keys.logLevel]: 'debug' } }),
     step(
-      async ({ peer }) => peer.heard(message => isString(message.method) && message.id !== undefined),
+      async ({ peer }) => peer.heard(message => is.string(message.method) && message.id !== undefined),
       [],
       requests => requests,
     ).expect({ 'a server must not send requests on this revision': requests => requests.length === 0 }),

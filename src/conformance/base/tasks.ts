@@ -3,18 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFailure, type PeerAnswer } from '../calls.ts'
 import { callableFixture, capability, extension, type Need, table } from '../define.ts'
-import {
-  firstFault,
-  fitsPattern,
-  ifThere,
-  isAbsent,
-  isNumeric,
-  isString,
-  isWord,
-  objectIn,
-  objectsIn,
-  should,
-} from '../expectations.ts'
+import { firstFault, fitsPattern, is, objectIn, objectsIn, should } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene, send } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
@@ -26,15 +15,15 @@ const row = table('base/tasks/', {
 const fixture = (name: string): readonly Need[] => [capability('tasks.requests.tools.call'), ...callableFixture(name)]
 const terminal = ['completed', 'failed', 'cancelled']
 const statuses = ['working', 'input_required', ...terminal]
-const isDate = (value: unknown): boolean => isString(value) && !Number.isNaN(Date.parse(value))
-const isNumberOrNull = (value: unknown): boolean => value === null || isNumeric(value)
+const isDate = (value: unknown): boolean => is.string(value) && !Number.isNaN(Date.parse(value))
+const isNumberOrNull = (value: unknown): boolean => value === null || is.number(value)
 
 function taskFault({ taskId, status, createdAt, lastUpdatedAt, ttl, pollInterval }: Json): string | undefined {
-  if (!isWord(taskId)) return 'taskId must be a string'
+  if (!is.word(taskId)) return 'taskId must be a string'
   if (!statuses.includes(String(status))) return 'status must be one of the five'
   if (!isDate(createdAt) || !isDate(lastUpdatedAt)) return 'createdAt and lastUpdatedAt must be times'
   if (!isNumberOrNull(ttl)) return 'ttl must be a number or null'
-  return ifThere(isNumeric)(pollInterval) ? undefined : 'pollInterval must be a number'
+  return is.optional(is.number)(pollInterval) ? undefined : 'pollInterval must be a number'
 }
 
 const isTask = { 'it must be a task': ({ result }: PeerAnswer) => taskFault(result) }
@@ -155,11 +144,11 @@ const ignorant = { open: { extensions: {}, capabilities: {} } }
 const needing = (name: string) => ({ needs: callableFixture(name) })
 const isComplete = hasResult({ resultType: 'complete' })
 const isLaterTask = {
-  'taskId must be a string': hasResult({ taskId: isString }),
-  'status must be a string': hasResult({ status: isString }),
+  'taskId must be a string': hasResult({ taskId: is.string }),
+  'status must be a string': hasResult({ status: is.string }),
   'ttlMs must be a number or null': hasResult({ ttlMs: isNumberOrNull }),
-  'pollIntervalMs must be a number': hasResult({ pollIntervalMs: ifThere(isNumeric) }),
-  'tasks have no requestState': hasResult({ requestState: isAbsent }),
+  'pollIntervalMs must be a number': hasResult({ pollIntervalMs: is.optional(is.number) }),
+  'tasks have no requestState': hasResult({ requestState: is.absent }),
 }
 
 async function createLater(x: Scene, name: string, args: Json = {}): Promise<string> {
@@ -232,7 +221,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
   }),
   later('protocol-error', 'a call that fails as a request makes its task fail', needing('protocol_error_job'), async x => {
     const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed')
-    x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: isNumeric } }) })
+    x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: is.number } }) })
   }),
   later(
     'required',

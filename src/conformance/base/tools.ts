@@ -3,17 +3,7 @@ import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFailure, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
 import { callableFixture, capability, official, since, table, tool, until } from '../define.ts'
-import {
-  type Expectation,
-  type Expectations,
-  firstFault,
-  ifThere,
-  isFlag,
-  listIn,
-  objectIn,
-  objectsIn,
-  should,
-} from '../expectations.ts'
+import { type Expectation, type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
 import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
 import { callTool, look, type Scene, send } from '../steps.ts'
 import { isPlain } from '../tools.ts'
@@ -31,7 +21,7 @@ const structured = ['MCP server/tools#structured-content', 'MCP server/tools#out
 const isWhole: Expectations<PeerAnswer, Scene> = {
   'the call must be answered with a result': isResult,
   'content must be a list': hasResult({ content: Array.isArray }),
-  'isError must be true or false': hasResult({ isError: ifThere(isFlag) }),
+  'isError must be true or false': hasResult({ isError: is.optional(is.boolean) }),
   'every block must be whole': ({ result }, { revision }) =>
     firstFault(listIn(result, 'content'), block => blockFault(block, revision)),
 }

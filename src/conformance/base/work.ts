@@ -1,17 +1,7 @@
 /** What happens while a request is worked on: progress, log messages, and letting go of it. */
 import { hasCode, isEmpty, isFault, isResult, isServed } from '../calls.ts'
 import { callableFixture, capability, duplex, official, sessions, stateless, table, tool } from '../define.ts'
-import {
-  type Expectations,
-  firstFault,
-  fitsPattern,
-  ifThere,
-  isNumeric,
-  isOneOf,
-  isString,
-  objectIn,
-  should,
-} from '../expectations.ts'
+import { type Expectations, firstFault, fitsPattern, is, objectIn, should } from '../expectations.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { look, type Scene, send, settle, step } from '../steps.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
@@ -47,9 +37,9 @@ export const progressScenarios: readonly Scenario[] = [
       for (const one of steps) {
         const { progressToken, progress: now, total } = paramsOf(one)
         x.expect(progressToken === token, 'progressToken must be that of the request, type included', [one])
-        x.expect(isNumeric(now), 'progress must be a number', [one])
+        x.expect(is.number(now), 'progress must be a number', [one])
         x.expect(Number(now) > last, 'progress must rise', steps)
-        x.expect(ifThere(isNumeric)(total), 'total must be a number', [one])
+        x.expect(is.optional(is.number)(total), 'total must be a number', [one])
         last = Number(now)
       }
     }),
@@ -161,9 +151,9 @@ const areMessages: Expectations<readonly Frame[]> = {
   'there must be log messages': messages => messages.length > 0,
   'every log message must be whole': messages =>
     firstFault(messages.map(paramsOf), params => {
-      if (!fitsPattern({ level: isOneOf(...levels) }, params)) return 'the level of a log message must be one of the eight'
+      if (!fitsPattern({ level: is.oneOf(...levels) }, params)) return 'the level of a log message must be one of the eight'
       if (params.data === undefined) return 'a log message must have data'
-      return !ifThere(isString)(params.logger) && 'logger must be a string'
+      return !is.optional(is.string)(params.logger) && 'logger must be a string'
     }),
 }
 const isLow = (message: Frame): boolean => levels.indexOf(String(paramsOf(message).level)) < levels.indexOf('error')

@@ -2,7 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasMeta, hasResult, isFailure, isMade, isRefusedBy, openRequester, type PeerAnswer, type Saying } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { type Expectation, firstFault, isWord, objectIn } from '../expectations.ts'
+import { type Expectation, firstFault, is, objectIn } from '../expectations.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
 import { callPlain, callTool, inWords, type Scene, step, type TableStep } from '../steps.ts'
 import {
@@ -43,8 +43,8 @@ function asked(tool: Finder, more: Readonly<Record<string, Expectation<PeerAnswe
   return callTool(tool).expect({
     'A call without a yes': unanswered,
     'CONFIRMATION_REQUIRED brings no confirmation_token and confirmation_message': hasMeta('confirmation', {
-      confirmation_token: isWord,
-      confirmation_message: isWord,
+      confirmation_token: is.word,
+      confirmation_message: is.word,
     }),
     ...more,
   })
@@ -151,7 +151,7 @@ export const confirmation: readonly Scenario[] = [
       x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was declined')
       x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was answered by no')
       x.expect(questions.length === 3, `The user was asked ${questions.length} times for three calls`, x.peer.frames)
-      const isForm = isWord(questions[0]?.message) && isRecord(objectIn(questions[0], 'requestedSchema').properties)
+      const isForm = is.word(questions[0]?.message) && isRecord(objectIn(questions[0], 'requestedSchema').properties)
       x.expect(isForm, 'The question is no form with a message', x.peer.frames)
     },
   ),
@@ -166,7 +166,7 @@ export const confirmation: readonly Scenario[] = [
       callTool(placeholder).expect({
         'A call without a yes is not answered by input_required': hasResult({
           resultType: 'input_required',
-          requestState: isWord,
+          requestState: is.word,
         }),
       }),
       callTool(placeholder, x => ({ ...repeated(x), args: otherArguments(x.tool(placeholder).args) })).expect({

@@ -3,20 +3,7 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isMade, isRefusedBy, isReplay, type PeerAnswer } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import {
-  type Expectations,
-  firstFault,
-  fitsPattern,
-  ifThere,
-  isOneOf,
-  isString,
-  isTime,
-  isWord,
-  listIn,
-  objectIn,
-  objectsIn,
-  orSkip,
-} from '../expectations.ts'
+import { type Expectations, firstFault, fitsPattern, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, type Scene, step, type TableStep } from '../steps.ts'
 import { bringing, brings, extensionId, type Finder, isPlain, saidOf, toolThat } from '../tools.ts'
@@ -121,7 +108,7 @@ export const references: readonly Scenario[] = [
         sums.some(one => fitsPattern(sum, one)),
         'The checksum is not the sha256 of the content',
       )
-      const facts = { size_bytes: Buffer.byteLength(body), ref_id: isString, mime_type: isString }
+      const facts = { size_bytes: Buffer.byteLength(body), ref_id: is.string, mime_type: is.string }
       x.expect(fitsPattern(facts, reference), 'size_bytes is wrong, or ref_id or mime_type is missing')
     },
   ),
@@ -278,10 +265,10 @@ function records(called: PeerAnswer): readonly Json[] {
 }
 
 function faultOfSource({ source, location, retrieved_at: retrieved, confidence }: Json): string | undefined {
-  if (!isWord(source)) return 'source is missing'
-  if (!ifThere(isRecord)(location)) return 'location is no object'
-  if (!ifThere(isTime)(retrieved)) return 'retrieved_at is no time'
-  return ifThere(isOneOf(...confidences))(confidence) ? undefined : `confidence is none of ${confidences.join(', ')}`
+  if (!is.word(source)) return 'source is missing'
+  if (!is.optional(isRecord)(location)) return 'location is no object'
+  if (!is.optional(is.time)(retrieved)) return 'retrieved_at is no time'
+  return is.optional(is.oneOf(...confidences))(confidence) ? undefined : `confidence is none of ${confidences.join(', ')}`
 }
 
 const stampOf = (called: PeerAnswer): Json =>
@@ -313,7 +300,7 @@ export const provenance: readonly Scenario[] = [
     callTool(many, keyed).expect({
       'The repetition is no replay': isReplay,
       'A replay has another retrieved_at': (it, { was }) =>
-        timesOf(was(0)) === timesOf(it) && records(was(0)).some(record => isTime(record.retrieved_at)),
+        timesOf(was(0)) === timesOf(it) && records(was(0)).some(record => is.time(record.retrieved_at)),
     }),
   ]),
   sourceRow('E7-4', 'The runtime says itself which tool of which server made a result, in which operation', [
@@ -321,7 +308,7 @@ export const provenance: readonly Scenario[] = [
     callTool(many).expect({
       'The stamp does not name server, tool and operation': (it, { was, bench, tool }) =>
         [was(0), it].every(called =>
-          fitsPattern({ server: bench.peer.name, tool: tool(many).name, operation_id: isString }, stampOf(called)),
+          fitsPattern({ server: bench.peer.name, tool: tool(many).name, operation_id: is.string }, stampOf(called)),
         ),
       'Two calls have one operation_id': (it, { was }) => stampOf(was(0)).operation_id !== stampOf(it).operation_id,
     }),

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { extensionTable } from '../define.ts'
-import { fitsPattern, isString, isTime, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { fitsPattern, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
 import { newKey, type Scene } from '../steps.ts'
 import { broughtBy, extensionId, type Finder, isPlain, saidOf, toolThat } from '../tools.ts'
@@ -103,7 +103,7 @@ const alone = (why: string) => (peer: Advertised) => (peer.revision === '2026-07
 const callers = alone('without a principal two requests over HTTP are two callers')
 
 const given = { open: { fresh: true }, tools: [emitting] }
-const isDenied = ({ response }: Subscription): boolean => response.status === 'denied' && isString(response.reason)
+const isDenied = ({ response }: Subscription): boolean => response.status === 'denied' && is.string(response.reason)
 const isActive = ({ response }: Subscription): boolean => response.status === 'active'
 const lastOf = (x: Scene, count: number): readonly Frame[] => x.peer.frames.slice(-count)
 
@@ -144,13 +144,13 @@ export const events: readonly Scenario[] = [
     x.expect(heard.length >= 5, `Of 5 events ${heard.length} came`, one.frames())
     const before = [one.response.cursor, ...one.events().map(event => event.cursor)]
     const ids = one.events().map(event => event.event_id)
-    const facts = { type: 'event', timestamp: isTime, event: eventOf(x.tool(emitting).listed) }
+    const facts = { type: 'event', timestamp: is.time, event: eventOf(x.tool(emitting).listed) }
     x.hold(
       one.events(),
       {
         'previous_cursor is not the cursor of what came before': all =>
           all.every((event, at) => event.previous_cursor === before[at]),
-        'An event came twice, or has no event_id': () => new Set(ids).size === ids.length && ids.every(isString),
+        'An event came twice, or has no event_id': () => new Set(ids).size === ids.length && ids.every(is.string),
         'An event lacks type, timestamp or name': all => all.every(event => fitsPattern(facts, event)),
         'An event does not name the listen that it belongs to': (_, { modern }) =>
           !modern || one.frames().every(({ text }) => text.includes('io.modelcontextprotocol/subscriptionId')),
@@ -161,14 +161,14 @@ export const events: readonly Scenario[] = [
   row('E15-5', 'After its time a subscription is told once that it ended, and hears no more', given, async x => {
     const short = await subscribe(x, wishFor(x, { ttl_seconds: 1 }))
     const long = await subscribe(x, wishFor(x))
-    x.expect(isTime(short.response.expires_at), 'A subscription has no expires_at', x.peer.frames)
+    x.expect(is.time(short.response.expires_at), 'A subscription has no expires_at', x.peer.frames)
     await short.over(4_000)
     const heard = short.events().length
     await x.call(emitting)
     await long.heard(1)
     await wait(100)
     const ends = short.ended()
-    const once = ends.length === 1 && isString(ends[0]?.reason)
+    const once = ends.length === 1 && is.string(ends[0]?.reason)
     const says = `It was told ${ends.length} times that it ended, or without a reason`
     x.expect(once, says, x.peer.heard('notifications/event/terminated'))
     x.expect(short.events().length === heard, 'An event came after the end', short.frames())

@@ -19,20 +19,7 @@ import {
   showsOtherThan,
 } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import {
-  allOf,
-  type Expectation,
-  fitsPattern,
-  isAbsent,
-  isNumeric,
-  isString,
-  isTime,
-  listIn,
-  objectIn,
-  objectsIn,
-  orSkip,
-  sameJson,
-} from '../expectations.ts'
+import { allOf, type Expectation, fitsPattern, is, listIn, objectIn, objectsIn, orSkip, sameJson } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, keyedAnew, newKey, rest, type Scene, type SentStep, send, step, type TableStep } from '../steps.ts'
 import {
@@ -92,7 +79,7 @@ export const idempotency: readonly Scenario[] = [
       'A call under a fresh key': isMade,
       'The first answer does not name its key with was_replay: false': (it, { key }) =>
         it.member('idempotency').idempotency_key === key() && it.member('idempotency').was_replay === false,
-      'The first answer has no original_timestamp': hasMeta('idempotency', { original_timestamp: isTime }),
+      'The first answer has no original_timestamp': hasMeta('idempotency', { original_timestamp: is.time }),
     }),
     callTool(callable, keyed).expect({
       'The repetition': isMade,
@@ -131,7 +118,7 @@ export const idempotency: readonly Scenario[] = [
         {
           'IDEMPOTENCY_IN_PROGRESS is not transient with retry_after_seconds': hasProblem({
             category: 'transient',
-            retry_after_seconds: isNumeric,
+            retry_after_seconds: is.number,
           }),
         },
         second.frames,
@@ -265,7 +252,7 @@ const part = (tool: Finder, says = 'A step') => callTool(tool, x => within(x)).e
 const conflict = isRefusedBy('TRANSACTION_CONFLICT')
 const stepsIn = ({ result }: PeerAnswer) => objectsIn(result, 'steps_compensated')
 const reportOf = ({ result }: PeerAnswer) => [result.status, result.steps, result.steps_compensated, result.steps_completed]
-const noResult = { 'A refused step has a result': hasResult({ structuredContent: isAbsent }) }
+const noResult = { 'A refused step has a result': hasResult({ structuredContent: is.absent }) }
 
 /** The steps of answers 1 to 3, the last one first. */
 const lastFirst: Expectation<PeerAnswer, Scene> = (it, { was }) => {
@@ -303,7 +290,7 @@ export const transactions: readonly Scenario[] = [
     callTool(undoable, x => within(x)).expect({
       'A step': isMade,
       'The answer does not say which step it was': (it, x) =>
-        fitsPattern({ ...idOf(x), status: 'ok', step_id: isString }, it.said('transactions')),
+        fitsPattern({ ...idOf(x), status: 'ok', step_id: is.string }, it.said('transactions')),
       'The answer does not name the compensation that the list names, with parameters': (it, { tool }) => {
         const wanted = { tool: compensation(tool(undoable).listed).tool, parameters: isRecord }
         return fitsPattern(wanted, it.member('transactions').compensation)
@@ -335,7 +322,7 @@ export const transactions: readonly Scenario[] = [
           stepsIn(it).map(one => one.status),
           ['compensated', 'compensation_failed', 'compensated'],
         ),
-      'A compensation that failed has no error object': it => isString(objectIn(stepsIn(it)[1], 'error').code),
+      'A compensation that failed has no error object': it => is.string(objectIn(stepsIn(it)[1], 'error').code),
     }),
   ]),
   transacted('E5-15', 'A rollback or commit that is repeated gives the same report', { tools: [undoable] }, async x => {
@@ -358,7 +345,7 @@ export const transactions: readonly Scenario[] = [
       beginning(),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({
         'A step under a key': isMade,
-        'A step that writes state gives no session_state': hasMeta('state', { session_state: isString }),
+        'A step that writes state gives no session_state': hasMeta('state', { session_state: is.string }),
       }),
       ending('rollback').expect({ 'transaction/rollback': isMade }),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({

@@ -4,17 +4,7 @@ import { NS } from '../../engine/method.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasResult, isMade, openRequester, type PeerAnswer } from '../calls.ts'
 import { eras, extensionTable, type Need, table } from '../define.ts'
-import {
-  type Expectation,
-  firstFault,
-  ifThere,
-  isNumeric,
-  isOneOf,
-  isString,
-  listIn,
-  objectIn,
-  objectsIn,
-} from '../expectations.ts'
+import { type Expectation, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
 import { look, type Scene, send, step, type TableStep } from '../steps.ts'
 import { bringing, extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
@@ -79,17 +69,17 @@ function get(more: Readonly<Record<string, Expectation<PeerAnswer, Scene>>> = {}
 function faultOf(manifest: Json): string | undefined {
   const { name, mcp_spec_version: spec, version } = objectIn(manifest, 'server')
   if (manifest.manifest_version !== '0.1.0') return 'manifest_version is not 0.1.0'
-  if (!isString(name) || !isString(spec)) return 'server has no name or mcp_spec_version'
-  if (!isString(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is no version'
+  if (!is.string(name) || !is.string(spec)) return 'server has no name or mcp_spec_version'
+  if (!is.string(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is no version'
   if (!Array.isArray(manifest.tools)) return 'tools is no list'
   for (const tool of objectsIn(manifest.tools)) {
-    if (!isString(tool.name) || !isString(tool.description) || !isRecord(tool.input_schema))
+    if (!is.string(tool.name) || !is.string(tool.description) || !isRecord(tool.input_schema))
       return `the tool ${String(tool.name)} lacks name, description or input_schema`
     if (!/^[a-z][a-z0-9_]*$/.test(tool.name) && tool.nonconforming_name !== true)
       return `the name ${tool.name} is outside the pattern and not marked`
     if (tool.inputSchema !== undefined) return `the tool ${tool.name} has inputSchema instead of input_schema`
   }
-  const words = ifThere(list => Array.isArray(list) && list.every(isString))
+  const words = is.optional(list => Array.isArray(list) && list.every(is.string))
   return words(manifest.supported_extensions) ? undefined : 'supported_extensions is no list of words'
 }
 
@@ -219,8 +209,8 @@ export const manifest: readonly Scenario[] = [
   row('E1-8', 'A manifest with counters of its caller is private', reading, [
     get({
       'manifest/get does not say for how long and whom it may be kept': hasResult({
-        cacheScope: isOneOf('public', 'private'),
-        ttlMs: isNumeric,
+        cacheScope: is.oneOf('public', 'private'),
+        ttlMs: is.number,
       }),
       'A manifest with counters is not private': (it, { warn }) => {
         if (objectIn(manifestIn(it), 'rate_limits').remaining !== undefined) return it.result.cacheScope === 'private'
@@ -237,14 +227,14 @@ const levels = ['high', 'medium', 'low']
 export const recommendations: readonly Scenario[] = [
   recommending('E13-1', 'Recommendations come best first, each server once', { wants: ['manifest'], writes: false }, async x => {
     const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
-    const capability = own.map(one => one.capability).find(isString)
+    const capability = own.map(one => one.capability).find(is.string)
     if (capability === undefined) return x.leave('The manifest names no capability that others have')
     const { result } = await x.ask('servers/recommend', { capability_needed: capability })
     x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
     const list = objectsIn(result, 'recommendations')
     x.expect(list.length > 0, 'What the manifest recommends is not recommended')
     const names = list.map(one => one.server_name)
-    x.expect(new Set(names).size === names.length && names.every(isString), 'A server is recommended twice')
+    x.expect(new Set(names).size === names.length && names.every(is.string), 'A server is recommended twice')
     const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
     const sorted = ranks.every((rank, at) => rank >= 0 && rank >= (ranks[at - 1] ?? 0))
     x.expect(sorted, 'The recommendations are not sorted by match_confidence')

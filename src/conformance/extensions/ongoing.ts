@@ -1,7 +1,7 @@
 /** E14: what a call leaves the next one finds, by a token that its client echoes. */
 import { alike, hasMeta, isMade, isRefusedBy, type PeerAnswer, shownIn, showsAs, showsOtherThan } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { isTime, isWord, listIn, objectIn } from '../expectations.ts'
+import { is, listIn, objectIn } from '../expectations.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene } from '../steps.ts'
 import { bringing, extensionId, type Finder, isPlain, otherArguments, saidOf, toolThat } from '../tools.ts'
@@ -31,12 +31,12 @@ export const state: readonly Scenario[] = [
   row('E14-2', 'A token is at most 64 KiB, however much is remembered', [
     callTool(large).expect({
       'A call that remembers much': isMade,
-      'A call that remembers gives no session_state': hasMeta('state', { session_state: isWord }),
+      'A call that remembers gives no session_state': hasMeta('state', { session_state: is.word }),
       'session_state is longer than 64 KiB': it => String(stateTokenIn(it)).length <= 65_536,
     }),
   ]),
   row('E14-3', 'A token that was tampered with is refused, and the way out is to start again', [
-    callTool(branching).expect({ 'A call with state gives no session_state': hasMeta('state', { session_state: isWord }) }),
+    callTool(branching).expect({ 'A call with state gives no session_state': hasMeta('state', { session_state: is.word }) }),
     unsealed(() => 'eyJmb3JnZWQiOnRydWV9'),
     unsealed(token => {
       const middle = Math.floor(token.length / 2)
@@ -49,7 +49,7 @@ export const state: readonly Scenario[] = [
       'A call on the state of the first': isMade,
       'A call that changed the state gives the old token, or does not say so': (it, { was }) =>
         stateTokenIn(it) !== stateTokenIn(was(0)) && it.member('state').state_changed === true,
-      'A token has no expires_at': hasMeta('state', { expires_at: isTime }),
+      'A token has no expires_at': hasMeta('state', { expires_at: is.time }),
       'The second call did not find the state of the first': showsOtherThan(0),
     }),
     callTool(branching).expect({ 'A call without a token found a state': showsAs(0) }),

@@ -11,7 +11,7 @@ import {
   type Saying,
 } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { type Expectation, isAbsent, isString, isTime, isWord, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
+import { type Expectation, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
 import type { Bench, Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, newKey, rest, type Scene, send, step, type TableStep } from '../steps.ts'
 import {
@@ -50,7 +50,7 @@ export function asksFor(tool: Finder, more: Json = {}): (x: Scene) => Json {
 /** The token of a grant that was given; undefined where none was. */
 export function tokenIn({ result }: PeerAnswer): string | undefined {
   const { token } = objectIn(result, 'session')
-  return isString(token) ? token : undefined
+  return is.string(token) ? token : undefined
 }
 
 /** What a call says that holds the grant of an earlier answer. */
@@ -118,8 +118,8 @@ export const permissions: readonly Scenario[] = [
     { writes: false },
     [
       send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
-        'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: isString }),
-        'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: isAbsent }),
+        'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: is.string }),
+        'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: is.absent }),
       }),
       step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
         'A call of an unknown tool is not answered with -32602': hasCode(-32602),
@@ -159,7 +159,7 @@ export const permissions: readonly Scenario[] = [
       )
       x.expect(sameSet(every, wanted), 'Not every scope is either granted or denied')
       x.expect(
-        denied.every(one => isWord(one.reason)),
+        denied.every(one => is.word(one.reason)),
         'A denied scope has no reason',
       )
       const isSession = typeof result.session === 'object' && result.session !== null
@@ -170,7 +170,7 @@ export const permissions: readonly Scenario[] = [
     lacks(scopedTool),
     grant(scopedTool, { ttl_seconds: 2 }).expect({
       ...isGranted,
-      'A grant has no expires_at': ({ result }) => isTime(objectIn(result, 'session').expires_at),
+      'A grant has no expires_at': ({ result }) => is.time(objectIn(result, 'session').expires_at),
       'A grant lasts longer than was asked for': ({ result }) =>
         Date.parse(String(objectIn(result, 'session').expires_at)) - Date.now() <= 4_000,
     }),
@@ -204,7 +204,7 @@ export const permissions: readonly Scenario[] = [
     callTool(guarded).expect({
       'The server names no page': orSkip((it, { was }) => pagesIn(was(0), it).length > 0),
       'elevation_url is not https': (it, { was }) =>
-        pagesIn(was(0), it).every(url => isString(url) && url.startsWith('https://')),
+        pagesIn(was(0), it).every(url => is.string(url) && url.startsWith('https://')),
     }),
   ]),
 ]
@@ -303,7 +303,7 @@ export const principals: readonly Scenario[] = [
       const saidIn = (message: unknown) => objectIn(message, 'params', '_meta', extensionId('streaming'))
       const [chunk] = mine.peer.heard(message => Object.keys(saidIn(message)).length > 0)
       const { operation_id, checkpoint_token } = saidIn(chunk?.value)
-      if (!isString(checkpoint_token)) return x.leave('The tool gives no checkpoints')
+      if (!is.string(checkpoint_token)) return x.leave('The tool gives no checkpoints')
       x.expect(!first.isError, 'The call that streams failed', first.frames)
       const resume = { operation_id, checkpoint_token }
       const foreign = await other.call(tool, { say: { progressToken: 'kit-other', streaming: { resume } } })

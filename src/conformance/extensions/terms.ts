@@ -4,20 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasMeta, hasProblem, hasResult, isFirst, isMade, isRefusedBy, isReplay, type PeerAnswer, shownIn } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import {
-  type Expectation,
-  firstFault,
-  ifThere,
-  isAbsent,
-  isFlag,
-  isOneOf,
-  isString,
-  isWord,
-  listIn,
-  objectIn,
-  objectsIn,
-  sameJson,
-} from '../expectations.ts'
+import { type Expectation, firstFault, is, listIn, objectIn, objectsIn, sameJson } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callPlain, callTool, inWords, keyed, look, type Scene, step } from '../steps.ts'
 import { bringing, callable, costOf, counting, extensionId, isPlain, saidOf, toolThat } from '../tools.ts'
@@ -50,8 +37,8 @@ export const intent: readonly Scenario[] = [
       if (suggestion === undefined) continue
       seen++
       const { reason, recommended_tool: name } = objectIn(suggestion)
-      x.expect(isString(reason), 'A suggestion has no reason')
-      const listed = isString(name) && x.bench.peer.tool(name) !== undefined
+      x.expect(is.string(reason), 'A suggestion has no reason')
+      const listed = is.string(name) && x.bench.peer.tool(name) !== undefined
       x.expect(listed, `A suggestion names ${JSON.stringify(name)}, which is not listed`)
     }
     if (seen === 0) x.leave('The server suggested nothing to the intents that the kit knows')
@@ -59,7 +46,7 @@ export const intent: readonly Scenario[] = [
   intentRow('E2-3', 'Where only a suggestion is asked for, nothing runs, and the answer says so', { wants: ['idempotency'] }, [
     callTool(counting, x => keyed(x, meant('greet somebody', { mode: 'suggest_only' }).say)).expect({
       'A call for a suggestion only has no words': it => it.code === undefined && !it.isError && it.text.length > 0,
-      'A call for a suggestion only has a result: it ran': hasResult({ structuredContent: isAbsent }),
+      'A call for a suggestion only has a result: it ran': hasResult({ structuredContent: is.absent }),
     }),
     callTool(counting, keyed).expect({
       'The real call under the same key': isMade,
@@ -246,18 +233,18 @@ const checked = toolThat('needs an argument', tool => isPlain(tool) && listIn(to
 const transient = bringing('failure:transient')
 const permanent = bringing('failure:permanent')
 const unexpected = bringing('failure:unexpected')
-const isHttps = ifThere(url => isString(url) && url.startsWith('https://'))
+const isHttps = is.optional(url => is.string(url) && url.startsWith('https://'))
 const isWhole = (value: unknown) => Number.isInteger(value) && Number(value) >= 0
 
 /** What each member of a problem must be, and what is told where it is not. */
 const members: readonly (readonly [string, (value: unknown) => boolean, string])[] = [
-  ['code', code => isString(code) && /^[A-Z][A-Z0-9_]*$/.test(code), 'code is not in upper case with underscores'],
-  ['message', isWord, 'message is missing'],
-  ['category', isOneOf(...failureCategories), `category is none of ${failureCategories.join(', ')}`],
-  ['retry_after_seconds', ifThere(isWhole), 'retry_after_seconds is no whole number'],
-  ['user_actionable', ifThere(isFlag), 'user_actionable is no boolean'],
-  ['suggestion', ifThere(isString), 'suggestion is no text'],
-  ['details', ifThere(isRecord), 'details are no object'],
+  ['code', code => is.string(code) && /^[A-Z][A-Z0-9_]*$/.test(code), 'code is not in upper case with underscores'],
+  ['message', is.word, 'message is missing'],
+  ['category', is.oneOf(...failureCategories), `category is none of ${failureCategories.join(', ')}`],
+  ['retry_after_seconds', is.optional(isWhole), 'retry_after_seconds is no whole number'],
+  ['user_actionable', is.optional(is.boolean), 'user_actionable is no boolean'],
+  ['suggestion', is.optional(is.string), 'suggestion is no text'],
+  ['details', is.optional(isRecord), 'details are no object'],
   ['documentation_url', isHttps, 'documentation_url is not https'],
 ]
 
@@ -320,7 +307,7 @@ export const problems: readonly Scenario[] = [
     callTool(unexpected).expect({
       'Two failures do not have a correlation_id each': (it, { was }) => {
         const [one, other] = [was(0), it].map(({ problem }) => problem.correlation_id)
-        return isWord(one) && isWord(other) && one !== other
+        return is.word(one) && is.word(other) && one !== other
       },
     }),
   ]),

@@ -3,7 +3,7 @@ import { type ClientNeed, calls, each, first, none, params, requires, type Selec
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { type Step, testTool, textResult } from '../clients/play.ts'
 import { type ClientRequest, noAnswer } from '../clients/script.ts'
-import { isAbsent, isNumeric, isString, objectIn, orSkip, sameJson } from '../expectations.ts'
+import { is, objectIn, orSkip, sameJson } from '../expectations.ts'
 import type { Json } from '../scenario.ts'
 import { announced, liveId, livePlay, liveRows, say } from './live-play.ts'
 import { hello } from './opening.ts'
@@ -70,18 +70,18 @@ function textSeen(seen: Observation): string | undefined {
 }
 
 const reportsText = { 'the host does not report what its user saw': orSkip((seen: Observation) => textSeen(seen) !== undefined) }
-const model = { id: isString, vendor: isString, contextWindow: isNumeric, capabilities: Array.isArray }
+const model = { id: is.string, vendor: is.string, contextWindow: is.number, capabilities: Array.isArray }
 const usage = { inputTokens: Number.isInteger, outputTokens: Number.isInteger }
 const row = liveRows(isHooked)
 const anyRow = liveRows()
 
 const hooked = [
   row('L10.1-1 L10.1-2 L6.5-2', 'A hook hears of inference, conversation, turn, words and model', hello, {
-    'inferenceId and conversationId must be texts': first(before, params({ inferenceId: isString, conversationId: isString })),
+    'inferenceId and conversationId must be texts': first(before, params({ inferenceId: is.string, conversationId: is.string })),
     'turnIndex must be an integer from 0': first(before, params({ turnIndex: isCount })),
-    'userMessage must be a text or null': first(before, params({ userMessage: (it: unknown) => it === null || isString(it) })),
+    'userMessage must be a text or null': first(before, params({ userMessage: (it: unknown) => it === null || is.string(it) })),
     'model must have id, vendor, contextWindow and capabilities': first(before, params({ model })),
-    'A hook names no featureSet: its result does': first(before, params({ featureSet: isAbsent })),
+    'A hook names no featureSet: its result does': first(before, params({ featureSet: is.absent })),
   }),
   row('L10.5-1', 'What follows an inference is told of the same one, with its words and its cost', hello, {
     'The blocking hook after the inference was not called': seen => after(seen).length > 0,
@@ -90,7 +90,7 @@ const hooked = [
       after,
       ({ params }, seen) => params['inferenceId'] === before(seen)[0]?.params['inferenceId'],
     ),
-    'assistantMessage must be a text': first(after, params({ assistantMessage: isString })),
+    'assistantMessage must be a text': first(after, params({ assistantMessage: is.string })),
     'usage must have inputTokens and outputTokens': first(after, params({ usage })),
   }),
   row('L10.5-1-told', 'A hook that does not block is told by a notification', told, {
@@ -239,7 +239,7 @@ const states = [
     { play: byServer, needs: [counted(2)] },
     {
       'There is no checkpoint before the first call': first(nth(1), lacks('checkpoint')),
-      'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: isAbsent })),
+      'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: is.absent })),
     },
   ),
   anyRow(

@@ -1,18 +1,7 @@
 /** What a live server asks of its host: pushes, scopes, inference, the model (§7, §9, §11, §12). */
 import { answers, shownBy } from '../clients/define.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
-import {
-  fitsPattern,
-  isFlag,
-  isNumeric,
-  isOneOf,
-  isString,
-  type JsonPattern,
-  objectsIn,
-  orSkip,
-  sameJson,
-  should,
-} from '../expectations.ts'
+import { fitsPattern, is, type JsonPattern, objectsIn, orSkip, sameJson, should } from '../expectations.ts'
 import type { Json } from '../scenario.ts'
 import { answerTo, called, errorTo, livePlay, liveRows, resultTo, say, type Talk, wishes } from './live-play.ts'
 import { event } from './opening.ts'
@@ -135,14 +124,14 @@ const pushing = [
   row('L6.6-1 L9.3-2 L6.6-4', 'A push of a disabled set is -32001 and says whether it could be enabled', pushes, {
     'The code must be -32001': refusedWith(-32001, 'disabled'),
     'data must have featureSet and canEnable': shownBy(answers, seen =>
-      fitsPattern({ data: { featureSet: 'lab.off', canEnable: isFlag } }, errorTo(seen, 'disabled')),
+      fitsPattern({ data: { featureSet: 'lab.off', canEnable: is.boolean } }, errorTo(seen, 'disabled')),
     ),
   }),
   row('L6.6-2', 'A push of a set that nobody declared is -32003', pushes, {
     'The code should be -32003': should(refusedWith(-32003, 'unknown')),
   }),
   row('L9.3-1', 'A push is accepted, or refused with a reason', pushes, {
-    'The result must say accepted': given('first', { accepted: isFlag }),
+    'The result must say accepted': given('first', { accepted: is.boolean }),
     'A refusal says why': seen => {
       const { accepted, reason } = resultTo(seen, 'first')
       return accepted !== false || typeof reason === 'string'
@@ -160,7 +149,7 @@ const pushing = [
   }),
   row('L12-1', 'The host says which model it has', pushes, {
     'model/info must give id, vendor, contextWindow and capabilities': given('model', {
-      ...{ id: isString, vendor: isString, contextWindow: isNumeric, capabilities: Array.isArray },
+      ...{ id: is.string, vendor: is.string, contextWindow: is.number, capabilities: Array.isArray },
     }),
   }),
   row('L4.1-3 L4.1-2', 'A method sent the wrong way is -32601', pushes, {
@@ -184,7 +173,7 @@ const elevating = [
     'The payload comes back with the approval': shownBy(answers, seen => sameJson(resultTo(seen, 'white')['payload'], payload)),
   }),
   row('L7.6-1', 'What the list forbids is denied with a reason, also where another list allows it', elevations, {
-    'A scope on the blacklist must be denied, with a reason': given('black', { approved: false, reason: isString }),
+    'A scope on the blacklist must be denied, with a reason': given('black', { approved: false, reason: is.string }),
   }),
   row('L7.6-3', 'Beyond the lists nothing is approved by itself', elevations, {
     'The scopes': shownBy(answers, seen => {
@@ -208,8 +197,8 @@ const inferring = [
     'An inference of a disabled set must be -32001': refusedWith(-32001, 'off'),
   }),
   row('L11.3-1 L11.3-2', 'An inference is answered with what ran, why it ended and what it cost', inference, {
-    'content and model must be texts': given('plain', { content: isString, model: isString }),
-    [`finishReason is one of ${finished.join(', ')}`]: given('plain', { finishReason: isOneOf(...finished) }),
+    'content and model must be texts': given('plain', { content: is.string, model: is.string }),
+    [`finishReason is one of ${finished.join(', ')}`]: given('plain', { finishReason: is.oneOf(...finished) }),
     'usage must have inputTokens and outputTokens': given('plain', {
       usage: { inputTokens: Number.isInteger, outputTokens: Number.isInteger },
     }),

@@ -1,20 +1,7 @@
 /** What a live server does by itself: pushes, hooks, inference (MCP Live §9–§12). */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isServed, type PeerAnswer, requesterOn } from '../calls.ts'
-import {
-  type Expectation,
-  firstFault,
-  fitsPattern,
-  ifThere,
-  isFlag,
-  isOneOf,
-  isString,
-  isTime,
-  isWord,
-  objectIn,
-  objectsIn,
-  sameJson,
-} from '../expectations.ts'
+import { type Expectation, firstFault, fitsPattern, is, objectIn, objectsIn, sameJson } from '../expectations.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
 import { broughtBy, extensionId } from '../tools.ts'
@@ -23,25 +10,25 @@ import { bringingSet, type LiveScene, live, Refusal, type Said, turn, usesOf, us
 const pushing = bringingSet('push')
 const inferring = bringingSet('inference')
 const holds = (text: string) => (params: Json) => JSON.stringify(params).includes(text)
-const isMedia = { type: 'base64', media_type: isString, data: isString }
+const isMedia = { type: 'base64', media_type: is.string, data: is.string }
 
 /** What is wrong with a block as MCP Live 0.2 has it; undefined where nothing is. */
 function faultOfBlock(block: unknown): string | undefined {
   const { type, text, source, uri } = objectIn(block)
   if (!isRecord(block)) return 'a block is no object'
-  if (type === 'text') return isString(text) ? undefined : 'a text block has no text'
-  if (type === 'resource_link') return isString(uri) ? undefined : 'a resource_link has no uri'
+  if (type === 'text') return is.string(text) ? undefined : 'a text block has no text'
+  if (type === 'resource_link') return is.string(uri) ? undefined : 'a resource_link has no uri'
   if (type !== 'image' && type !== 'audio') return `there is no block of the type ${String(type)}`
   return fitsPattern(isMedia, source) ? undefined : `an ${type} has no source of base64, media_type and data`
 }
 
 function faultOfContent(content: unknown): string | undefined {
-  if (isString(content)) return undefined
+  if (is.string(content)) return undefined
   return Array.isArray(content) ? firstFault(content, faultOfBlock) : 'content is neither text nor blocks'
 }
 
 function faultOfInjection(one: Json): string | undefined {
-  if (!fitsPattern({ namespace: isString, position: isOneOf('system', 'beforeUser', 'afterUser') }, one))
+  if (!fitsPattern({ namespace: is.string, position: is.oneOf('system', 'beforeUser', 'afterUser') }, one))
     return 'An injection has no namespace, or a position that there is not'
   const fault = faultOfContent(one.content)
   return fault && `An injection's content is wrong: ${fault}`
@@ -75,7 +62,7 @@ export const actScenarios: readonly Scenario[] = [
         said,
         {
           'A push names no declared set': () => isOwn,
-          'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: isWord, timestamp: isTime }, it.params),
+          'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: is.word, timestamp: is.time }, it.params),
           'payload.content is wrong': (_, __, says) => fault === undefined || `${says}: ${fault}`,
           'A push is a notification': it => it.id !== undefined,
         },
@@ -140,8 +127,8 @@ export const actScenarios: readonly Scenario[] = [
       x.hold(await x.ask('context/afterInference', turn('x', said)), {
         'The result of a hook names no set that uses it': namesUserOf(x, 'afterInference'),
         'modifiedResponse is no text, or metadata no object': hasResult({
-          modifiedResponse: ifThere(isString),
-          metadata: ifThere(isRecord),
+          modifiedResponse: is.optional(is.string),
+          metadata: is.optional(isRecord),
         }),
       })
     },
@@ -162,14 +149,14 @@ export const actScenarios: readonly Scenario[] = [
     const called = await x.call(inferring)
     const said = await x.host.next('inference/request')
     const set = broughtBy(x.tool(inferring).listed, 'inference')
-    const isMessage = (one: Json): boolean => isString(one.role) && faultOfContent(one.content) === undefined
+    const isMessage = (one: Json): boolean => is.string(one.role) && faultOfContent(one.content) === undefined
     x.hold(
       said?.params,
       {
         'A request for inference names no set, or is a notification': it => it?.featureSet === set && said?.id !== undefined,
         'messages are not messages': it => objectsIn(it, 'messages').length > 0 && objectsIn(it, 'messages').every(isMessage),
         'stream is no boolean, or preferences no object': it =>
-          fitsPattern({ stream: ifThere(isFlag), preferences: ifThere(isRecord) }, it),
+          fitsPattern({ stream: is.optional(is.boolean), preferences: is.optional(isRecord) }, it),
       },
       [said?.frame],
     )
@@ -211,12 +198,12 @@ export const listenScenarios: readonly Scenario[] = [
       const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
       const listening = await listen()
       const isNew = {
-        'live/listening has no cursor, or redelivers something to a new host': has({ cursor: isString, redelivers: 0 }),
+        'live/listening has no cursor, or redelivers something to a new host': has({ cursor: is.string, redelivers: 0 }),
       }
       x.hold(listening, isNew, [listening])
       const asking = begin(tool)
       const first = await peer.next(isAsked)
-      const isWhole = has({ deliveryId: isString, method: 'inference/request', answer: true })
+      const isWhole = has({ deliveryId: is.string, method: 'inference/request', answer: true })
       x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole }, [first])
       const again = await listen()
       x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) }, [again])

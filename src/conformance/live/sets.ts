@@ -2,18 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, type PeerAnswer } from '../calls.ts'
-import {
-  type Expectation,
-  fitsPattern,
-  ifThere,
-  isAbsent,
-  isFlag,
-  isString,
-  isWord,
-  listIn,
-  objectIn,
-  sameJson,
-} from '../expectations.ts'
+import { type Expectation, fitsPattern, is, listIn, objectIn, sameJson } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
 import { bringing, broughtBy } from '../tools.ts'
@@ -50,7 +39,7 @@ export const setScenarios: readonly Scenario[] = [
     { writes: false },
     async x => {
       const mcpl = objectIn(x.bench.peer.capabilities, 'experimental', 'mcpl')
-      x.expect(isString(mcpl.version) && mcpl.version.startsWith('0.'), 'experimental.mcpl has no version')
+      x.expect(is.string(mcpl.version) && mcpl.version.startsWith('0.'), 'experimental.mcpl has no version')
       const other = x.bench.peer.extension('dev.vivarium/live')
       const says = 'extensions["dev.vivarium/live"] is not the same as experimental.mcpl'
       if (x.modern) x.expect(sameJson(other, mcpl), says)
@@ -66,7 +55,7 @@ export const setScenarios: readonly Scenario[] = [
       x.expect(works, 'A tool that pushes does not work for a plain host')
       await wait(150)
       const strange = x.peer.heard(
-        ({ method }) => isString(method) && (toHost.includes(method) || /^(featureSets|live|mcpl)\//.test(method)),
+        ({ method }) => is.string(method) && (toHost.includes(method) || /^(featureSets|live|mcpl)\//.test(method)),
       )
       x.expect(strange.length === 0, 'A plain host was sent a message of MCP Live', strange)
       x.hold(await hook(x), { 'A hook of a plain host is not answered with -32601': hasCode(-32601) })
@@ -116,11 +105,11 @@ export const setScenarios: readonly Scenario[] = [
     async ({ sets, expect }) => {
       expect(sets.size > 0, 'MCP Live is declared without feature sets')
       for (const [name, set] of sets) {
-        expect(isWord(set.description), `The set ${name} has no description`)
+        expect(is.word(set.description), `The set ${name} has no description`)
         const known = Array.isArray(set.uses) && set.uses.every(use => uses.includes(String(use)))
         expect(known, `The set ${name} uses what there is not`)
         for (const flag of ['scoped', 'rollback', 'hostState'])
-          expect(set[flag] === undefined || isFlag(set[flag]), `${flag} of the set ${name} is no boolean`)
+          expect(set[flag] === undefined || is.boolean(set[flag]), `${flag} of the set ${name} is no boolean`)
       }
     },
   ),
@@ -184,7 +173,7 @@ export const setScenarios: readonly Scenario[] = [
     x.expect(told, 'A change of the sets is not announced by a notification', lastOf(x))
     const { added, removed = [] } = said?.params ?? {}
     const sets = Object.values(objectIn(added)).map(set => objectIn(set))
-    const declared = sets.every(set => isString(set.description) && Array.isArray(set.uses))
+    const declared = sets.every(set => is.string(set.description) && Array.isArray(set.uses))
     x.expect(declared, 'added has no declarations', [said?.frame])
     const named = Array.isArray(removed) && sets.length + removed.length > 0
     x.expect(named, 'Neither added nor removed names anything', [said?.frame])
@@ -204,7 +193,7 @@ const hosted = bringingSet('hoststate')
 const kept = bringingSet('checkpoint')
 
 const stateOf = ({ result }: PeerAnswer): Json => objectIn(result, 'state')
-const isRoot = (it: PeerAnswer): boolean => fitsPattern({ checkpoint: isString, parent: null }, stateOf(it))
+const isRoot = (it: PeerAnswer): boolean => fitsPattern({ checkpoint: is.string, parent: null }, stateOf(it))
 const denying = (answer: Json) => (x: LiveScene) => x.host.answer('scope/elevate', () => answer)
 
 /** Calls the tool that needs leave; what was asked of the host meanwhile. */
@@ -227,9 +216,9 @@ export const stateScenarios: readonly Scenario[] = [
       const { called } = await act(x)
       const said = await x.host.next('scope/elevate')
       const scope = objectIn(said?.params, 'scope')
-      const asks = said?.params.featureSet === set && isString(scope.label) && said.id !== undefined
+      const asks = said?.params.featureSet === set && is.string(scope.label) && said.id !== undefined
       x.expect(asks, 'It does not ask for leave with its set and a label', [...called.frames, said?.frame])
-      x.expect(ifThere(isRecord)(scope.payload), 'payload is no object', [said?.frame])
+      x.expect(is.optional(isRecord)(scope.payload), 'payload is no object', [said?.frame])
       x.expect(!called.isError, 'What was approved was not done')
       const lists = { whitelist: [String(scope.label)] }
       const select = (more: Json = {}) =>
@@ -246,7 +235,7 @@ export const stateScenarios: readonly Scenario[] = [
     denying({ approved: false, reason: 'Not on my watch' })(x)
     x.hold((await act(x)).called, {
       'A tool that was denied does not fail with the reason': it => it.isError && it.text.includes('Not on my watch'),
-      'A tool that was denied has a result': hasResult({ structuredContent: isAbsent }),
+      'A tool that was denied has a result': hasResult({ structuredContent: is.absent }),
     })
     denying({ approved: 'yes' })(x)
     x.expect((await act(x)).called.isError, 'An answer that is no clear yes was taken for one')
@@ -271,7 +260,7 @@ export const stateScenarios: readonly Scenario[] = [
       x.expect(one.data !== undefined, 'The first result has no data')
       const meta = { 'dev.vivarium/live': { state: one.data, parent: one.checkpoint } }
       x.hold(stateOf(await x.call(hosted, { params: { state: one.data }, meta })), {
-        'Two states share a checkpoint': two => isString(two.checkpoint) && two.checkpoint !== one.checkpoint,
+        'Two states share a checkpoint': two => is.string(two.checkpoint) && two.checkpoint !== one.checkpoint,
         'A result has neither data nor patch': two => two.data !== undefined || Array.isArray(two.patch),
       })
       const again = stateOf(await x.call(hosted))
@@ -288,8 +277,8 @@ export const stateScenarios: readonly Scenario[] = [
     const second = await x.call(kept, { params: { checkpoint }, meta: { 'dev.vivarium/live': { checkpoint } } })
     x.expect(stateOf(second).parent === checkpoint, 'A result does not follow the checkpoint of its call')
     x.hold(await x.ask('state/rollback', { featureSet: set, checkpoint }), {
-      'A rollback does not name checkpoint and success': hasResult({ checkpoint, success: isFlag }),
-      'A rollback failed without a reason': ({ result }) => result.success === true || isString(result.reason),
+      'A rollback does not name checkpoint and success': hasResult({ checkpoint, success: is.boolean }),
+      'A rollback failed without a reason': ({ result }) => result.success === true || is.string(result.reason),
     })
   }),
   live(

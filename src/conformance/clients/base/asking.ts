@@ -1,7 +1,7 @@
 /** What a client answers when it is asked: pings, strangers, forms, pages, models, folders. */
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { sessions, since } from '../../define.ts'
-import { fitsPattern, ifThere, isFlag, isOneOf, isString, isWord, objectIn, orSkip } from '../../expectations.ts'
+import { fitsPattern, is, objectIn, orSkip } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { answers, calls, clientTable, declares, sent, shownBy, some, times } from '../define.ts'
 import type { Observation } from '../log.ts'
@@ -135,7 +135,7 @@ const row = clientTable('client/asked/', { revisions: sessions })
 const wasAsked = sent(calls, 'the client did not call the tool that asks')
 const asked = (of: Play, revisions: typeof sessions, path: string) => ({ play: of, revisions, needs: [declares(path), wasAsked] })
 const strangely = { play: strangers, needs: [wasAsked] }
-const isAction = isOneOf('accept', 'decline', 'cancel')
+const isAction = is.oneOf('accept', 'decline', 'cancel')
 const noContent = gives(({ content, action }) => action === 'accept' || content === undefined)
 
 /** In an accepted form. */
@@ -187,10 +187,10 @@ export const askingScenarios = [
   row('form MCP client/elicitation', 'A form is answered with what it asks for', asked(accepted, elicits, 'elicitation'), {
     'The form was not answered with an action': gives(({ action }) => isAction(action)),
     'Only an accepted form has content': noContent,
-    'name is required and a text': filledIn(({ name }) => isWord(name)),
-    'age is an integer': filledIn(({ age }) => ifThere(Number.isInteger)(age)),
-    'member is a boolean': filledIn(({ member }) => ifThere(isFlag)(member)),
-    'colour is one of two': filledIn(({ colour }) => isOneOf(undefined, 'red', 'green')(colour)),
+    'name is required and a text': filledIn(({ name }) => is.word(name)),
+    'age is an integer': filledIn(({ age }) => is.optional(Number.isInteger)(age)),
+    'member is a boolean': filledIn(({ member }) => is.optional(is.boolean)(member)),
+    'colour is one of two': filledIn(({ colour }) => is.oneOf(undefined, 'red', 'green')(colour)),
   }),
   row(
     'decline MCP client/elicitation',
@@ -237,7 +237,7 @@ export const askingScenarios = [
     {
       ...lets,
       'role must be assistant': gives(({ role }) => role === 'assistant'),
-      'model must name the model that answered': gives(({ model }) => isString(model)),
+      'model must name the model that answered': gives(({ model }) => is.string(model)),
       'content must be a block (from 2025-11-25: or blocks)': gives(({ content }) => {
         const blocks = [content].flat()
         return blocks.length > 0 && blocks.every(isBlock)
@@ -256,7 +256,7 @@ export const askingScenarios = [
         ({ role, content }) => role === 'assistant' && [content].flat().every(isBlock),
       ),
       'A tool was used that was not offered': gives(({ content }) =>
-        usesIn(content).every(use => fitsPattern({ name: 'look-up', id: isString }, use)),
+        usesIn(content).every(use => fitsPattern({ name: 'look-up', id: is.string }, use)),
       ),
       'Who uses tools stops with toolUse': gives(
         ({ content, stopReason }) => usesIn(content).length === 0 || stopReason === 'toolUse',

@@ -1,6 +1,6 @@
 /** Questions inside results (2026-07-28): the client makes the call again, with its answers and the state as it came. */
 import { stateless } from '../../define.ts'
-import { fitsPattern, isAbsent, isString, objectIn, sameJson } from '../../expectations.ts'
+import { fitsPattern, is, objectIn, sameJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { type ClientJudging, calls, clientTable, declares, first, reported, sent, shownBy, times } from '../define.ts'
 import type { LoggedMessage, Observation } from '../log.ts'
@@ -69,7 +69,7 @@ export const roundScenarios = [
   roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions', inRounds, {
     'inputResponses must have the key confirm, and no other': retry('test-tool', ({ params }) => answersOnly(params, 'confirm')),
     'An answer is the bare result': retry('test-tool', ({ params }) =>
-      fitsPattern({ action: isString, result: isAbsent, resultType: isAbsent }, objectIn(params, 'inputResponses')['confirm']),
+      fitsPattern({ action: is.string, result: is.absent, resultType: is.absent }, objectIn(params, 'inputResponses')['confirm']),
     ),
   }),
   roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call', inRounds, {

@@ -1,7 +1,7 @@
 /** What the plain run shows (opening, envelopes, headers, methods, end), and how a client that is not told finds a version. */
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { official, sessions, stateless } from '../../define.ts'
-import { fitsPattern, ifThere, isString, orSkip, should } from '../../expectations.ts'
+import { fitsPattern, is, orSkip, should } from '../../expectations.ts'
 import { allRevisions } from '../../scenario.ts'
 import { keys } from '../../wire/envelope.ts'
 import { answers, calls, clientTable, each, everything, first, header, httpSessions, none, params, some } from '../define.ts'
@@ -39,13 +39,13 @@ function afterOpening(seen: Observation): readonly LoggedMessage[] {
   return seen.requests().filter(({ method }) => method !== 'initialize')
 }
 
-const isNamed = { name: isString, version: isString }
+const isNamed = { name: is.string, version: is.string }
 
 const running = [
   row('lists-and-calls MCP basic#messages', 'The run ends with the tools listed and the tool called', inAll, {
     'The client did not list the tools': some('tools/list'),
     'The client did not call test-tool': some(calls),
-    'The arguments of a call are an object': first(calls, params({ arguments: ifThere(isRecord) })),
+    'The arguments of a call are an object': first(calls, params({ arguments: is.optional(isRecord) })),
   }),
   row('ends MCP basic/lifecycle#shutdown', 'The client ends by itself and takes what it has opened with it', inAll, {
     'The client had to be ended': ({ end }) => !end.timedOut,
@@ -57,7 +57,7 @@ const running = [
   }),
   row('initialize MCP basic/lifecycle#initialization', 'A session begins with a whole initialize', inSessions, {
     'The client did not send initialize': some('initialize'),
-    'protocolVersion must be a string': first('initialize', params({ protocolVersion: isString })),
+    'protocolVersion must be a string': first('initialize', params({ protocolVersion: is.string })),
     'capabilities must be an object': first('initialize', params({ capabilities: isRecord })),
     'clientInfo must have name and version': first('initialize', params({ clientInfo: isNamed })),
   }),
@@ -91,7 +91,7 @@ const running = [
   }),
   row('envelopes MCP basic#messages', 'Every message is one whole JSON-RPC 2.0 object', inAll, {
     'A message is one JSON object with jsonrpc "2.0"': each(everything, ({ frame }) => frame?.['jsonrpc'] === '2.0'),
-    'params, where there are some, are an object': each(everything, ({ frame }) => ifThere(isRecord)(frame?.['params'])),
+    'params, where there are some, are an object': each(everything, ({ frame }) => is.optional(isRecord)(frame?.['params'])),
   }),
   row('words MCP basic#messages', 'The client uses only words that the revision has', {
     'The methods': (seen, x, says) => none('*', isUnknown)(seen, x, says) || `${seen.revision} has no such method`,

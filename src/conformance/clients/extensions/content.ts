@@ -1,6 +1,6 @@
 /** Manifests (E1), references (E9), media (E10) and recommendations (E13): read, checked, and never followed blindly. */
 import { createHash } from 'node:crypto'
-import { isOneOf, orSkip } from '../../expectations.ts'
+import { is, orSkip } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
 import { type ClientScenario, calls, first, knowing, none, offering, reported, some, times, unvisited } from '../define.ts'
@@ -115,7 +115,7 @@ export const contentScenarios: readonly ClientScenario[] = [
     'the client did not ask twice': orSkip(times('manifest/get', count => count >= 2)),
     'if_revision is not the revision that was given': first(
       seen => seen.requests('manifest/get').slice(1),
-      ({ params }) => isOneOf(undefined, revision)(params['if_revision']),
+      ({ params }) => is.oneOf(undefined, revision)(params['if_revision']),
     ),
     'The report': reported('second', ({ ok, message = '' }) => ok || `not_modified was not understood: ${message}`),
   }),

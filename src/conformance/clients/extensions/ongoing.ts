@@ -1,6 +1,6 @@
 /** What goes on over several messages: session state (E14), transactions (E5), streams that are resumed (E8) and events (E15). */
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { isWord, objectIn, objectsIn, orSkip, sameJson, should } from '../../expectations.ts'
+import { is, objectIn, objectsIn, orSkip, sameJson, should } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
 import { keys } from '../../wire/envelope.ts'
@@ -130,7 +130,7 @@ const transactionRow = knowing('transactions', { needs: [sent('transaction/begin
 
 const transactions = [
   transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and the end is told', committed, {
-    'A transaction has an id': shownBy('transaction/begin', seen => isWord(transactionOf(seen))),
+    'A transaction has an id': shownBy('transaction/begin', seen => is.word(transactionOf(seen))),
     'A step does not name its transaction': each(
       calls,
       (step, seen) => under(step, 'transactions')['transaction_id'] === transactionOf(seen),
