@@ -12,6 +12,7 @@ import {
   type Saying,
 } from './calls.ts'
 import { type Expectation, type Expectations, hold, is, type Judging } from './expectations.ts'
+import { tool as fixture, type Need } from './needs.ts'
 import { type Bench, type Carrier, Failed, type Frame, type Json, type OpenOptions, type RevisionId } from './scenario.ts'
 import type { Finder, FoundTool } from './tools.ts'
 import type { RawPeer } from './wire/raw-peer.ts'
@@ -127,8 +128,8 @@ export function keyedAnew(x: Scene): CallExtras {
 
 /** What a row does, one after the other. */
 export interface TableStep {
-  /** The tools without which it cannot be done. */
-  readonly tools: readonly Finder[]
+  /** Without which it cannot be done. */
+  readonly needs: readonly Need[]
   run(x: Scene): Promise<void>
 }
 
@@ -147,11 +148,11 @@ function madeOf<T extends object>(given: Made<T>, x: Scene): T {
 /** A step of any kind. `frames`: what is shown where its answer is no answer of the peer to a request. */
 export function step<It>(
   send: (x: Scene) => Promise<It>,
-  tools: readonly Finder[] = [],
+  needs: readonly Need[] = [],
   frames: (it: It) => Evidence | undefined = () => undefined,
 ): SentStep<It> {
   const running = (expected: Expectations<It, Scene>): TableStep => ({
-    tools,
+    needs,
     run: async x => {
       const it = await send(x)
       x.hold(it, expected, frames(it))
@@ -160,9 +161,9 @@ export function step<It>(
   return { ...running({}), expect: running }
 }
 
-/** Calls a tool: one that is found by what the server says of it, or one by its name. */
+/** Calls a tool: one that is found by what the server says of it, or a fixture by its name. */
 export function callTool(tool: Finder | string, options: Made<CallExtras> = {}): SentStep<PeerAnswer> {
-  return step(x => x.call(tool, madeOf(options, x)), typeof tool === 'string' ? [] : [tool])
+  return step(x => x.call(tool, madeOf(options, x)), [typeof tool === 'string' ? fixture(tool) : tool])
 }
 
 /** Calls a tool on another connection, which knows nothing of extensions. */
@@ -180,15 +181,6 @@ export const inWords = { isError: true, content: (list: unknown): boolean => Arr
 /** Sends a request. */
 export function send(method: string, params: Made<Json> = {}, options: Made<RequestExtras> = {}): SentStep<PeerAnswer> {
   return step(x => x.ask(method, madeOf(params, x), madeOf(options, x)))
-}
-
-/** Waits for a frame: by its method. */
-export function hear(method: string): SentStep<Frame> {
-  return step(
-    x => x.peer.next(method),
-    [],
-    frame => [frame],
-  )
 }
 
 /** Comes back when something harmless that was sent after all else has been answered. */

@@ -131,9 +131,3 @@ export const undoable = toolThat(
   `names a compensation in _meta["${NS}/transactions"]`,
   tool => isPlain(tool) && isRecord(saidOf(tool, 'transactions')['compensation']) && !brings(tool, 'slow'),
 )
-
-/** Why a scenario has to be left out: no tool is listed that it needs. */
-export function missingTool(peer: Advertised, finders: readonly Finder[]): string | undefined {
-  const missing = finders.find(finder => finder.find(peer) === undefined)
-  return missing === undefined ? undefined : `No tool is listed that ${missing.that}`
-}

@@ -1,8 +1,9 @@
 /** A server that asks in the middle of a call: the user, the client's model, its roots. Pushed or inside results, the same rows. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isFailure, isFault, isResult, type PeerAnswer } from '../calls.ts'
-import { capability, official, sessions, since, table, tool } from '../define.ts'
+import { eras, official, sessions, since, table } from '../define.ts'
 import { type Expectations, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { capability, tool } from '../needs.ts'
 import type { Frame, Json, RevisionId, Scenario } from '../scenario.ts'
 import { type Scene, type SentStep, settle, step, type TableStep } from '../steps.ts'
 import { blockFault } from './content.ts'
@@ -35,7 +36,7 @@ function asks(method: string, name: string, reply: Json | ((count: number) => Js
       const it = await call(name, { converse: true, ...(args === undefined ? {} : { args }) })
       return { it, questions, question: questions[0] ?? {}, frames: peer.frames.slice(-4) }
     },
-    [],
+    [tool(name)],
     ({ frames }) => frames,
   )
 }
@@ -54,7 +55,7 @@ function mustNotAsk(method: string, name: string, args?: Json): readonly TableSt
         const it = await call(name, args === undefined ? {} : { args })
         return { it, pushed: peer.heard(method) }
       },
-      [],
+      [tool(name)],
       ({ it, pushed }) => (pushed.length > 0 ? pushed : it.frames),
     ).expect({
       [`${method} must not be sent to a client that did not declare it`]: ({ pushed }) => pushed.length === 0,
@@ -108,7 +109,7 @@ const choices: Readonly<Record<string, (field: Json) => boolean>> = {
 /** Questions to the user: forms and pages. */
 export const elicitationScenarios: readonly Scenario[] = [
   ...['accept', 'decline', 'cancel'].map(action =>
-    form(action, `a form that the user answers with "${action}" lets the call go on`, { needs: [tool('test_elicitation')] }, [
+    form(action, `a form that the user answers with "${action}" lets the call go on`, [
       asks(create, 'test_elicitation', action === 'accept' ? accept : { action }, whoAreYou).expect({
         ...isForm,
         'the call must be answered with a result': ({ it }) => isRecord(it.answer.result),
@@ -119,14 +120,14 @@ export const elicitationScenarios: readonly Scenario[] = [
   form(
     'undeclared',
     'a client that did not declare elicitation is not asked',
-    { needs: [tool('test_elicitation')], open: { capabilities: {} } },
+    { open: { capabilities: {} } },
     mustNotAsk(create, 'test_elicitation', whoAreYou),
   ),
   form(
     'defaults MCP client/elicitation SEP-1034',
     'the fields of a form keep their defaults',
     // The draft's own schema knows no default that is no integer.
-    { revisions: ['2025-11-25', '2026-07-28'], needs: [tool('test_elicitation_sep1034_defaults')] },
+    { revisions: eras },
     [
       asks(create, 'test_elicitation_sep1034_defaults', { action: 'accept', content: {} }).expect({
         ...isForm,
@@ -139,27 +140,21 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  form(
-    'choices MCP client/elicitation SEP-1330',
-    'a form offers choices in all five ways',
-    { revisions: since('2025-11-25'), needs: [tool('test_elicitation_sep1330_enums')] },
-    [
-      asks(create, 'test_elicitation_sep1330_enums', { action: 'decline' }).expect({
-        ...isForm,
-        'every way must be there': asked =>
-          firstFault(
-            Object.entries(choices),
-            ([what, fits]) => !Object.values(fieldsIn(asked)).filter(isRecord).some(fits) && `one field must be ${what}`,
-          ),
-      }),
-    ],
-  ),
+  form('choices MCP client/elicitation SEP-1330', 'a form offers choices in all five ways', { revisions: since('2025-11-25') }, [
+    asks(create, 'test_elicitation_sep1330_enums', { action: 'decline' }).expect({
+      ...isForm,
+      'every way must be there': asked =>
+        firstFault(
+          Object.entries(choices),
+          ([what, fits]) => !Object.values(fieldsIn(asked)).filter(isRecord).some(fits) && `one field must be ${what}`,
+        ),
+    }),
+  ]),
   form(
     'url MCP client/elicitation SEP-1036',
     'a user can be sent to a page',
     {
       revisions: since('2025-11-25'),
-      needs: [tool('test_url_elicitation')],
       open: ({ revision }) => ({ capabilities: elicitation(revision, true) }),
     },
     [
@@ -197,7 +192,6 @@ const toolUse = {
   content: [{ type: 'tool_use', id: 'use-1', name: 'add', input: { a: 1, b: 2 } }],
 }
 const prompt = { prompt: 'Say hello' }
-const needsSampling = { needs: [tool('test_sampling')] }
 const listRoots = 'test_input_required_result_list_roots'
 const clientRoots = [{ uri: 'file:///vivarium/kit', name: 'kit-root' }]
 
@@ -212,7 +206,7 @@ function messageFault(message: unknown, revision: RevisionId): string | undefine
 
 /** Questions to the client's model, and for its roots. */
 export const samplingScenarios: readonly Scenario[] = [
-  sampling('text', "a tool asks the client's model, and gets what it said", needsSampling, [
+  sampling('text', "a tool asks the client's model, and gets what it said", [
     asks(sample, 'test_sampling', said, prompt).expect({
       'the tool must ask by sampling/createMessage': ({ questions }) => questions.length > 0,
       'maxTokens must be a number': ({ question }) => is.number(question.maxTokens),
@@ -225,13 +219,13 @@ export const samplingScenarios: readonly Scenario[] = [
   sampling(
     'undeclared',
     'a client that did not declare sampling is not asked',
-    { ...needsSampling, open: { capabilities: {} } },
+    { open: { capabilities: {} } },
     mustNotAsk(sample, 'test_sampling', prompt),
   ),
   sampling(
     'refused',
     'a question that the client refuses ends the call in order',
-    { ...needsSampling, revisions: sessions },
+    { revisions: sessions, needs: [tool('test_sampling')] },
     async x => {
       x.peer.onRequest(sample, () => {
         throw Object.assign(new Error('User rejected sampling request'), { code: -1 })
@@ -248,7 +242,6 @@ export const samplingScenarios: readonly Scenario[] = [
     'the model may be given tools, and their use goes back and forth',
     {
       revisions: since('2025-11-25'),
-      needs: [tool('test_sampling_with_tools')],
       open: { capabilities: { sampling: { tools: {} } } },
     },
     [
@@ -265,7 +258,7 @@ export const samplingScenarios: readonly Scenario[] = [
   sampling(
     'tools-undeclared MCP client/sampling SEP-1577',
     'tools are not given to a model of a client that did not declare it takes them',
-    { revisions: since('2025-11-25'), needs: [tool('test_sampling_with_tools')] },
+    { revisions: since('2025-11-25') },
     [
       asks(sample, 'test_sampling_with_tools', said).expect({
         'tools must not be sent to a client that did not declare sampling.tools': ({ questions }) =>
@@ -273,7 +266,7 @@ export const samplingScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  roots('list', 'a tool asks for the roots of the client, and gets them', { needs: [tool(listRoots)] }, [
+  roots('list', 'a tool asks for the roots of the client, and gets them', [
     asks('roots/list', listRoots, { roots: clientRoots }).expect({
       'the tool must ask by roots/list, once': ({ questions }) => questions.length === 1,
       'the tool must see the roots': ({ it }) => it.text.includes('kit-root') || it.text.includes('file:///vivarium/kit'),
@@ -294,7 +287,7 @@ export const samplingScenarios: readonly Scenario[] = [
   roots(
     'undeclared',
     'a client that did not declare roots is not asked for them',
-    { needs: [capability('tools'), tool(listRoots)], open: { capabilities: {} } },
+    { open: { capabilities: {} }, needs: [capability('tools')] },
     mustNotAsk('roots/list', listRoots),
   ),
 ]

@@ -1,13 +1,14 @@
 /** The early dialect that names its version under another key: bare lists, `tools/invoke`, `shutdown`. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault } from '../calls.ts'
-import { duplex, table, tool } from '../define.ts'
+import { duplex, table } from '../define.ts'
 import { fitsPattern, is, listIn, objectIn } from '../expectations.ts'
+import { tool } from '../needs.ts'
 import type { Scenario } from '../scenario.ts'
 import { look, send, step } from '../steps.ts'
 
 const row = table('base/dialect/', { proves: ['dialect mcpVersion 2025-06-18'], revisions: ['s3'] })
-const invoke = (name: string) => send('tools/invoke', { name, arguments: {} })
+const invoke = (name: string) => step(x => x.ask('tools/invoke', { name, arguments: {} }), [tool(name)])
 
 /** What a server that speaks the dialect must do. */
 export const dialectScenarios: readonly Scenario[] = [
@@ -24,22 +25,24 @@ export const dialectScenarios: readonly Scenario[] = [
         listIn(answer.result).every(one => fitsPattern({ name: is.string, inputSchema: isRecord }, one)),
     }),
   ]),
-  row('invoke', 'a tool is invoked, and answers with a status and an output', { needs: [tool('test_simple_text')] }, [
+  row('invoke', 'a tool is invoked, and answers with a status and an output', [
     invoke('test_simple_text').expect({
       'status must be "success"': hasResult({ status: 'success' }),
       'there must be an output': ({ result }) => 'output' in result,
     }),
   ]),
-  row('error', 'a tool that fails answers with another status', { needs: [tool('test_error_handling')] }, [
+  row('error', 'a tool that fails answers with another status', [
     invoke('test_error_handling').expect({
       'status must say that it failed': ({ answer, result }) => answer.error === undefined && result.status !== 'success',
     }),
   ]),
-  row('invalid-arguments', 'arguments that do not fit are error 4001', { needs: [tool('greet')] }, [
+  row('invalid-arguments', 'arguments that do not fit are error 4001', [
     invoke('greet').expect({ 'arguments that do not fit must be refused with error 4001': hasCode(4001) }),
   ]),
   row('unknown-tool', 'a tool that does not exist is refused', [
-    invoke('vivarium-no-such-tool').expect({ 'an unknown tool must be refused with error -32602': hasCode(-32602) }),
+    send('tools/invoke', { name: 'vivarium-no-such-tool', arguments: {} }).expect({
+      'an unknown tool must be refused with error -32602': hasCode(-32602),
+    }),
   ]),
   row(
     'progress',

@@ -56,7 +56,6 @@ export const discoveryScenarios: readonly Scenario[] = [
   row(
     'unknown-version MCP 2026-07-28 basic/versioning',
     'a version that the server does not speak is refused, and the refusal names those it does',
-
     async x => {
       const params = { _meta: metaOf(x.revision, undefined, { [keys.version]: asked }) }
       const headers = { 'mcp-protocol-version': asked }
@@ -98,7 +97,6 @@ export const discoveryScenarios: readonly Scenario[] = [
     row(
       `removed-${method.replace('/', '-')} MCP 2026-07-28 changelog`,
       `${method} no longer exists where every request stands alone`,
-
       [
         send(method, { uri: 'test://none', level: 'info' }).expect({
           [`${method} must be refused with error -32601`]: hasCode(-32601),

@@ -78,17 +78,12 @@ const any = table('base/envelope/', {})
 /** Ids of every kind, and frames that are no messages. */
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
-    any(
-      `id-${name} JSON-RPC 5 MCP basic#requests`,
-      `an id that is ${what} comes back as it was, type included`,
-
-      async x => {
-        x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
-          'the request must be answered with a result': isServed,
-          'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
-        })
-      },
-    ),
+    any(`id-${name} JSON-RPC 5 MCP basic#requests`, `an id that is ${what} comes back as it was, type included`, async x => {
+      x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
+        'the request must be answered with a result': isServed,
+        'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
+      })
+    }),
   ),
   ...wrongIds.map(([name, id, what]) =>
     row(

@@ -4,8 +4,9 @@
  */
 import type { PeerAnswer } from '../calls.ts'
 import { isServed } from '../calls.ts'
-import { official, sessions, since, stateless, table, tool } from '../define.ts'
+import { official, sessions, since, stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, orSkip, should } from '../expectations.ts'
+import { tool } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, look, type Scene, type SentStep, send, step } from '../steps.ts'
 import { harmless, keys, kitInfo } from '../wire/envelope.ts'
@@ -265,12 +266,12 @@ function isMismatch(what: string): Expectations<PeerAnswer, Scene> {
 /** HTTP without sessions: headers that repeat the body, and verbs that are no more. */
 export const statelessHttpScenarios: readonly Scenario[] = [
   ...mismatches.map(([id, what, headers]) =>
-    headerRow(id, `${what} is refused`, { revisions: stateless.toReversed(), needs: [tool(fixture)] }, [
+    headerRow(id, `${what} is refused`, { revisions: stateless.toReversed() }, [
       callTool(fixture, { headers }).expect(isMismatch(what)),
     ]),
   ),
   ...accepted.map(([id, what, headers]) =>
-    headerRow(id, `${what} is taken`, { needs: [tool(fixture)] }, [
+    headerRow(id, `${what} is taken`, [
       callTool(fixture, { headers }).expect({
         [`${what} must be taken`]: isServed,
         'no session must be named': ({ answer }) => answer.headers?.['mcp-session-id'] === undefined,
@@ -295,15 +296,10 @@ export const statelessHttpScenarios: readonly Scenario[] = [
     ]),
   ),
   ...parameters.map(([id, what, value, isRight]) =>
-    headerRow(
-      `param-${id}`,
-      `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`,
-      { needs: [tool('test_header_parameter')] },
-      [
-        callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
-          isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
-        ),
-      ],
-    ),
+    headerRow(`param-${id}`, `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`, [
+      callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
+        isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
+      ),
+    ]),
   ),
 ]

@@ -69,7 +69,6 @@ export const lifecycleScenarios: readonly Scenario[] = [
   any(
     'unknown-method JSON-RPC 5.1 MCP basic',
     'a method that does not exist is refused with -32601, and the connection goes on',
-
     [
       send('vivarium/no-such-method').expect({
         'an unknown method must be refused with error -32601': hasCode(-32601),
@@ -85,7 +84,6 @@ export const lifecycleScenarios: readonly Scenario[] = [
   any(
     'answered-once JSON-RPC 5',
     'a request is answered once, by a result or by an error',
-
     async ({ peer, revision, expect }) => {
       for (const method of [harmlessMethod(revision), 'vivarium/no-such-method']) {
         const { id } = await peer.request(method)
@@ -101,7 +99,6 @@ export const lifecycleScenarios: readonly Scenario[] = [
   any(
     'several-in-flight JSON-RPC 4 MCP basic',
     'requests sent at once are each answered under their own id',
-
     async ({ ask, revision, hold }) => {
       const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => ask(harmlessMethod(revision), {}, { id })))
       for (const it of answers) hold(it, { 'each request must be answered with a result': isServed }, it.frames)

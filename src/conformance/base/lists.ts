@@ -1,8 +1,9 @@
 /** The four lists: shapes of their items, pages, cursors that are none; and how long results may be kept, and by whom. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault, type PeerAnswer } from '../calls.ts'
-import { capability, type Need, official, since, table, tool } from '../define.ts'
+import { official, since, table } from '../define.ts'
 import { firstFault, is, listIn, objectIn, objectsIn, sameJson, should } from '../expectations.ts'
+import { capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, look, type Scene, send } from '../steps.ts'
 
@@ -90,23 +91,17 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
           seen.add(item[key])
         }
     }),
-    row(
-      'bad-cursor MCP server/utilities/pagination#error-handling',
-      `${method} refuses a cursor that is none`,
-
-      async x => {
-        await mustHaveList(x, kind)
-        const first = await x.ask(method)
-        const { code } = await x.ask(method, { cursor: 'vivarium-no-such-cursor' })
-        if (code === -32602) return
-        if (first.result.nextCursor === undefined) x.leave('it answers in one page and looks at no cursor')
-        x.warn('an invalid cursor should be refused with error -32602')
-      },
-    ),
+    row('bad-cursor MCP server/utilities/pagination#error-handling', `${method} refuses a cursor that is none`, async x => {
+      await mustHaveList(x, kind)
+      const first = await x.ask(method)
+      const { code } = await x.ask(method, { cursor: 'vivarium-no-such-cursor' })
+      if (code === -32602) return
+      if (first.result.nextCursor === undefined) x.leave('it answers in one page and looks at no cursor')
+      x.warn('an invalid cursor should be refused with error -32602')
+    }),
     row(
       'cursor-type MCP server/utilities/pagination#request-format',
       `${method} does not take a number for a cursor`,
-
       async x => {
         await mustHaveList(x, kind)
         x.hold(await x.ask(method, { cursor: 7 }), {
@@ -160,20 +155,20 @@ const cached: readonly (readonly [string, ...Need[]])[] = [
   ['prompts/list', capability('prompts')],
   ['resources/list', capability('resources')],
   ['resources/templates/list', capability('resources')],
-  ['resources/read', capability('resources'), peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)],
+  ['resources/read', capability('resources'), peerHas(peer => peer.resources.length > 0, 'it lists no resources')],
 ]
 
 /** How long a result may be kept (2026-07-28). */
 export const cachingScenarios: readonly Scenario[] = [
   ...cached.map(([method, ...needs]) =>
-    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`, { needs }, [
+    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`, needs, [
       send(method, ({ bench }) => (method === 'resources/read' ? { uri: bench.peer.resources[0]?.uri } : {})).expect({
-        'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => Number.isInteger(ttlMs) && Number(ttlMs) >= 0,
+        'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => is.count(ttlMs),
         'cacheScope must be public or private': hasResult({ cacheScope: is.oneOf('public', 'private') }),
       }),
     ]),
   ),
-  caching('not-calls', 'the result of a call says nothing of being kept', { needs: [tool('test_simple_text')] }, [
+  caching('not-calls', 'the result of a call says nothing of being kept', [
     callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: is.absent }) }),
   ]),
 ]

@@ -1,10 +1,11 @@
 /** Prompts, and completing what is typed for their arguments. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault, isRefused, type PeerAnswer } from '../calls.ts'
-import { capability, type Need, official, prompt, since, table } from '../define.ts'
+import { official, since, table } from '../define.ts'
 import { type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { capability, type Need, peerHas, prompt } from '../needs.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
-import { type Scene, send } from '../steps.ts'
+import { type Scene, send, step } from '../steps.ts'
 import { blockFault } from './content.ts'
 
 const row = table('base/prompts/', {
@@ -32,32 +33,27 @@ const holdsKind = (kind: string) => (it: PeerAnswer) => contentsIn(it).some(({ t
 function promptThat(demands: boolean, { prompts }: Advertised): Json | undefined {
   return prompts.find(one => objectsIn(one, 'arguments').some(({ required }) => required === true) === demands)
 }
-const needsPromptThat =
-  (demands: boolean, why: string): Need =>
-  peer =>
-    promptThat(demands, peer) === undefined ? why : undefined
+const needsPromptThat = (demands: boolean, why: string): Need => peerHas(peer => promptThat(demands, peer) !== undefined, why)
+/** Gets a prompt of conformance suites. */
+const get = (name: string, args?: Json) =>
+  step(x => x.ask('prompts/get', args === undefined ? { name } : { name, arguments: args }), [prompt(name)])
 
 const odd = { arg1: 'Zoë "漢字"', arg2: '🙂\nsecond line' }
 const withArguments = 'test_prompt_with_arguments'
 
 /** Getting prompts, with and without arguments. */
 export const promptScenarios: readonly Scenario[] = [
-  row(
-    'get-any',
-    'a listed prompt that demands nothing can be had',
-    { needs: [needsPromptThat(false, 'every prompt demands arguments')] },
-    [
-      send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
-        ...isWhole,
-        'a prompt must have messages': it => contentsIn(it).length > 0,
-      }),
-    ],
-  ),
-  row('get-simple', 'a prompt without arguments gives its messages', { needs: [prompt('test_simple_prompt')] }, [
-    send('prompts/get', { name: 'test_simple_prompt' }).expect({ ...isWhole, 'the prompt must have a text': holdsKind('text') }),
+  row('get-any', 'a listed prompt that demands nothing can be had', needsPromptThat(false, 'every prompt demands arguments'), [
+    send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
+      ...isWhole,
+      'a prompt must have messages': it => contentsIn(it).length > 0,
+    }),
   ]),
-  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold', { needs: [prompt(withArguments)] }, [
-    send('prompts/get', { name: withArguments, arguments: odd }).expect({
+  row('get-simple', 'a prompt without arguments gives its messages', [
+    get('test_simple_prompt').expect({ ...isWhole, 'the prompt must have a text': holdsKind('text') }),
+  ]),
+  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold', [
+    get(withArguments, odd).expect({
       ...isWhole,
       'the messages must hold the arguments as they were sent': it => {
         const text = contentsIn(it)
@@ -67,14 +63,14 @@ export const promptScenarios: readonly Scenario[] = [
       },
     }),
   ]),
-  row('get-resource', 'a prompt may hold a resource', { needs: [prompt('test_prompt_with_embedded_resource')] }, [
-    send('prompts/get', {
-      name: 'test_prompt_with_embedded_resource',
-      arguments: { resourceUri: 'test://example-resource' },
-    }).expect({ ...isWhole, 'the messages must hold a resource': holdsKind('resource') }),
+  row('get-resource', 'a prompt may hold a resource', [
+    get('test_prompt_with_embedded_resource', { resourceUri: 'test://example-resource' }).expect({
+      ...isWhole,
+      'the messages must hold a resource': holdsKind('resource'),
+    }),
   ]),
-  row('get-image', 'a prompt may hold an image', { needs: [prompt('test_prompt_with_image')] }, [
-    send('prompts/get', { name: 'test_prompt_with_image' }).expect({
+  row('get-image', 'a prompt may hold an image', [
+    get('test_prompt_with_image').expect({
       ...isWhole,
       'the messages must hold an image': holdsKind('image'),
     }),
@@ -101,7 +97,7 @@ export const promptScenarios: readonly Scenario[] = [
 const completion = table('base/completion/', {
   proves: ['MCP server/utilities/completion'],
   revisions: since('2025-03-26'),
-  needs: [peer => (peer.revision === '2024-11-05' ? undefined : capability('completions')(peer))],
+  needs: [peerHas(peer => peer.revision === '2024-11-05' || peer.has('completions'), 'it does not advertise completions')],
 })
 const wrongly = ['MCP server/utilities/completion#error-handling']
 const fixture = { type: 'ref/prompt', name: withArguments }
@@ -136,7 +132,7 @@ export const completionScenarios: readonly Scenario[] = [
   completion(
     'any',
     'completing an argument of a listed prompt or template gives values',
-    { needs: [peer => (peer.prompts.some(takesArguments) ? undefined : 'no prompt has arguments')] },
+    [peerHas(({ prompts }) => prompts.some(takesArguments), 'no prompt has arguments')],
     [
       send('completion/complete', ({ bench }) => {
         const found = bench.peer.prompts.find(takesArguments)

@@ -1,8 +1,9 @@
 /** Questions inside results: rounds of asking and answering without a session. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasErrorData, hasResult, hasStatus, isFault, type PeerAnswer } from '../calls.ts'
-import { prompt, stateless, table, tool } from '../define.ts'
+import { stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, fitsPattern, is, listIn, objectIn, should } from '../expectations.ts'
+import { prompt } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Made, type Scene, type SentStep, send, step } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
@@ -58,26 +59,19 @@ const single = [
   ['list_roots', 'client_roots', 'roots/list', 'kit'],
 ] as const
 
-const needsElicitation = { needs: [tool(fixture('elicitation'))] }
-
 /** Calls that are answered by questions, and made again with the answers. */
 export const roundScenarios: readonly Scenario[] = [
   ...single.map(([id, key, method, tells]) =>
-    row(
-      id.replace('_', '-'),
-      `a call that asks by ${method} is complete when it is repeated with the answer`,
-      { needs: [tool(fixture(id))] },
-      [
-        begins(id, { [`inputRequests must hold ${key} with ${method}`]: it => objectIn(askedIn(it), key).method === method }),
-        again(id, answersTo).expect({ ...completes, 'the tool must see the answer': ({ text }) => text.includes(tells) }),
-      ],
-    ),
+    row(id.replace('_', '-'), `a call that asks by ${method} is complete when it is repeated with the answer`, [
+      begins(id, { [`inputRequests must hold ${key} with ${method}`]: it => objectIn(askedIn(it), key).method === method }),
+      again(id, answersTo).expect({ ...completes, 'the tool must see the answer': ({ text }) => text.includes(tells) }),
+    ]),
   ),
-  row('several', 'several questions can be asked at once', { needs: [tool(fixture('multiple_inputs'))] }, [
+  row('several', 'several questions can be asked at once', [
     begins('multiple_inputs', { 'there must be three questions': it => Object.keys(askedIn(it)).length >= 3 }),
     again('multiple_inputs', answersTo).expect(completes),
   ]),
-  row('one-after-the-other', 'a second question may follow the first', { needs: [tool(fixture('multi_round'))] }, [
+  row('one-after-the-other', 'a second question may follow the first', [
     begins('multi_round'),
     again('multi_round', answersTo).expect({ 'the second round must ask again': asks }),
     again('multi_round', ({ was }) => {
@@ -85,34 +79,24 @@ export const roundScenarios: readonly Scenario[] = [
       return Object.fromEntries(Object.keys(askedIn(was(-1))).map(key => [key, colour]))
     }).expect(completes),
   ]),
-  row('state', 'requestState comes back as it was and is taken', { needs: [tool(fixture('request_state'))] }, [
+  row('state', 'requestState comes back as it was and is taken', [
     begins('request_state', { 'requestState must be a string': hasResult({ requestState: is.string }) }),
     again('request_state', confirmed).expect({
       ...completes,
       'the state must have come back': ({ text }) => text.includes('state-ok'),
     }),
   ]),
-  row(
-    'tampered-state',
-    'requestState that was changed is refused with a JSON-RPC error',
-    { needs: [tool(fixture('tampered_state'))] },
-    [
-      begins('tampered_state'),
-      again('tampered_state', confirmed, '-TAMPERED').expect({
-        'changed state must be refused with a JSON-RPC error': isFault,
-      }),
-    ],
-  ),
-  row(
-    'foreign-state',
-    'requestState of one tool is not taken for another',
-    { needs: [tool(fixture('tampered_state')), tool(fixture('request_state'))] },
-    [
-      begins('tampered_state'),
-      again('request_state', confirmed).expect({ 'state should be bound to the call that made it': should(isOpen) }),
-    ],
-  ),
-  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again', needsElicitation, [
+  row('tampered-state', 'requestState that was changed is refused with a JSON-RPC error', [
+    begins('tampered_state'),
+    again('tampered_state', confirmed, '-TAMPERED').expect({
+      'changed state must be refused with a JSON-RPC error': isFault,
+    }),
+  ]),
+  row('foreign-state', 'requestState of one tool is not taken for another', [
+    begins('tampered_state'),
+    again('request_state', confirmed).expect({ 'state should be bound to the call that made it': should(isOpen) }),
+  ]),
+  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again', [
     begins('elicitation'),
     again('elicitation', { something_else: named }).expect({
       'the call must not be complete without its answer': isOpen,
@@ -122,31 +106,25 @@ export const roundScenarios: readonly Scenario[] = [
   row(
     'malformed-answer',
     'an answer that is none does not complete the call',
-    needsElicitation,
     [12345, null, 'yes'].flatMap(wrong => [
       begins('elicitation'),
       again('elicitation', { user_name: wrong }).expect({ 'a malformed answer must not be taken': isOpen }),
     ]),
   ),
-  row('declined', 'a declined question is an answer', needsElicitation, [
+  row('declined', 'a declined question is an answer', [
     begins('elicitation'),
     again('elicitation', { user_name: { action: 'decline' } }).expect(completes),
   ]),
-  row(
-    'declared-only',
-    'only questions that the request declared are asked',
-    { needs: [tool(fixture('capabilities'))], open: { capabilities: { sampling: {} } } },
-    [
-      callTool(fixture('capabilities')).expect({
-        'only sampling was declared': it =>
-          Object.values(askedIn(it)).every(one => objectIn(one).method === 'sampling/createMessage'),
-      }),
-    ],
-  ),
+  row('declared-only', 'only questions that the request declared are asked', { open: { capabilities: { sampling: {} } } }, [
+    callTool(fixture('capabilities')).expect({
+      'only sampling was declared': it =>
+        Object.values(askedIn(it)).every(one => objectIn(one).method === 'sampling/createMessage'),
+    }),
+  ]),
   row(
     'missing-capability MCP 2026-07-28 basic#errors',
     'a call that cannot do without an undeclared capability is refused, and the refusal names it',
-    { needs: [tool('test_missing_capability')], open: { capabilities: {} } },
+    { open: { capabilities: {} } },
     [
       callTool('test_missing_capability').expect({
         'it must be refused with the error': ({ code }, { modern }) =>
@@ -158,7 +136,7 @@ export const roundScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row('prompt', 'a prompt may ask as well', { needs: [prompt(fixture('prompt'))] }, [
+  row('prompt', 'a prompt may ask as well', prompt(fixture('prompt')), [
     step(async ({ peer }) =>
       peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { context: 'vivarium-context' } })),
     ),
@@ -166,7 +144,7 @@ export const roundScenarios: readonly Scenario[] = [
       'the prompt must see the answer': ({ result }) => JSON.stringify(listIn(result, 'messages')).includes('vivarium-context'),
     }),
   ]),
-  row('no-requests', 'no request is ever sent to the client', { needs: [tool('test_streaming_elicitation')] }, [
+  row('no-requests', 'no request is ever sent to the client', [
     callTool('test_streaming_elicitation', { meta: { progressToken: 'p', [keys.logLevel]: 'debug' } }),
     step(
       async ({ peer }) => peer.heard(message => is.string(message.method) && message.id !== undefined),

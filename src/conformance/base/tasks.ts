@@ -2,8 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFailure, type PeerAnswer } from '../calls.ts'
-import { callableFixture, capability, extension, type Need, table } from '../define.ts'
+import { table } from '../define.ts'
 import { firstFault, fitsPattern, is, objectIn, objectsIn, should } from '../expectations.ts'
+import { callableFixture, capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene, send } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
@@ -55,20 +56,15 @@ const relates = (meta: unknown, taskId: string): boolean => objectIn(meta, keys.
 
 /** Tasks that the caller asks for (2025-11-25). */
 export const taskScenarios: readonly Scenario[] = [
-  row(
-    'result',
-    'a call becomes a task, and its result can be fetched when it has ended',
-    { needs: fixture('slow_compute') },
-    async x => {
-      const taskId = await create(x, 'slow_compute', { seconds: 0.2 })
-      x.hold(await x.ask('tasks/result', { taskId }), {
-        'tasks/result must give what the call would have given': hasResult({ content: Array.isArray }),
-        [`_meta must hold ${keys.relatedTask} with the taskId`]: ({ result }) => relates(result._meta, taskId),
-      })
-      await mustEnd(x, taskId, 'completed')
-    },
-  ),
-  row('cancel', 'a task can be cancelled, once', { needs: [capability('tasks.cancel'), ...fixture('slow_compute')] }, async x => {
+  row('result', 'a call becomes a task, and its result can be fetched when it has ended', fixture('slow_compute'), async x => {
+    const taskId = await create(x, 'slow_compute', { seconds: 0.2 })
+    x.hold(await x.ask('tasks/result', { taskId }), {
+      'tasks/result must give what the call would have given': hasResult({ content: Array.isArray }),
+      [`_meta must hold ${keys.relatedTask} with the taskId`]: ({ result }) => relates(result._meta, taskId),
+    })
+    await mustEnd(x, taskId, 'completed')
+  }),
+  row('cancel', 'a task can be cancelled, once', [capability('tasks.cancel'), ...fixture('slow_compute')], async x => {
     const taskId = await create(x, 'slow_compute', { seconds: 30 })
     x.hold(await x.ask('tasks/cancel', { taskId }), {
       ...isTask,
@@ -82,7 +78,7 @@ export const taskScenarios: readonly Scenario[] = [
     row(
       `unknown-${what}`,
       `tasks/${what} refuses a task that does not exist`,
-      { needs: [capability(what === 'cancel' ? 'tasks.cancel' : 'tasks')] },
+      capability(what === 'cancel' ? 'tasks.cancel' : 'tasks'),
       [
         send(`tasks/${what}`, { taskId: 'vivarium-no-such-task' }).expect({
           'an unknown task must be refused with error -32602': hasCode(-32602),
@@ -90,24 +86,24 @@ export const taskScenarios: readonly Scenario[] = [
       ],
     ),
   ),
-  row('failed', 'a tool that fails makes its task fail, and the result says why', { needs: fixture('failing_job') }, async x => {
+  row('failed', 'a tool that fails makes its task fail, and the result says why', fixture('failing_job'), async x => {
     const taskId = await create(x, 'failing_job')
     await mustEnd(x, taskId, 'failed')
     x.hold(await x.ask('tasks/result', { taskId }), { 'the result must be that of the failed call': isFailure })
   }),
-  row('required', 'a tool that runs as a task only refuses another call', { needs: fixture('failing_job') }, async x => {
+  row('required', 'a tool that runs as a task only refuses another call', fixture('failing_job'), async x => {
     const { taskSupport } = objectIn(x.bench.peer.tool('failing_job'), 'execution')
     if (taskSupport !== 'required') x.leave('failing_job does not demand a task')
     x.hold(await x.call('failing_job'), {
       'a call without a task must be refused with error -32601': hasCode(-32601),
     })
   }),
-  row('forbidden', 'a tool that knows no tasks refuses a call as one', { needs: fixture('test_simple_text') }, [
+  row('forbidden', 'a tool that knows no tasks refuses a call as one', fixture('test_simple_text'), [
     callTool('test_simple_text', { params: { task: {} } }).expect({
       'a task for a tool that knows none should be refused with error -32601': should(hasCode(-32601)),
     }),
   ]),
-  row('list', 'tasks are listed', { needs: [capability('tasks.list'), ...fixture('slow_compute')] }, async x => {
+  row('list', 'tasks are listed', [capability('tasks.list'), ...fixture('slow_compute')], async x => {
     const taskId = await create(x, 'slow_compute', { seconds: 0.1 })
     x.hold(await x.ask('tasks/list'), {
       'all must be tasks': ({ result }) => firstFault(objectsIn(result, 'tasks'), taskFault),
@@ -117,7 +113,7 @@ export const taskScenarios: readonly Scenario[] = [
   row(
     'asking',
     'a task that asks says so, and its question names it',
-    { needs: fixture('confirm_delete'), open: { capabilities: { elicitation: { form: {} } }, fresh: true } },
+    { open: { capabilities: { elicitation: { form: {} } }, fresh: true }, needs: fixture('confirm_delete') },
     async x => {
       const questions: Json[] = []
       x.peer.onRequest('elicitation/create', params => {
@@ -136,12 +132,11 @@ export const taskScenarios: readonly Scenario[] = [
 const later = table('base/tasks-extension/', {
   proves: ['SEP-2663', 'MCP extension io.modelcontextprotocol/tasks'],
   revisions: ['2026-07-28'],
-  needs: [extension(keys.tasks)],
+  needs: [peerHas(peer => peer.extension(keys.tasks) !== undefined, `it does not advertise the extension ${keys.tasks}`)],
   open: { extensions: { [keys.tasks]: {} }, capabilities: { elicitation: { form: {} } } },
 })
 /** A caller that does not know tasks. */
 const ignorant = { open: { extensions: {}, capabilities: {} } }
-const needing = (name: string) => ({ needs: callableFixture(name) })
 const isComplete = hasResult({ resultType: 'complete' })
 const isLaterTask = {
   'taskId must be a string': hasResult({ taskId: is.string }),
@@ -172,14 +167,17 @@ async function until(x: Scene, taskId: string, wanted: string): Promise<PeerAnsw
 
 /** Tasks that the server decides on (2026-07-28). */
 export const taskExtensionScenarios: readonly Scenario[] = [
-  later('result', 'a call becomes a task, and its result comes inside tasks/get', needing('slow_compute'), async x => {
+  later('result', 'a call becomes a task, and its result comes inside tasks/get', callableFixture('slow_compute'), async x => {
     const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed')
     x.hold(done, { 'a completed task must hold its result': hasResult({ result: { content: Array.isArray } }) })
   }),
-  later('undeclared-call', 'a caller that does not know tasks gets no task', { ...needing('slow_compute'), ...ignorant }, [
-    callTool('slow_compute', { args: { seconds: 0.1 } }).expect({ 'the call must be complete': isComplete }),
-  ]),
-  later('never', 'a quick tool is never a task', needing('greet'), [
+  later(
+    'undeclared-call',
+    'a caller that does not know tasks gets no task',
+    { ...ignorant, needs: callableFixture('slow_compute') },
+    [callTool('slow_compute', { args: { seconds: 0.1 } }).expect({ 'the call must be complete': isComplete })],
+  ),
+  later('never', 'a quick tool is never a task', callableFixture('greet'), [
     callTool('greet', { args: { name: 'Ada' } }).expect({
       'the call must be complete': isComplete,
       'the tool must answer': ({ text }) => text.includes('Ada'),
@@ -207,7 +205,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       send(method, { taskId: 'x' }).expect({ [`${method} must be refused with error -32601`]: hasCode(-32601) }),
     ),
   ),
-  later('cancel', 'a task can be cancelled, and again', needing('slow_compute'), async x => {
+  later('cancel', 'a task can be cancelled, and again', callableFixture('slow_compute'), async x => {
     const taskId = await createLater(x, 'slow_compute', { seconds: 30 })
     for (const _ of [1, 2])
       x.hold(await x.ask('tasks/cancel', { taskId }), {
@@ -215,18 +213,23 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       })
     await until(x, taskId, 'cancelled')
   }),
-  later('tool-error', 'a tool that fails completes its task with isError', needing('failing_job'), async x => {
+  later('tool-error', 'a tool that fails completes its task with isError', callableFixture('failing_job'), async x => {
     const done = await until(x, await createLater(x, 'failing_job'), 'completed')
     x.hold(done, { 'the result must have isError': hasResult({ result: { isError: true } }) })
   }),
-  later('protocol-error', 'a call that fails as a request makes its task fail', needing('protocol_error_job'), async x => {
-    const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed')
-    x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: is.number } }) })
-  }),
+  later(
+    'protocol-error',
+    'a call that fails as a request makes its task fail',
+    callableFixture('protocol_error_job'),
+    async x => {
+      const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed')
+      x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: is.number } }) })
+    },
+  ),
   later(
     'required',
     'a tool that runs as a task only refuses callers that do not know them',
-    { ...needing('failing_job'), ...ignorant },
+    { ...ignorant, needs: callableFixture('failing_job') },
     [
       callTool('failing_job').expect({
         'it must be refused with error -32021': hasCode(-32021),
@@ -235,7 +238,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  later('asking', 'a task that asks is answered by tasks/update', needing('confirm_delete'), async x => {
+  later('asking', 'a task that asks is answered by tasks/update', callableFixture('confirm_delete'), async x => {
     const taskId = await createLater(x, 'confirm_delete', { filename: 'kit.txt' })
     const asked = Object.keys(objectIn((await until(x, taskId, 'input_required')).result, 'inputRequests'))
     x.expect(asked.length === 1, 'the task must hold its question')
@@ -246,7 +249,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
     })
     await until(x, taskId, 'completed')
   }),
-  later('asks-first', 'a call may ask before it becomes a task', needing('test_tool_with_task'), async x => {
+  later('asks-first', 'a call may ask before it becomes a task', callableFixture('test_tool_with_task'), async x => {
     x.peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }))
     const answer = await x.call('test_tool_with_task', { converse: true })
     x.hold(answer, { 'after the answer it must become a task': hasResult({ resultType: 'task' }) })

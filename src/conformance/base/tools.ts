@@ -2,8 +2,9 @@
 import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFailure, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
-import { callableFixture, capability, official, since, table, tool, until } from '../define.ts'
+import { official, since, table, until } from '../define.ts'
 import { type Expectation, type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { callableFixture, capability, peerHas, tool } from '../needs.ts'
 import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
 import { callTool, look, type Scene, send } from '../steps.ts'
 import { isPlain } from '../tools.ts'
@@ -61,6 +62,15 @@ function describedTools(peer: Advertised): readonly Json[] {
   return callableTools(peer, false).filter(one => isRecord(one.outputSchema))
 }
 
+const hasDemanding = peerHas(
+  peer => callableTools(peer, true).length > 0,
+  'it has no tool that may be called and demands parameters',
+)
+const hasDescribed = peerHas(
+  peer => describedTools(peer).length > 0,
+  'it has no tool with an outputSchema that may be called without parameters',
+)
+
 async function callDescribed(x: Scene, { name, outputSchema }: Json): Promise<void> {
   const answer = await x.call(String(name), { args: {}, converse: true })
   x.hold(answer, isWhole)
@@ -77,19 +87,19 @@ const odd = 'Zoë\n"漢字"\u2028🙂\\'
 /** Calls of tools, right and wrong. */
 export const toolScenarios: readonly Scenario[] = [
   ...contents.map(([id, name, what, kinds, revisions]) =>
-    row(`call-${id}`, `a tool answers with ${what}`, { revisions, needs: [tool(name)] }, [
+    row(`call-${id}`, `a tool answers with ${what}`, { revisions }, [
       callTool(name, { converse: true }).expect({ ...isWhole, ...holdsKinds(kinds), 'the call must succeed': isNoError }),
     ]),
   ),
   ...translated.map(([name, revisions]) =>
-    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`, { revisions, needs: [tool(name)] }, [
+    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`, { revisions }, [
       callTool(name, { converse: true }).expect(isWhole),
     ]),
   ),
-  row('arguments-empty', 'empty arguments are as good as none', { needs: [tool('test_simple_text')] }, [
+  row('arguments-empty', 'empty arguments are as good as none', [
     callTool('test_simple_text', { args: {}, converse: true }).expect(isWhole),
   ]),
-  row('is-error', 'a tool that fails answers with isError and says why', { proves, needs: [tool('test_error_handling')] }, [
+  row('is-error', 'a tool that fails answers with isError and says why', { proves }, [
     callTool('test_error_handling', { converse: true }).expect({
       ...isWhole,
       'isError must be true': ({ isError }) => isError,
@@ -97,7 +107,7 @@ export const toolScenarios: readonly Scenario[] = [
     }),
   ]),
   row('unknown', 'a tool that does not exist is a protocol error, -32602', { proves }, [
-    callTool('vivarium-no-such-tool', { args: {} }).expect({
+    send('tools/call', { name: 'vivarium-no-such-tool', arguments: {} }).expect({
       'an unknown tool must be refused with a JSON-RPC error, not a result': isFault,
       'an unknown tool must be refused with error -32602': hasCode(-32602),
     }),
@@ -113,12 +123,7 @@ export const toolScenarios: readonly Scenario[] = [
   row(
     'invalid-arguments',
     'arguments that do not fit the input schema do not reach the tool',
-    {
-      proves,
-      needs: [
-        peer => (callableTools(peer, true).length === 0 ? 'it has no tool that may be called and demands parameters' : undefined),
-      ],
-    },
+    { proves, needs: [hasDemanding] },
     [
       send('tools/call', ({ bench }) => ({ name: callableTools(bench.peer, true)[0]?.name, arguments: {} })).expect({
         'missing arguments must be refused: by error -32602, or by a result with isError': ({ code, isError, status = 0 }) =>
@@ -137,7 +142,7 @@ export const toolScenarios: readonly Scenario[] = [
   row(
     'text-unchanged MCP basic/transports',
     'text of any script, with line breaks and quotes, arrives unchanged',
-    { needs: callableFixture('greet') },
+    callableFixture('greet'),
     [
       callTool('greet', { args: { name: odd }, converse: true }).expect({
         ...isWhole,
@@ -148,16 +153,7 @@ export const toolScenarios: readonly Scenario[] = [
   row(
     'structured-output',
     'the result of a tool with an outputSchema fits it',
-    {
-      proves: structured,
-      revisions: since('2025-06-18'),
-      needs: [
-        peer =>
-          describedTools(peer).length === 0
-            ? 'it has no tool with an outputSchema that may be called without parameters'
-            : undefined,
-      ],
-    },
+    { proves: structured, revisions: since('2025-06-18'), needs: [hasDescribed] },
     async x => {
       for (const one of describedTools(x.bench.peer)) await callDescribed(x, one)
     },
@@ -180,7 +176,7 @@ export const toolScenarios: readonly Scenario[] = [
   row(
     'json-schema-kept MCP 2025-11-25 basic#json-schema-usage SEP-1613',
     'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
-    { revisions: since('2025-11-25'), needs: [tool('json_schema_2020_12_tool')], open: false },
+    { revisions: since('2025-11-25'), open: false, needs: [tool('json_schema_2020_12_tool')] },
     [
       look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
         'no word must be lost': schema =>

@@ -1,7 +1,8 @@
 /** What happens while a request is worked on: progress, log messages, and letting go of it. */
 import { hasCode, isEmpty, isFault, isResult, isServed } from '../calls.ts'
-import { callableFixture, capability, duplex, official, sessions, stateless, table, tool } from '../define.ts'
+import { duplex, official, sessions, stateless, table } from '../define.ts'
 import { type Expectations, firstFault, fitsPattern, is, objectIn, should } from '../expectations.ts'
+import { callableFixture, capability, tool } from '../needs.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { look, type Scene, send, settle, step } from '../steps.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
@@ -140,7 +141,7 @@ const loggedBy = (name: string, level?: string, meta: Json = {}) =>
       await peer.settled()
       return peer.heard('notifications/message')
     },
-    [],
+    [tool(name)],
     messages => messages,
   )
 const logged = (level?: string) => loggedBy('test_tool_with_logging', level)
@@ -157,8 +158,7 @@ const areMessages: Expectations<readonly Frame[]> = {
     }),
 }
 const isLow = (message: Frame): boolean => levels.indexOf(String(paramsOf(message).level)) < levels.indexOf('error')
-const setsLevels = { needs: [tool('test_tool_with_logging')], open: { fresh: true } }
-const namesLevels = { needs: [tool('test_logging_tool')], open: { fresh: true } }
+const fresh = { open: { fresh: true } }
 
 /** Log messages, by session and by request. */
 export const loggingScenarios: readonly Scenario[] = [
@@ -170,28 +170,23 @@ export const loggingScenarios: readonly Scenario[] = [
       }),
     ]),
   ),
-  logging(
-    'unknown-level MCP server/utilities/logging#error-handling',
-    'a level that does not exist is refused',
-
-    [
-      send('logging/setLevel', { level: 'loud' }).expect({
-        'an unknown level must be refused': isFault,
-        'an unknown level should be refused with error -32602': should(hasCode(-32602)),
-      }),
-    ],
-  ),
-  logging('messages', 'log messages have a level and data', setsLevels, [logged('debug').expect(areMessages)]),
-  logging('below-level', 'messages below the level that was set are not sent', setsLevels, [
+  logging('unknown-level MCP server/utilities/logging#error-handling', 'a level that does not exist is refused', [
+    send('logging/setLevel', { level: 'loud' }).expect({
+      'an unknown level must be refused': isFault,
+      'an unknown level should be refused with error -32602': should(hasCode(-32602)),
+    }),
+  ]),
+  logging('messages', 'log messages have a level and data', fresh, [logged('debug').expect(areMessages)]),
+  logging('below-level', 'messages below the level that was set are not sent', fresh, [
     logged('error').expect({ 'messages below the level must not be sent': messages => !messages.some(isLow) }),
   ]),
-  requestLogging('request-level', 'a request that names a level gets log messages on its own stream', namesLevels, [
+  requestLogging('request-level', 'a request that names a level gets log messages on its own stream', fresh, [
     loggedAt('debug').expect(areMessages),
   ]),
-  requestLogging('request-without-level', 'a request that names no level gets no log messages', namesLevels, [
+  requestLogging('request-without-level', 'a request that names no level gets no log messages', fresh, [
     loggedAt().expect({ 'no log message must be sent to who asked for none': messages => messages.length === 0 }),
   ]),
-  requestLogging('request-high-level', 'a request gets no log messages below the level it named', namesLevels, [
+  requestLogging('request-high-level', 'a request gets no log messages below the level it named', fresh, [
     loggedAt('emergency').expect({ 'no log message below the level must be sent': messages => messages.length === 0 }),
   ]),
   requestLogging('request-unknown-level', 'a request that names a level that does not exist is refused', [

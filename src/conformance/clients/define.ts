@@ -59,17 +59,20 @@ type Check = Expectation<Observation, ClientJudging>
 /** What must hold, by sentence; or a program, where a scenario is really one. */
 export type ClientBody = Readonly<Record<string, Check>> | ((seen: Observation, judging: ClientJudging) => void)
 
+/** A play, a play with what a client must have shown for it to say anything, or all that a row can be given. */
+type Setting = Play | readonly [Play, ...ClientNeed[]] | ClientGiven
+
 /** Makes a scenario of a row: its id and the clauses that it proves, its title, its play or what else it is given, and what must hold. */
 export interface ClientRowDefiner {
   (ids: string, title: string, body: ClientBody): ClientScenario
-  (ids: string, title: string, given: Play | ClientGiven, body: ClientBody): ClientScenario
+  (ids: string, title: string, given: Setting, body: ClientBody): ClientScenario
 }
 
 /** A table; without clauses a row proves the statement that its id begins with. */
 export function clientTable(prefix: string, common: ClientGiven): ClientRowDefiner {
-  return (ids: string, title: string, own: Play | ClientGiven | ClientBody, last?: ClientBody) => {
+  return (ids: string, title: string, own: Setting | ClientBody, last?: ClientBody) => {
     const [id = '', ...clauses] = ids.split(beforeClause)
-    const given = last === undefined ? {} : 'steps' in own ? { play: own as Play } : (own as ClientGiven)
+    const given = last === undefined ? {} : givenBy(own as Setting)
     const body = last ?? (own as ClientBody)
     const { role = 'client', play, revisions, carriers } = { ...common, ...given }
     if (play === undefined || revisions === undefined) throw new Error(`The scenario ${id} has no play or no revisions`)
@@ -83,6 +86,12 @@ export function clientTable(prefix: string, common: ClientGiven): ClientRowDefin
       check: (seen, judging) => judge(body, seen, judging),
     }
   }
+}
+
+function givenBy(setting: Setting): ClientGiven {
+  if (!('steps' in setting) && !('length' in setting)) return setting
+  const [play, ...needs] = 'steps' in setting ? [setting] : setting
+  return { play, needs }
 }
 
 function judge(body: ClientBody, seen: Observation, judging: Judging): void {

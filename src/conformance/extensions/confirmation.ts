@@ -137,7 +137,7 @@ export const confirmation: readonly Scenario[] = [
   row(
     'E6-2e E6-2 E6-5',
     'A client that can ask its user is given the question; its yes lets the call through, its no does not',
-    { open: form, tools: [confirmed] },
+    { open: form, needs: [confirmed] },
     async x => {
       const questions: Json[] = []
       const accept = (confirm: boolean) => ({ action: 'accept', content: { confirm } })

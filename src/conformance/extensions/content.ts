@@ -93,7 +93,7 @@ export const references: readonly Scenario[] = [
   row(
     'E9-1',
     'A content by reference is not in the result, and what a model is shown has no address that lets in',
-    { tools: [giving] },
+    giving,
     async x => {
       const { called, block, reference, url } = await given(x)
       const { body } = await get(url)
@@ -112,7 +112,7 @@ export const references: readonly Scenario[] = [
       x.expect(fitsPattern(facts, reference), 'size_bytes is wrong, or ref_id or mime_type is missing')
     },
   ),
-  row('E9-2', 'An address is good for its method and as it is; all else is 403', { tools: [giving] }, async x => {
+  row('E9-2', 'An address is good for its method and as it is; all else is 403', giving, async x => {
     const { url } = await given(x)
     const other = await given(x)
     x.expect((await get(url)).status === 200, 'The address does not give the content', [])
@@ -129,7 +129,7 @@ export const references: readonly Scenario[] = [
       x.expect(status === 403, `${method} of an address that was changed gives ${status}, not 403`, [])
     }
   }),
-  row('E9-3', 'Parts of a content are given by Range', { tools: [giving] }, async x => {
+  row('E9-3', 'Parts of a content are given by Range', giving, async x => {
     const { url } = await given(x)
     const whole = await get(url)
     const part = await get(url, 'GET', { range: 'bytes=2-5' })
@@ -152,19 +152,14 @@ export const references: readonly Scenario[] = [
     ),
   ]),
   row('E9-5', 'Contents are fetched only from where that was allowed, and never from private addresses', elsewhere.map(foreign)),
-  row(
-    'E9-6 X3',
-    'When the step that gave it is taken back, a reference is dead',
-    { wants: ['transactions'], tools: [undone] },
-    async x => {
-      await beginning().run(x)
-      const { url } = await given(x, undone, within(x).say)
-      x.expect((await get(url)).status === 200, 'The address does not give the content', [])
-      await ending('rollback').expect({ 'transaction/rollback': isMade }).run(x)
-      const { status } = await get(url)
-      x.expect(status === 403, `The address of what was taken back gives ${status}, not 403`, [])
-    },
-  ),
+  row('E9-6 X3', 'When the step that gave it is taken back, a reference is dead', ['transactions', undone], async x => {
+    await beginning().run(x)
+    const { url } = await given(x, undone, within(x).say)
+    x.expect((await get(url)).status === 200, 'The address does not give the content', [])
+    await ending('rollback').expect({ 'transaction/rollback': isMade }).run(x)
+    const { status } = await get(url)
+    x.expect(status === 403, `The address of what was taken back gives ${status}, not 403`, [])
+  }),
   row('E9-7', 'What is announced to be larger than the server takes is refused', [
     takingOver(
       { size_bytes: 2 ** 50 },
@@ -174,7 +169,7 @@ export const references: readonly Scenario[] = [
       },
     ),
   ]),
-  row('E9-8', 'An import under a key is made once', { wants: ['idempotency'], tools: [giving, importing] }, async x => {
+  row('E9-8', 'An import under a key is made once', ['idempotency', giving, importing], async x => {
     const { reference } = await given(x)
     const { say = {} } = keyed(x)
     const first = await imported(x, reference, say)
@@ -295,7 +290,7 @@ export const provenance: readonly Scenario[] = [
       },
     }),
   ]),
-  sourceRow('E7-3', 'A repeated call keeps the time at which its sources were read', { wants: ['idempotency'] }, [
+  sourceRow('E7-3', 'A repeated call keeps the time at which its sources were read', 'idempotency', [
     callTool(many, keyed),
     callTool(many, keyed).expect({
       'The repetition is no replay': isReplay,

@@ -102,7 +102,7 @@ function marked(x: Scene): { readonly args: Json; mine(event: Json): boolean } {
 const alone = (why: string) => (peer: Advertised) => (peer.revision === '2026-07-28' && peer.carrier === 'http' ? why : undefined)
 const callers = alone('without a principal two requests over HTTP are two callers')
 
-const given = { open: { fresh: true }, tools: [emitting] }
+const given = { open: { fresh: true }, needs: [emitting] }
 const isDenied = ({ response }: Subscription): boolean => response.status === 'denied' && is.string(response.reason)
 const isActive = ({ response }: Subscription): boolean => response.status === 'active'
 const lastOf = (x: Scene, count: number): readonly Frame[] => x.peer.frames.slice(-count)
@@ -255,7 +255,7 @@ export const events: readonly Scenario[] = [
   row(
     'X5',
     'When the grant behind it ends, a subscription ends with it',
-    { wants: ['permissions'], open: { fresh: true }, tools: [guarded] },
+    { open: { fresh: true }, needs: ['permissions', guarded] },
     async x => {
       const scopes = saidOf(x.tool(guarded).listed, 'conformance').scopes
       const denied = await subscribe(x, wishFor(x, {}, guarded))

@@ -108,7 +108,7 @@ export const idempotency: readonly Scenario[] = [
       'After the conflict the first result is no longer replayed': allOf(isReplay, showsAs(0)),
     }),
   ]),
-  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once', { tools: [slow] }, async x => {
+  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once', slow, async x => {
     const [first, second] = await Promise.all([x.call(slow, keyed(x)), x.call(slow, keyed(x))])
     const frames = [...first.frames, ...second.frames]
     x.made(first, 'The first of two calls at once')
@@ -139,7 +139,7 @@ export const idempotency: readonly Scenario[] = [
     }),
     callTool(checked, keyedAnew).expect({ 'The mended call under the key of one whose arguments were refused': isMade }),
   ]),
-  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again', { tools: [transient] }, async x => {
+  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again', transient, async x => {
     for (let round = 0; round < 4; round++) {
       const called = await x.call(transient, keyed(x))
       x.expect(called.member('idempotency').was_replay !== true || !called.isError, 'A transient failure was replayed')
@@ -155,14 +155,14 @@ export const idempotency: readonly Scenario[] = [
       'A key outlived its idempotency_ttl_seconds': allOf(isFirst, showsOtherThan(0)),
     }),
   ]),
-  row('E5-9 X1', 'Who may not make a call gets no replay of it either', { wants: ['permissions'] }, [
+  row('E5-9 X1', 'Who may not make a call gets no replay of it either', 'permissions', [
     send('permissions/negotiate', asksFor(scoped)).expect({
       'The server grants no scope that a tool needs': orSkip(it => tokenIn(it) !== undefined),
     }),
     callTool(scoped, x => keyed(x, holding(x.was(0)))).expect({ 'A call with a grant was not made under its key': isFirst }),
     callTool(scoped, keyed).expect({ 'The repetition without the grant': isRefusedBy('SCOPE_INSUFFICIENT') }),
   ]),
-  row('E5-10', 'A replay costs nothing again', { wants: ['operational'] }, [
+  row('E5-10', 'A replay costs nothing again', 'operational', [
     callTool(priced, keyed).expect({ 'A metered call': isMade }),
     callTool(priced, keyed).expect({
       'A metered call was not replayed': isReplay,
@@ -172,7 +172,7 @@ export const idempotency: readonly Scenario[] = [
   row(
     'E5-10b E5-10 X1 X2 E6-4',
     'A replay needs no second yes, and a question that was open is not stored as the result',
-    { wants: ['confirmation'] },
+    'confirmation',
     [
       callTool(confirmed, keyed).expect({ 'A call without a yes': isRefusedBy('CONFIRMATION_REQUIRED') }),
       callTool(confirmed, x => keyed(x, agreed(x.was(0)))).expect({
@@ -185,7 +185,7 @@ export const idempotency: readonly Scenario[] = [
       }),
     ],
   ),
-  row('E5-8', 'What can be no key is refused as a wrong parameter', { tools: [callable] }, async x => {
+  row('E5-8', 'What can be no key is refused as a wrong parameter', callable, async x => {
     for (const key of ['no key', '', 'ä', 'k'.repeat(129)]) {
       const { code } = await x.call(callable, { say: { idempotency: { idempotency_key: key } } })
       x.expect(code === -32602, `The key ${JSON.stringify(key.slice(0, 20))} was not refused with -32602`)
@@ -325,7 +325,7 @@ export const transactions: readonly Scenario[] = [
       'A compensation that failed has no error object': it => is.string(objectIn(stepsIn(it)[1], 'error').code),
     }),
   ]),
-  transacted('E5-15', 'A rollback or commit that is repeated gives the same report', { tools: [undoable] }, async x => {
+  transacted('E5-15', 'A rollback or commit that is repeated gives the same report', undoable, async x => {
     for (const how of ['rollback', 'commit'] as const) {
       const named = { transaction_id: x.key(how) }
       x.made(await x.ask('transaction/begin', { ...named, timeout_seconds: 60 }), 'transaction/begin')
@@ -340,7 +340,7 @@ export const transactions: readonly Scenario[] = [
   transacted(
     'X3 E14-8',
     'What was taken back is undone: its key is refused, its state is invalid',
-    { wants: ['idempotency', 'state'] },
+    ['idempotency', 'state'],
     [
       beginning(),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({
@@ -372,10 +372,10 @@ export const transactions: readonly Scenario[] = [
   transacted(
     'E5-17',
     'Taking back needs no new yes, though the tool that does it asks for one when it is called',
-    { wants: ['confirmation'] },
+    'confirmation',
     [beginning(), part(guarded), rolledBack('A compensation waited for a yes, or was refused')],
   ),
-  transacted('E5-18', 'A commit while a step runs is refused', { tools: [lasting] }, async x => {
+  transacted('E5-18', 'A commit while a step runs is refused', lasting, async x => {
     await beginning().run(x)
     const running = x.begin(lasting, within(x))
     await wait(150)

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { NS } from '../../engine/method.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasResult, isMade, openRequester, type PeerAnswer } from '../calls.ts'
-import { eras, extensionTable, type Need, table } from '../define.ts'
+import { eras, extensionTable, table } from '../define.ts'
 import { type Expectation, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { peerHas } from '../needs.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
 import { look, type Scene, send, step, type TableStep } from '../steps.ts'
 import { bringing, extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
@@ -175,7 +176,7 @@ export const manifest: readonly Scenario[] = [
   row(
     'E1-5',
     'A burst of changes is told once, and the manifest has another revision',
-    { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], tools: [changing] },
+    { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], needs: [changing] },
     async x => {
       const { peer } = x
       const before = await x.ask('manifest/get')
@@ -225,7 +226,7 @@ const levels = ['high', 'medium', 'low']
 
 /** E13: other servers that it recommends. */
 export const recommendations: readonly Scenario[] = [
-  recommending('E13-1', 'Recommendations come best first, each server once', { wants: ['manifest'], writes: false }, async x => {
+  recommending('E13-1', 'Recommendations come best first, each server once', { writes: false, needs: ['manifest'] }, async x => {
     const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
     const capability = own.map(one => one.capability).find(is.string)
     if (capability === undefined) return x.leave('The manifest names no capability that others have')
@@ -268,7 +269,7 @@ function declaredOf({ capabilities }: Advertised): readonly string[] {
   return places.flatMap(place => Object.keys(objectIn(place)).filter(id => id.startsWith(`${NS}/`) && id !== extensionId('live')))
 }
 
-const declares: Need = peer => (declaredOf(peer).length === 0 ? 'The server declares no extension' : undefined)
+const declares = peerHas(peer => declaredOf(peer).length > 0, 'The server declares no extension')
 const plainRow = table('ext/', { proves: ['C4', 'E12-2'], revisions: eras, needs: [declares] })
 
 /** What a model sees of an answer. */

@@ -141,11 +141,10 @@ const positionOf = (chunk: Chunk | undefined): Json => ({
 })
 const all = (chunks: readonly Chunk[]): readonly Frame[] => chunks.map(({ frame }) => frame)
 const rises = (numbers: readonly number[]): boolean => numbers.every((number, at) => at === 0 || number > (numbers[at - 1] ?? 0))
-const streamingTool = { tools: [streaming] }
 
 /** E8: results in chunks. */
 export const streamings: readonly Scenario[] = [
-  streamRow('E8-1', 'Who gives no progressToken gets no progress', streamingTool, async x => {
+  streamRow('E8-1', 'Who gives no progressToken gets no progress', streaming, async x => {
     x.made(await x.call(streaming), 'A call without a progressToken')
     await x.peer.settled()
     const heard = x.peer.heard('notifications/progress')
@@ -159,7 +158,7 @@ export const streamings: readonly Scenario[] = [
         rises(progressFrames(peer.frames, key()).map(({ value }) => Number(objectIn(value, 'params').progress))),
     }),
   ]),
-  streamRow('E8-3 E8-2', 'Chunks are numbered 0, 1, 2 … without a gap, and exactly one is the last', streamingTool, async x => {
+  streamRow('E8-3 E8-2', 'Chunks are numbered 0, 1, 2 … without a gap, and exactly one is the last', streaming, async x => {
     const { called, chunks } = await streamed(x, streaming)
     x.made(called, 'A call that streams')
     x.expect(chunks.length > 1, 'A tool that streams gave no chunks', called.frames)
@@ -175,13 +174,13 @@ export const streamings: readonly Scenario[] = [
       all(chunks),
     )
   }),
-  streamRow('E8-4', 'The chunks together are the result, and the result is whole by itself', streamingTool, async x => {
+  streamRow('E8-4', 'The chunks together are the result, and the result is whole by itself', streaming, async x => {
     const { called, chunks } = await streamed(x, streaming)
     x.made(called, 'A call that streams')
     const whole = called.text !== '' && textOf(chunks) === called.text
     x.expect(whole, 'The chunks together are not the result', [...all(chunks), called.answer.frame])
   }),
-  streamRow('E8-5', 'After the answer nothing of the call comes any more', streamingTool, async x => {
+  streamRow('E8-5', 'After the answer nothing of the call comes any more', streaming, async x => {
     const { called, token } = await streamed(x, streaming)
     await x.peer.hears('nothing', 150)
     const frames = x.peer.frames
@@ -191,7 +190,7 @@ export const streamings: readonly Scenario[] = [
   streamRow(
     'E8-6 E8-10',
     'A call that was cut off goes on after the last chunk that came: same operation, next number, nothing done twice',
-    { ...streamingTool, carriers: ['http'] },
+    { carriers: ['http'], needs: [streaming] },
     async x => {
       const token = `kit-${++tokens}`
       const begun = x.begin(streaming, { say: { progressToken: token } })
@@ -209,22 +208,17 @@ export const streamings: readonly Scenario[] = [
       x.expect(whole, 'What came before and after does not make the result', [...all(chunks), called.answer.frame])
     },
   ),
-  streamRow(
-    'E8-7',
-    'A checkpoint is good for the same arguments alone, and what is none is refused',
-    { tools: [argued] },
-    async x => {
-      const { chunks } = await streamed(x, argued)
-      const position = positionOf(chunks[0])
-      const other = await streamed(x, argued, position, otherArguments(x.tool(argued).args))
-      x.refused(other.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint of other arguments')
-      x.expect(other.called.problem.category === 'permanent', 'CHECKPOINT_NOT_FOUND is not permanent')
-      const forged = await streamed(x, argued, { ...position, checkpoint_token: 'checkpoint-1' })
-      x.refused(forged.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint that is none')
-      x.expect(forged.chunks.length === 0, 'A refused call gave chunks: it began anew', all(forged.chunks))
-    },
-  ),
-  streamRow('E8-8', 'A call that had ended gives what follows a checkpoint, and its result, again', streamingTool, async x => {
+  streamRow('E8-7', 'A checkpoint is good for the same arguments alone, and what is none is refused', argued, async x => {
+    const { chunks } = await streamed(x, argued)
+    const position = positionOf(chunks[0])
+    const other = await streamed(x, argued, position, otherArguments(x.tool(argued).args))
+    x.refused(other.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint of other arguments')
+    x.expect(other.called.problem.category === 'permanent', 'CHECKPOINT_NOT_FOUND is not permanent')
+    const forged = await streamed(x, argued, { ...position, checkpoint_token: 'checkpoint-1' })
+    x.refused(forged.called, 'CHECKPOINT_NOT_FOUND', 'A checkpoint that is none')
+    x.expect(forged.chunks.length === 0, 'A refused call gave chunks: it began anew', all(forged.chunks))
+  }),
+  streamRow('E8-8', 'A call that had ended gives what follows a checkpoint, and its result, again', streaming, async x => {
     const first = await streamed(x, streaming)
     const again = await streamed(x, streaming, positionOf(first.chunks[0]))
     x.made(again.called, 'The call made again after its first chunk')

@@ -92,7 +92,7 @@ const namesMissing =
 
 /** E4: scopes of tools, and grants of scopes. */
 export const permissions: readonly Scenario[] = [
-  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one', { tools: [scopedTool] }, async x => {
+  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one', scopedTool, async x => {
     await expectLack(x, scopedTool)
     const { name, args, listed } = x.tool(scopedTool)
     const scopes = [...scopesOf(listed)]
@@ -126,15 +126,20 @@ export const permissions: readonly Scenario[] = [
       }),
     ],
   ),
-  row('E4-2b E4-1', 'Several checks in one request are answered one by one', { tools: [scopedTool, callable] }, [
-    lacks(scopedTool),
-    send('permissions/check', x => ({
-      checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
-    })).expect({
-      'Several checks are not answered in their order': ({ result }) =>
-        JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
-    }),
-  ]),
+  row(
+    'E4-2b E4-1',
+    'Several checks in one request are answered one by one',
+    [scopedTool, callable],
+    [
+      lacks(scopedTool),
+      send('permissions/check', x => ({
+        checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
+      })).expect({
+        'Several checks are not answered in their order': ({ result }) =>
+          JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
+      }),
+    ],
+  ),
   row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once', [
     lacks(guarded),
     callTool(guarded).expect({
@@ -146,7 +151,7 @@ export const permissions: readonly Scenario[] = [
   row(
     'E4-4',
     'What is asked for is granted or denied with a reason, scope by scope',
-    { tools: [guarded], writes: false },
+    { writes: false, needs: [guarded] },
     async x => {
       const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
       const { result } = await x.ask('permissions/negotiate', { requested_scopes: wanted })
@@ -178,24 +183,19 @@ export const permissions: readonly Scenario[] = [
     rest(2_300),
     callTool(scopedTool, x => ({ say: holding(x.was(-2)) })).expect({ 'A call after the time of its grant': unscoped }),
   ]),
-  row(
-    'E4-7',
-    'A token that is none of this caller gives nothing, and the answer is that for no grant',
-    { tools: [scopedTool] },
-    async x => {
-      const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
-      if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
-      const expected = {
-        'A call with a forged grant': unscoped,
-        'A forged grant changes what is said to be missing': namesMissing(scopedTool),
-      }
-      x.hold(forged, expected, forged.frames)
-    },
-  ),
+  row('E4-7', 'A token that is none of this caller gives nothing, and the answer is that for no grant', scopedTool, async x => {
+    const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
+    if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
+    const expected = {
+      'A call with a forged grant': unscoped,
+      'A forged grant changes what is said to be missing': namesMissing(scopedTool),
+    }
+    x.hold(forged, expected, forged.frames)
+  }),
   row(
     'E4-9',
     'Tools are listed for those who may not call them, with the scopes that they need',
-    { tools: [seen], writes: false },
+    { writes: false, needs: [seen] },
     // Nothing is called that may write.
     x => expectLack(x, seen, x.bench.peer.mayCall(x.tool(seen).name)),
   ),
@@ -232,7 +232,7 @@ interface Two {
 
 /** One scenario of an extension, played by two principals with one tool. */
 function between(extension: string, ids: string, title: string, finder: Finder, run: (x: Scene, two: Two) => Promise<void>) {
-  return extensionTable(extension)(ids, title, { carriers: ['http'], tools: [finder] }, async x => {
+  return extensionTable(extension)(ids, title, { carriers: ['http'], needs: [finder] }, async x => {
     const mine = await asSubject(x.bench, 'kit-one')
     await run(x, { tool: x.tool(finder), mine, other: await asSubject(x.bench, 'kit-two') })
   })

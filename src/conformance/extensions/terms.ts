@@ -30,7 +30,7 @@ export const intent: readonly Scenario[] = [
         sameJson(membersOf(it.result), membersOf(was(0).result)),
     }),
   ]),
-  intentRow('E2-2', 'A suggestion names a tool that is listed, and why', { tools: [callable] }, async x => {
+  intentRow('E2-2', 'A suggestion names a tool that is listed, and why', callable, async x => {
     let seen = 0
     for (const intent of words) {
       const { suggestion } = (await x.call(callable, meant(intent))).member('intent')
@@ -43,7 +43,7 @@ export const intent: readonly Scenario[] = [
     }
     if (seen === 0) x.leave('The server suggested nothing to the intents that the kit knows')
   }),
-  intentRow('E2-3', 'Where only a suggestion is asked for, nothing runs, and the answer says so', { wants: ['idempotency'] }, [
+  intentRow('E2-3', 'Where only a suggestion is asked for, nothing runs, and the answer says so', 'idempotency', [
     callTool(counting, x => keyed(x, meant('greet somebody', { mode: 'suggest_only' }).say)).expect({
       'A call for a suggestion only has no words': it => it.code === undefined && !it.isError && it.text.length > 0,
       'A call for a suggestion only has a result: it ran': hasResult({ structuredContent: is.absent }),
@@ -57,7 +57,7 @@ export const intent: readonly Scenario[] = [
     callTool(callable, meant('ä'.repeat(1_100))).expect({ 'An intent of 2200 bytes': isRefusedBy('INVALID_INPUT') }),
     callTool(callable, meant('a'.repeat(2_048))).expect({ 'An intent of 2048 bytes': isMade }),
   ]),
-  intentRow('E2-6', 'A repeated call with another intent is the same call', { wants: ['idempotency'] }, [
+  intentRow('E2-6', 'A repeated call with another intent is the same call', 'idempotency', [
     callTool(counting, x => keyed(x, meant('one reason').say)).expect({ 'A call with an intent': isMade }),
     callTool(counting, x => keyed(x, meant('another reason').say)).expect({
       'The same with another intent': isMade,
@@ -130,7 +130,7 @@ export const cost: readonly Scenario[] = [
   costRow(
     'E3-7',
     'What says nothing of its cost is nowhere said to be free',
-    { tries: 3, wants: ['manifest'], writes: false },
+    { tries: 3, writes: false, needs: ['manifest'] },
     async x => {
       const called = await x.ask('manifest/get')
       x.made(called, 'manifest/get')
@@ -159,7 +159,7 @@ export const cost: readonly Scenario[] = [
   costRow(
     'E3-3',
     'A call that was made says what it cost, under the label that the list names; a repetition cost 0',
-    { tools: [metered] },
+    metered,
     async x => {
       x.hold(await x.call(metered, keyed(x)), {
         'A metered call': isMade,
@@ -175,7 +175,7 @@ export const cost: readonly Scenario[] = [
   costRow(
     'E3-4 E3-5 E3-8',
     'A quota falls by one with each call, down to 0; then calls are refused, with the time to wait',
-    { tools: [scarce] },
+    scarce,
     async x => {
       // Other scenarios, or other users, may spend of the same quota meanwhile: it has to be right once in three times.
       for (let round = 0; round < 3; round++) {
@@ -188,7 +188,7 @@ export const cost: readonly Scenario[] = [
   costRow(
     'X1l X1 E5-10',
     'A replay is given also when nothing is left of the quota',
-    { wants: ['idempotency'], tries: 3, tools: [scarce] },
+    { tries: 3, needs: ['idempotency', scarce] },
     async x => {
       let first = await x.call(scarce, keyed(x))
       // Other users spend of the same quota.
@@ -205,7 +205,7 @@ export const cost: readonly Scenario[] = [
       x.expect(replayed, 'The stored result was not given again: limits came before the replay')
     },
   ),
-  costRow('E3-5', 'Who calls too often is told how long to wait, over HTTP also in a header', { tools: [hurried] }, async x => {
+  costRow('E3-5', 'Who calls too often is told how long to wait, over HTTP also in a header', hurried, async x => {
     for (let round = 0; round < 100; round++) {
       const called = await x.call(hurried)
       if (called.problem.code === undefined) continue
@@ -263,7 +263,7 @@ export const problems: readonly Scenario[] = [
         isError && problem.code === 'INVALID_INPUT' && problem.category === 'invalid_input',
     }),
   ]),
-  row('E11-1t E11-1', 'A failure for now says so, and how long to wait', { tools: [transient] }, async x => {
+  row('E11-1t E11-1', 'A failure for now says so, and how long to wait', transient, async x => {
     for (let round = 0; round < 4; round++) {
       const called = await x.call(transient)
       if (!called.isError) continue

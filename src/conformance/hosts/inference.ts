@@ -107,7 +107,7 @@ const hooked = [
   anyRow(
     'L10.1-1-turns',
     'A conversation keeps its name, and its turns count',
-    { play: turns, needs: [requires(seen => before(seen).length > 1, 'the host did not run two turns')] },
+    [turns, requires(seen => before(seen).length > 1, 'the host did not run two turns')],
     {
       'conversationId changed within a conversation': bothTurns((one, two) => one['conversationId'] === two['conversationId']),
       'turnIndex counts the turns from 0': bothTurns((one, two) => one['turnIndex'] === 0 && two['turnIndex'] === 1),
@@ -128,7 +128,7 @@ const hooked = [
   anyRow(
     'L10.7-2 L10.7-1',
     'An inference that a hook wants has no hooks of its own',
-    { play: nested, needs: [requires(seen => !seen.stateless, 'a server of this wire asks by its stream'), isHooked] },
+    [nested, requires(seen => !seen.stateless, 'a server of this wire asks by its stream'), isHooked],
     {
       'The hooks': shownBy(before, seen => {
         const { size } = new Set(before(seen).map(({ params }) => params['inferenceId']))
@@ -210,44 +210,26 @@ function counted(count: number): ClientNeed {
 const rolledBack = sent('state/rollback', 'the host rolled nothing back')
 
 const states = [
-  anyRow(
-    'L8.4-1 L8.4-2 L8.3-1 L8.3-2',
-    'Calls carry the state of the head, and the first one none',
-    { play: byHost, needs: [counted(3)] },
-    {
-      'There is no state before the first call': first(nth(1), lacks('state')),
-      'The second call must carry the state of the first result': first(nth(2), hasNotes('1')),
-      'The third call must carry what the patch made': first(nth(3), hasNotes('1', '2')),
-      'Where the host keeps the state, no checkpoint is sent': each(seen => calls(seen).slice(1, 3), lacks('checkpoint')),
-    },
-  ),
-  anyRow(
-    'L8.6-2 L8.5-1 L8.2-2 L8.3-3',
-    'After a rollback calls carry the state of then',
-    { play: byHost, needs: [rolledBack, counted(4)] },
-    {
-      'state/rollback must name set and checkpoint': first(
-        'state/rollback',
-        params({ featureSet: 'lab.notes', checkpoint: 'c-1' }),
-      ),
-      'The call after the rollback must carry the old state': first(nth(4), hasNotes('1')),
-    },
-  ),
-  anyRow(
-    'L8.7-1 L8.2-1',
-    'Where the server keeps the state, calls carry the checkpoint and no state',
-    { play: byServer, needs: [counted(2)] },
-    {
-      'There is no checkpoint before the first call': first(nth(1), lacks('checkpoint')),
-      'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: is.absent })),
-    },
-  ),
-  anyRow(
-    'L8.6-1',
-    'A rollback that the server refuses moves nothing',
-    { play: byServer, needs: [rolledBack, counted(3)] },
-    { 'The head moved though the server refused': first(nth(3), params({ checkpoint: 's-2' })) },
-  ),
+  anyRow('L8.4-1 L8.4-2 L8.3-1 L8.3-2', 'Calls carry the state of the head, and the first one none', [byHost, counted(3)], {
+    'There is no state before the first call': first(nth(1), lacks('state')),
+    'The second call must carry the state of the first result': first(nth(2), hasNotes('1')),
+    'The third call must carry what the patch made': first(nth(3), hasNotes('1', '2')),
+    'Where the host keeps the state, no checkpoint is sent': each(seen => calls(seen).slice(1, 3), lacks('checkpoint')),
+  }),
+  anyRow('L8.6-2 L8.5-1 L8.2-2 L8.3-3', 'After a rollback calls carry the state of then', [byHost, rolledBack, counted(4)], {
+    'state/rollback must name set and checkpoint': first(
+      'state/rollback',
+      params({ featureSet: 'lab.notes', checkpoint: 'c-1' }),
+    ),
+    'The call after the rollback must carry the old state': first(nth(4), hasNotes('1')),
+  }),
+  anyRow('L8.7-1 L8.2-1', 'Where the server keeps the state, calls carry the checkpoint and no state', [byServer, counted(2)], {
+    'There is no checkpoint before the first call': first(nth(1), lacks('checkpoint')),
+    'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: is.absent })),
+  }),
+  anyRow('L8.6-1', 'A rollback that the server refuses moves nothing', [byServer, rolledBack, counted(3)], {
+    'The head moved though the server refused': first(nth(3), params({ checkpoint: 's-2' })),
+  }),
 ]
 
 /** Hooks and state. */

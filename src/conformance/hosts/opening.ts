@@ -161,7 +161,7 @@ export const openingScenarios = [
   hostRow(
     'L3.3-2',
     'What a server asks that did not announce it is refused',
-    { play: plain, needs: [requires(seen => !seen.stateless, 'a server of this wire cannot ask unasked'), called] },
+    [plain, requires(seen => !seen.stateless, 'a server of this wire cannot ask unasked'), called],
     {
       'A push of a server that is not live was not refused': shownBy(
         seen => seen.answers,

@@ -50,7 +50,7 @@ export const actScenarios: readonly Scenario[] = [
   live(
     'L9.2-1 L6.5-1 L10.3-1 L4.1-1',
     'A push has its set, an id, a time and content, and wants an answer',
-    { tools: [pushing], tries: 3 },
+    { tries: 3, needs: [pushing] },
     async x => {
       const said = await push(x, newKey())
       if (said === undefined) return x.fail('A push did not come')
@@ -73,7 +73,7 @@ export const actScenarios: readonly Scenario[] = [
   live(
     'L9.4-2',
     'A push that failed comes again as it was; another one has another id',
-    { tools: [pushing], tries: 3 },
+    { tries: 3, needs: [pushing] },
     async x => {
       const { host } = x
       let refused = false
@@ -101,7 +101,7 @@ export const actScenarios: readonly Scenario[] = [
   live(
     'L10.2-1 L6.5-2 L10.3-1 L10.4-1 L4.1-2',
     'A hook before inference names its set and gives injections with namespace, position and content',
-    { needs: [using('contextHooks.beforeInference')] },
+    using('contextHooks.beforeInference'),
     async x => {
       for (const message of ['How is the project?', null])
         x.hold(await x.ask('context/beforeInference', turn(message)), {
@@ -119,7 +119,7 @@ export const actScenarios: readonly Scenario[] = [
   live(
     'L10.5-2 L6.5-2',
     'A blocking hook after inference names its set, and may give another response',
-    { needs: [using('contextHooks.afterInference')] },
+    using('contextHooks.afterInference'),
     async x => {
       const { blocking } = objectIn(x.declared, 'contextHooks', 'afterInference')
       if (blocking !== true) return x.leave('No hook after inference blocks')
@@ -133,17 +133,12 @@ export const actScenarios: readonly Scenario[] = [
       })
     },
   ),
-  live(
-    'L10.7-1',
-    'While a hook is answered, no inference is asked for',
-    { needs: [using('contextHooks.beforeInference')] },
-    async x => {
-      await x.ask('context/beforeInference', turn('Think about it'))
-      const asked = x.host.said.filter(({ method }) => method === 'inference/request').map(({ frame }) => frame)
-      x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
-    },
-  ),
-  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages', { tools: [inferring] }, async x => {
+  live('L10.7-1', 'While a hook is answered, no inference is asked for', using('contextHooks.beforeInference'), async x => {
+    await x.ask('context/beforeInference', turn('Think about it'))
+    const asked = x.host.said.filter(({ method }) => method === 'inference/request').map(({ frame }) => frame)
+    x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
+  }),
+  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages', inferring, async x => {
     const usage = { inputTokens: 1, outputTokens: 1 }
     x.host.answer('inference/request', () => ({ content: 'The sum', model: 'kit', finishReason: 'end_turn', usage }))
     const called = await x.call(inferring)
@@ -192,7 +187,7 @@ export const listenScenarios: readonly Scenario[] = [
   live(
     'A17',
     'What is asked of a host comes as a delivery; unanswered it comes again to its next stream, and one answer counts',
-    { revisions: ['2026-07-28'], tools: [inferring], host: { declares: false } },
+    { revisions: ['2026-07-28'], host: { declares: false }, needs: [inferring] },
     async x => {
       const tool = x.tool(inferring)
       const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
@@ -223,7 +218,7 @@ export const listenScenarios: readonly Scenario[] = [
   live(
     'A17n L4.1-1 L3.2-1',
     'A server sends no requests of its own on a stateless wire, and listening needs the declaration',
-    { revisions: ['2026-07-28'], tools: [inferring] },
+    { revisions: ['2026-07-28'], needs: [inferring] },
     async x => {
       await x.call(inferring)
       const requests = x.peer.heard(message => message.method !== undefined && message.id !== undefined)

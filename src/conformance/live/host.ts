@@ -5,8 +5,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type PeerAnswer, taken } from '../calls.ts'
-import { eras, type Given, type Need, table } from '../define.ts'
+import { eras, type Given, table } from '../define.ts'
 import { listIn } from '../expectations.ts'
+import { type Need, peerHas } from '../needs.ts'
 import type { Advertised, Bench, Frame, Json } from '../scenario.ts'
 import { type Scene, sceneOf } from '../steps.ts'
 import { broughtBy, type Finder, hintKey, toolThat } from '../tools.ts'
@@ -114,7 +115,7 @@ export interface LiveScene extends Scene {
   readonly sets: ReadonlyMap<string, Json>
 }
 
-const declares: Need = peer => (declaredBy(peer) === undefined ? 'The server does not declare MCP Live' : undefined)
+const declares = peerHas(peer => declaredBy(peer) !== undefined, 'The server does not declare MCP Live')
 
 /** A row of MCP Live. */
 export const live = table<LiveScene, LiveGiven>('live/', { revisions: eras, writes: true, needs: [declares] }, openHost)
@@ -138,7 +139,7 @@ export function bringingSet(prefix: string): Finder {
 
 /** Needs a set that uses this. */
 export function using(use: string): Need {
-  return peer => ([...setsOf(peer).values()].some(set => usesOf(set).includes(use)) ? undefined : `No feature set uses ${use}`)
+  return peerHas(peer => [...setsOf(peer).values()].some(set => usesOf(set).includes(use)), `No feature set uses ${use}`)
 }
 
 /** What a set declares that it uses. */

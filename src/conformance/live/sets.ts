@@ -48,7 +48,7 @@ export const setScenarios: readonly Scenario[] = [
   live(
     'L3.2-1',
     'A host that announced nothing is sent nothing of MCP Live, and its calls work',
-    { host: { declares: false }, tools: [pushing] },
+    { host: { declares: false }, needs: [pushing] },
     async x => {
       const called = await x.call(pushing)
       const works = called.answer.result !== undefined && !called.isError
@@ -61,7 +61,7 @@ export const setScenarios: readonly Scenario[] = [
       x.hold(await hook(x), { 'A hook of a plain host is not answered with -32601': hasCode(-32601) })
     },
   ),
-  live('L4-1', 'Each request of the host gets exactly one answer under its id', { needs: hooked }, async x => {
+  live('L4-1', 'Each request of the host gets exactly one answer under its id', hooked, async x => {
     const { answer } = await hook(x)
     await x.peer.settled()
     const answers = x.peer.heard(message => message.id === answer.id && message.method === undefined)
@@ -116,7 +116,7 @@ export const setScenarios: readonly Scenario[] = [
   live(
     'L6.4-1',
     'Before the host has chosen, nothing is said; what waited comes when its set is on',
-    { host: { select: false }, tools: [pushing], tries: 3 },
+    { host: { select: false }, tries: 3, needs: [pushing] },
     async x => {
       const { came, next } = await pushed(x, 250)
       x.expect(!came, 'A push came before the host had chosen', lastOf(x))
@@ -129,7 +129,7 @@ export const setScenarios: readonly Scenario[] = [
   live(
     'L6.7-2 L6.7-3 L6.7-1',
     'When a set is switched off, its pushes stop at once; queued ones are not sent',
-    { tools: [pushing], tries: 3 },
+    { tries: 3, needs: [pushing] },
     async x => {
       const set = String(broughtBy(x.tool(pushing).listed, 'push'))
       x.expect((await pushed(x)).came, 'A push of a set that is on did not come', lastOf(x))
@@ -141,22 +141,17 @@ export const setScenarios: readonly Scenario[] = [
       await next()
     },
   ),
-  live(
-    'L6.7-2h L6.7-2 L6.7-1',
-    'A hook of a set that is off adds nothing; a set in both lists is off',
-    { needs: hooked },
-    async x => {
-      const isHooked = ([, set]: [string, object]): boolean => usesOf({ ...set }).includes('contextHooks.beforeInference')
-      const gives = hasResult({ contextInjections: Array.isArray })
-      x.hold(await hook(x, 'How is it?'), { 'A hook gives no contextInjections': gives })
-      await x.host.select({ enabled: [...x.sets.keys()], disabled: [...x.sets].filter(isHooked).map(([name]) => name) })
-      x.hold(await hook(x, 'How is it?'), { 'A hook of a set that is off injected something': addsNothing })
-    },
-  ),
+  live('L6.7-2h L6.7-2 L6.7-1', 'A hook of a set that is off adds nothing; a set in both lists is off', hooked, async x => {
+    const isHooked = ([, set]: [string, object]): boolean => usesOf({ ...set }).includes('contextHooks.beforeInference')
+    const gives = hasResult({ contextInjections: Array.isArray })
+    x.hold(await hook(x, 'How is it?'), { 'A hook gives no contextInjections': gives })
+    await x.host.select({ enabled: [...x.sets.keys()], disabled: [...x.sets].filter(isHooked).map(([name]) => name) })
+    x.hold(await hook(x, 'How is it?'), { 'A hook of a set that is off injected something': addsNothing })
+  }),
   live(
     'L6.7-2t L6.7-2 LA-1',
     'A tool of a set that is off is refused with the number for it, naming the set',
-    { tools: [acting] },
+    acting,
     async x => {
       const set = String(broughtBy(x.tool(acting).listed, 'scope'))
       await x.host.select(without(x, set))
@@ -166,7 +161,7 @@ export const setScenarios: readonly Scenario[] = [
       })
     },
   ),
-  live('L6.7-4', 'Sets that come or go are announced with their declarations', { tools: [changing] }, async x => {
+  live('L6.7-4', 'Sets that come or go are announced with their declarations', changing, async x => {
     await x.call(changing)
     const said = await x.host.next('featureSets/changed')
     const told = said !== undefined && said.id === undefined
@@ -209,7 +204,7 @@ export const stateScenarios: readonly Scenario[] = [
   live(
     'L7.4-1 L7.3-1 L6.5-1 L7.1-1',
     'Outside of the whitelist it asks before it acts, with a label; on the whitelist it does not ask',
-    { tools: [acting] },
+    acting,
     async x => {
       const set = String(broughtBy(x.tool(acting).listed, 'scope'))
       x.expect(x.sets.get(set)?.scoped === true, 'A set whose tools ask for scopes is not declared scoped')
@@ -231,7 +226,7 @@ export const stateScenarios: readonly Scenario[] = [
       x.expect((await act(x)).called.isError, 'What is on the blacklist was done without asking')
     },
   ),
-  live('L7.7-2', 'What was not approved is not done, and the tool fails with the reason', { tools: [acting] }, async x => {
+  live('L7.7-2', 'What was not approved is not done, and the tool fails with the reason', acting, async x => {
     denying({ approved: false, reason: 'Not on my watch' })(x)
     x.hold((await act(x)).called, {
       'A tool that was denied does not fail with the reason': it => it.isError && it.text.includes('Not on my watch'),
@@ -240,7 +235,7 @@ export const stateScenarios: readonly Scenario[] = [
     denying({ approved: 'yes' })(x)
     x.expect((await act(x)).called.isError, 'An answer that is no clear yes was taken for one')
   }),
-  live('L7.7-1', 'What the host has put on the call it has judged itself', { tools: [acting] }, async x => {
+  live('L7.7-1', 'What the host has put on the call it has judged itself', acting, async x => {
     await act(x)
     const said = await x.host.next('scope/elevate')
     x.expect(said !== undefined, 'It does not ask for leave')
@@ -250,7 +245,7 @@ export const stateScenarios: readonly Scenario[] = [
   live(
     'L8.2-1 L8.3-1 L8.4-3',
     'State that the host keeps: a checkpoint, what it follows, and the data or a patch; computed from what came with the call',
-    { tools: [hosted] },
+    hosted,
     async x => {
       const set = x.sets.get(String(broughtBy(x.tool(hosted).listed, 'hoststate')))
       x.expect(set?.hostState === true, 'A set whose state the host keeps is not declared hostState')
@@ -267,7 +262,7 @@ export const stateScenarios: readonly Scenario[] = [
       x.expect(sameJson(again.data, one.data), 'A call without state was computed from an earlier one')
     },
   ),
-  live('L8.6-1 L8.2-1', 'Going back to a checkpoint says whether it succeeded', { tools: [kept] }, async x => {
+  live('L8.6-1 L8.2-1', 'Going back to a checkpoint says whether it succeeded', kept, async x => {
     const set = String(broughtBy(x.tool(kept).listed, 'checkpoint'))
     x.expect(x.sets.get(set)?.rollback === true, 'A set that goes back is not declared rollback')
     const first = await x.call(kept)
@@ -284,7 +279,7 @@ export const stateScenarios: readonly Scenario[] = [
   live(
     'L8.8-1 LA-1',
     'A checkpoint that is not there is refused with the number for it, naming the checkpoint',
-    { tools: [kept] },
+    kept,
     async x => {
       const checkpoint = 'no-such-checkpoint'
       const featureSet = broughtBy(x.tool(kept).listed, 'checkpoint')

@@ -285,13 +285,13 @@ const mistrusting = [
   row(
     'resource-mismatch MCP basic/authorization#authorization-server-location RFC 9728 §3.3',
     'Metadata of another resource are not used',
-    { play: otherResource, needs: [signsIn] },
+    [otherResource, signsIn],
     left('the metadata are about https://elsewhere.example/mcp, not about this server'),
   ),
   row(
     'issuer-mismatch MCP basic/authorization#authorization-server-metadata-discovery RFC 8414 §3.3',
     'Metadata of another authorization server are not used',
-    { play: otherIssuer, needs: [readsAuthority] },
+    [otherIssuer, readsAuthority],
     left('issuer in the metadata is not the one that they were fetched for'),
   ),
   row(
@@ -303,7 +303,7 @@ const mistrusting = [
   row(
     'wrong-state MCP basic/authorization#open-redirection RFC 6749 §10.12',
     'A code that comes back with another state is thrown away',
-    { play: wrongState, needs: [goesToPage] },
+    [wrongState, goesToPage],
     {
       'A code that came back with another state should be thrown away': should(
         signIn(about => tokenRequests(about).length === 0),
@@ -325,7 +325,7 @@ const mistrusting = [
   row(
     'other-origin MCP basic/authorization#access-token-privilege-restriction RFC 6750 §5.3',
     'The token goes to this server alone, also where a request is redirected',
-    { play: redirected, needs: [goesToPage] },
+    [redirected, goesToPage],
     {
       'The token': signIn(({ authority }) => {
         const leaked = authority.requests.find(({ headers, text, query }) =>

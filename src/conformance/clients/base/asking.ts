@@ -134,7 +134,7 @@ const rootsChanged = play('roots-changed', {
 const row = clientTable('client/asked/', { revisions: sessions })
 const wasAsked = sent(calls, 'the client did not call the tool that asks')
 const asked = (of: Play, revisions: typeof sessions, path: string) => ({ play: of, revisions, needs: [declares(path), wasAsked] })
-const strangely = { play: strangers, needs: [wasAsked] }
+const strangely = [strangers, wasAsked] as const
 const isAction = is.oneOf('accept', 'decline', 'cancel')
 const noContent = gives(({ content, action }) => action === 'accept' || content === undefined)
 
@@ -174,7 +174,7 @@ export const askingScenarios = [
   row(
     'undeclared MCP basic/lifecycle#capability-negotiation',
     'What the client does not declare it refuses, and does not do',
-    { play: undeclared, needs: [wasAsked] },
+    [undeclared, wasAsked],
     (seen, { expect, leave }) => {
       const kinds = ['sampling', 'roots', 'elicitation'].filter(kind => !seen.has(kind))
       if (kinds.length === 0) leave('the client declares everything that it could be asked')
@@ -271,7 +271,7 @@ export const askingScenarios = [
   row(
     'roots-changed MCP client/roots#root-list-changes',
     'Other roots are announced, and given when asked again',
-    { play: rootsChanged, needs: [declares('roots.listChanged')] },
+    [rootsChanged, declares('roots.listChanged')],
     {
       'the client did not change its roots': orSkip(times(calls, count => count > 1)),
       'The change was not announced': some(seen => seen.notices('notifications/roots/list_changed')),

@@ -115,7 +115,7 @@ const answering = [
   answerRow(
     'matched MCP basic#requests',
     'Answers in another order come to those who asked',
-    { play: outOfOrder, needs: [hasReport] },
+    [outOfOrder, hasReport],
     ({ reported }, { expect }) => {
       for (const [step, text] of [
         ['first', 'answer 1'],
@@ -144,7 +144,7 @@ const answering = [
   answerRow(
     'tool-error MCP server/tools#error-handling',
     'A tool that failed is told from one that worked',
-    { play: toolError, needs: [hasReport] },
+    [toolError, hasReport],
     {
       'The client takes isError for success': ({ reported }) => {
         const entry = reported.get('call')

@@ -48,8 +48,8 @@ const strangeResult = play('strange-result', {
 })
 
 const roundRow = clientTable('client/rounds/', { revisions: stateless })
-const inRounds = { play: rounds, needs: [declares('elicitation')] }
-const wasCalled = [sent(calls, 'the client did not call the tool')]
+const inRounds = [rounds, declares('elicitation')] as const
+const wasCalled = sent(calls, 'the client did not call the tool')
 
 /** The second call, which must have come, is right. */
 function retry(tool: string, check: (message: LoggedMessage, seen: Observation) => boolean) {
@@ -86,26 +86,13 @@ export const roundScenarios = [
       expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
     },
   ),
-  roundRow(
-    'state-only SEP-2322',
-    'A state without questions is brought back at once',
-    { play: stateOnly, needs: wasCalled },
-    {
-      'The client did not come back with the state': shownBy(
-        calls,
-        seen => calls(seen).at(-1)?.params['requestState'] === 'later',
-      ),
-    },
-  ),
-  roundRow(
-    'strange SEP-2322',
-    'A result of an unknown type is no result, and not asked for again',
-    { play: strangeResult, needs: wasCalled },
-    {
-      'An unknown result was asked for again': times(calls, 1),
-      'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
-    },
-  ),
+  roundRow('state-only SEP-2322', 'A state without questions is brought back at once', [stateOnly, wasCalled], {
+    'The client did not come back with the state': shownBy(calls, seen => calls(seen).at(-1)?.params['requestState'] === 'later'),
+  }),
+  roundRow('strange SEP-2322', 'A result of an unknown type is no result, and not asked for again', [strangeResult, wasCalled], {
+    'An unknown result was asked for again': times(calls, 1),
+    'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
+  }),
 ]
 
 function answersOnly(params: Json | undefined, key: string): boolean {

@@ -306,7 +306,7 @@ const listening = [
   row(
     'E15-9',
     'Where nothing is pushed the client asks, as often as it may',
-    { play: polls, needs: [sent('event/poll', 'the client does not poll')] },
+    [polls, sent('event/poll', 'the client does not poll')],
     {
       'It was asked once only': times('event/poll', count => count >= 2),
       'The next poll must name the cursor of the last': each(
