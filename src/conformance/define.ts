@@ -7,7 +7,7 @@
  * const row = extensionTable('idempotency')
  *
  * export const idempotency = [
- *   row('E5-2', 'A repeated call gets the stored result, and is not made again', [
+ *   row('E5-2', 'A repeated call gets the stored result, and is not made again').by([
  *     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
  *     callTool(callable, keyed).expect({
  *       'The repetition': isMade,
@@ -52,10 +52,13 @@ export interface Given {
 /** What is done: steps, or a program. */
 export type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
 
-/** Makes a scenario of a row: its id, its title, what it needs or else is given where that is anything, and what is done. */
-export interface RowDefiner<X extends Scene, G extends Given> {
-  (id: string, title: string, body: Body<X>): Scenario
-  (id: string, title: string, given: G | Need | readonly Need[], body: Body<X>): Scenario
+/** Makes a scenario of a row: of its id and its title, then of what it needs or else is given, where that is anything, and of what is done. */
+export type RowDefiner<X extends Scene, G extends Given> = (
+  id: string,
+  title: string,
+) => {
+  by(body: Body<X>): Scenario
+  by(given: G | Need | readonly Need[], body: Body<X>): Scenario
 }
 
 /** A table of the base protocol, of an extension, or of anything else whose connections are opened by `enter`. */
@@ -71,9 +74,7 @@ export function table<X extends Scene, G extends Given>(
   common: G,
   enter?: (bench: Bench, given: G) => Promise<X>,
 ): RowDefiner<X, G> {
-  return (ids: string, title: string, own: G | Need | readonly Need[] | Body<X>, last?: Body<X>) => {
-    const body = last ?? (own as Body<X>)
-    const given = last === undefined ? ({} as G) : givenBy(own as G | Need | readonly Need[])
+  const rowOf = (ids: string, title: string, given: G, body: Body<X>): Scenario => {
     const [id = '', ...clauses] = ids.split(beforeClause)
     const all: G = { ...common, ...given }
     const steps = typeof body === 'function' ? [] : body.flatMap(step => step.needs)
@@ -100,6 +101,12 @@ export function table<X extends Scene, G extends Given>(
         }),
     }
   }
+  return (ids, title) => ({
+    by: (own: G | Need | readonly Need[] | Body<X>, body?: Body<X>) =>
+      body === undefined
+        ? rowOf(ids, title, {} as G, own as Body<X>)
+        : rowOf(ids, title, givenBy(own as G | Need | readonly Need[]), body),
+  })
 }
 
 /** A table of one extension, at the newest revision of both eras: run where it is advertised, by a client that knows them all. */

@@ -74,8 +74,10 @@ describe('judging', () => {
   })
 
   it('E12-2: a fault of the kit is an error, and the others are judged all the same', async () => {
-    const broken = own('broken', 'This one is broken', { open: false }, () => Promise.reject(new TypeError('a mistake of ours')))
-    const fine = own('fine', 'This one is fine', { open: false }, async () => {})
+    const broken = own('broken', 'This one is broken').by({ open: false }, () =>
+      Promise.reject(new TypeError('a mistake of ours')),
+    )
+    const fine = own('fine', 'This one is fine').by({ open: false }, async () => {})
     await using server = createServer({ name: 'plain', version: '1' })
     const report = await judge(server, { revisions, scenarios: [broken, fine] })
     expect(report.results.map(({ test_id, status }) => [test_id, status])).toEqual([
@@ -97,7 +99,7 @@ describe('judging', () => {
 
   it('a server that does not answer in time has failed, and nothing hangs', async () => {
     const server = scripted({}, () => undefined)
-    const asks = own('asks', 'It answers', async ({ peer }) => {
+    const asks = own('asks', 'It answers').by(async ({ peer }) => {
       await peer.request('ping', {}, { ms: 50 })
     })
     const report = await judge(server, { revisions, scenarios: [asks] })
@@ -106,7 +108,7 @@ describe('judging', () => {
 
   it('a scenario that does not end is ended', async () => {
     await using server = createServer({ name: 'plain', version: '1' })
-    const endless = own('endless', 'It ends', { open: false }, () => new Promise(() => {}))
+    const endless = own('endless', 'It ends').by({ open: false }, () => new Promise(() => {}))
     const report = await judge(server, { revisions, scenarios: [endless], scenarioMs: 50 })
     expect(statusOf(report, 'own/endless')[0]).toBe('failed')
   })
@@ -128,7 +130,7 @@ describe('tools that may write', () => {
   }
 
   function calling(name: string): Scenario {
-    return own(name, 'It is called', { needs: [tool(name)] }, async ({ peer }) => {
+    return own(name, 'It is called').by(tool(name), async ({ peer }) => {
       await peer.request('tools/call', { name })
     })
   }

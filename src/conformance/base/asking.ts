@@ -109,7 +109,7 @@ const choices: Readonly<Record<string, (field: Json) => boolean>> = {
 /** Questions to the user: forms and pages. */
 export const elicitationScenarios: readonly Scenario[] = [
   ...['accept', 'decline', 'cancel'].map(action =>
-    form(action, `a form that the user answers with "${action}" lets the call go on`, [
+    form(action, `a form that the user answers with "${action}" lets the call go on`).by([
       asks(create, 'test_elicitation', action === 'accept' ? accept : { action }, whoAreYou).expect({
         ...isForm,
         'the call must be answered with a result': ({ it }) => isRecord(it.answer.result),
@@ -117,42 +117,35 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ]),
   ),
-  form(
-    'undeclared',
-    'a client that did not declare elicitation is not asked',
+  form('undeclared', 'a client that did not declare elicitation is not asked').by(
     { open: { capabilities: {} } },
     mustNotAsk(create, 'test_elicitation', whoAreYou),
   ),
-  form(
-    'defaults MCP client/elicitation SEP-1034',
-    'the fields of a form keep their defaults',
-    // The draft's own schema knows no default that is no integer.
-    { revisions: eras },
+  form('defaults MCP client/elicitation SEP-1034', 'the fields of a form keep their defaults').by({ revisions: eras }, [
+    asks(create, 'test_elicitation_sep1034_defaults', { action: 'accept', content: {} }).expect({
+      ...isForm,
+      'the fields must have their defaults': asked =>
+        firstFault(
+          Object.entries(defaults),
+          ([name, value]) =>
+            objectIn(fieldsIn(asked), name).default !== value && `the field ${name} must have the default ${value}`,
+        ),
+    }),
+  ]),
+  form('choices MCP client/elicitation SEP-1330', 'a form offers choices in all five ways').by(
+    { revisions: since('2025-11-25') },
     [
-      asks(create, 'test_elicitation_sep1034_defaults', { action: 'accept', content: {} }).expect({
+      asks(create, 'test_elicitation_sep1330_enums', { action: 'decline' }).expect({
         ...isForm,
-        'the fields must have their defaults': asked =>
+        'every way must be there': asked =>
           firstFault(
-            Object.entries(defaults),
-            ([name, value]) =>
-              objectIn(fieldsIn(asked), name).default !== value && `the field ${name} must have the default ${value}`,
+            Object.entries(choices),
+            ([what, fits]) => !Object.values(fieldsIn(asked)).filter(isRecord).some(fits) && `one field must be ${what}`,
           ),
       }),
     ],
   ),
-  form('choices MCP client/elicitation SEP-1330', 'a form offers choices in all five ways', { revisions: since('2025-11-25') }, [
-    asks(create, 'test_elicitation_sep1330_enums', { action: 'decline' }).expect({
-      ...isForm,
-      'every way must be there': asked =>
-        firstFault(
-          Object.entries(choices),
-          ([what, fits]) => !Object.values(fieldsIn(asked)).filter(isRecord).some(fits) && `one field must be ${what}`,
-        ),
-    }),
-  ]),
-  form(
-    'url MCP client/elicitation SEP-1036',
-    'a user can be sent to a page',
+  form('url MCP client/elicitation SEP-1036', 'a user can be sent to a page').by(
     {
       revisions: since('2025-11-25'),
       open: ({ revision }) => ({ capabilities: elicitation(revision, true) }),
@@ -167,9 +160,7 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  form(
-    'url-undeclared MCP client/elicitation SEP-1036',
-    'a client that takes forms only is not sent to a page',
+  form('url-undeclared MCP client/elicitation SEP-1036', 'a client that takes forms only is not sent to a page').by(
     { revisions: since('2025-11-25'), needs: [tool('test_url_elicitation')] },
     [
       step(async ({ peer, call }) => ({ it: await call('test_url_elicitation'), pushed: peer.heard(create) })).expect({
@@ -206,7 +197,7 @@ function messageFault(message: unknown, revision: RevisionId): string | undefine
 
 /** Questions to the client's model, and for its roots. */
 export const samplingScenarios: readonly Scenario[] = [
-  sampling('text', "a tool asks the client's model, and gets what it said", [
+  sampling('text', "a tool asks the client's model, and gets what it said").by([
     asks(sample, 'test_sampling', said, prompt).expect({
       'the tool must ask by sampling/createMessage': ({ questions }) => questions.length > 0,
       'maxTokens must be a number': ({ question }) => is.number(question.maxTokens),
@@ -216,15 +207,11 @@ export const samplingScenarios: readonly Scenario[] = [
       'the tool must see what the model said': ({ it }) => it.text.includes('vivarium-says-hello'),
     }),
   ]),
-  sampling(
-    'undeclared',
-    'a client that did not declare sampling is not asked',
+  sampling('undeclared', 'a client that did not declare sampling is not asked').by(
     { open: { capabilities: {} } },
     mustNotAsk(sample, 'test_sampling', prompt),
   ),
-  sampling(
-    'refused',
-    'a question that the client refuses ends the call in order',
+  sampling('refused', 'a question that the client refuses ends the call in order').by(
     { revisions: sessions, needs: [tool('test_sampling')] },
     async x => {
       x.peer.onRequest(sample, () => {
@@ -237,9 +224,7 @@ export const samplingScenarios: readonly Scenario[] = [
       await x.peer.settled()
     },
   ),
-  sampling(
-    'tools MCP client/sampling SEP-1577',
-    'the model may be given tools, and their use goes back and forth',
+  sampling('tools MCP client/sampling SEP-1577', 'the model may be given tools, and their use goes back and forth').by(
     {
       revisions: since('2025-11-25'),
       open: { capabilities: { sampling: { tools: {} } } },
@@ -258,23 +243,19 @@ export const samplingScenarios: readonly Scenario[] = [
   sampling(
     'tools-undeclared MCP client/sampling SEP-1577',
     'tools are not given to a model of a client that did not declare it takes them',
-    { revisions: since('2025-11-25') },
-    [
-      asks(sample, 'test_sampling_with_tools', said).expect({
-        'tools must not be sent to a client that did not declare sampling.tools': ({ questions }) =>
-          questions.every(({ tools, toolChoice }) => tools === undefined && toolChoice === undefined),
-      }),
-    ],
-  ),
-  roots('list', 'a tool asks for the roots of the client, and gets them', [
+  ).by({ revisions: since('2025-11-25') }, [
+    asks(sample, 'test_sampling_with_tools', said).expect({
+      'tools must not be sent to a client that did not declare sampling.tools': ({ questions }) =>
+        questions.every(({ tools, toolChoice }) => tools === undefined && toolChoice === undefined),
+    }),
+  ]),
+  roots('list', 'a tool asks for the roots of the client, and gets them').by([
     asks('roots/list', listRoots, { roots: clientRoots }).expect({
       'the tool must ask by roots/list, once': ({ questions }) => questions.length === 1,
       'the tool must see the roots': ({ it }) => it.text.includes('kit-root') || it.text.includes('file:///vivarium/kit'),
     }),
   ]),
-  roots(
-    'changed MCP client/roots#root-list-changes',
-    'roots that change are told, and do no harm',
+  roots('changed MCP client/roots#root-list-changes', 'roots that change are told, and do no harm').by(
     { revisions: sessions, open: { capabilities: { roots: { listChanged: true } } } },
     [
       step(({ peer }) => {
@@ -284,9 +265,7 @@ export const samplingScenarios: readonly Scenario[] = [
       settle,
     ],
   ),
-  roots(
-    'undeclared',
-    'a client that did not declare roots is not asked for them',
+  roots('undeclared', 'a client that did not declare roots is not asked for them').by(
     { open: { capabilities: {} }, needs: [capability('tools')] },
     mustNotAsk('roots/list', listRoots),
   ),

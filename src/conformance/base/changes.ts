@@ -70,9 +70,7 @@ async function hearsOfTools({ peer }: Scene): Promise<boolean> {
 /** Changes that are told unasked, and changes that are told on a listen. */
 export const changeScenarios: readonly Scenario[] = [
   ...kinds.map(({ name, fixture }) =>
-    change(
-      `${name} MCP server/${name}#list-changed-notification`,
-      `a change of the ${name} is told to who is connected`,
+    change(`${name} MCP server/${name}#list-changed-notification`, `a change of the ${name} is told to who is connected`).by(
       [capability(`${name}.listChanged`), tool(fixture)],
       async ({ call, peer, expect }) => {
         await call(fixture)
@@ -83,9 +81,7 @@ export const changeScenarios: readonly Scenario[] = [
     ),
   ),
   ...kinds.map(({ name, fixture, filter }) =>
-    listenRow(
-      name,
-      `who listens for the ${name} hears of their change`,
+    listenRow(name, `who listens for the ${name} hears of their change`).by(
       [capability(`${name}.listChanged`), tool(fixture)],
       async x => {
         const { begun, acknowledged, stop } = await listen(x, { [filter]: true })
@@ -98,9 +94,7 @@ export const changeScenarios: readonly Scenario[] = [
       },
     ),
   ),
-  listenRow(
-    'only-asked',
-    'who listens for prompts does not hear of tools',
+  listenRow('only-asked', 'who listens for prompts does not hear of tools').by(
     [capability('tools.listChanged'), capability('prompts.listChanged'), tool(toolChange)],
     async x => {
       const { stop } = await listen(x, { promptsListChanged: true })
@@ -111,15 +105,13 @@ export const changeScenarios: readonly Scenario[] = [
       await stop()
     },
   ),
-  listenRow('unasked', 'who does not listen hears of no change', tellsOfTools, async x => {
+  listenRow('unasked', 'who does not listen hears of no change').by(tellsOfTools, async x => {
     await x.call(toolChange)
     const came = await hearsOfTools(x)
     await x.call(toolChange)
     x.expect(!came, 'changes must be told on a listen only')
   }),
-  listenRow(
-    'resource-updated',
-    'who listens for a resource hears that it was updated',
+  listenRow('resource-updated', 'who listens for a resource hears that it was updated').by(
     [capability('resources.subscribe'), tool('test_trigger_resource_update'), resource('test://watched-resource')],
     async x => {
       const uri = 'test://watched-resource'
@@ -132,13 +124,13 @@ export const changeScenarios: readonly Scenario[] = [
       await stop()
     },
   ),
-  listenRow('string-id', 'a listen under a string is told under that string', capability('tools.listChanged'), async x => {
+  listenRow('string-id', 'a listen under a string is told under that string').by(capability('tools.listChanged'), async x => {
     const notifications = { toolsListChanged: true }
     const begun = x.peer.begin('subscriptions/listen', { notifications }, { id: 'my-listen', ms: 20_000 })
     expectTag(x, begun, await x.peer.next('notifications/subscriptions/acknowledged'))
     begun.abort()
   }),
-  listenRow('ended', 'after a listen was cancelled nothing more is told', tellsOfTools, async x => {
+  listenRow('ended', 'after a listen was cancelled nothing more is told').by(tellsOfTools, async x => {
     const { stop } = await listen(x, { toolsListChanged: true })
     await stop()
     await x.peer.settled()

@@ -12,41 +12,39 @@ const invoke = (name: string) => step(x => x.ask('tools/invoke', { name, argumen
 
 /** What a server that speaks the dialect must do. */
 export const dialectScenarios: readonly Scenario[] = [
-  row('hello', 'the handshake of the dialect names the server and what it supports', { open: { fresh: true } }, [
+  row('hello', 'the handshake of the dialect names the server and what it supports').by({ open: { fresh: true } }, [
     look(({ peer }) => peer.hello).expect({
       'server must have a name': hello => is.string(objectIn(hello, 'server').name),
       'serverCapabilities must be an object': hello => isRecord(hello?.serverCapabilities),
     }),
   ]),
-  row('list', 'tools are a bare list of names, descriptions and schemas', [
+  row('list', 'tools are a bare list of names, descriptions and schemas').by([
     send('tools/list').expect({
       'the result must be a bare list': ({ answer }) => Array.isArray(answer.result),
       'every tool must have a name and an inputSchema': ({ answer }) =>
         listIn(answer.result).every(one => fitsPattern({ name: is.string, inputSchema: isRecord }, one)),
     }),
   ]),
-  row('invoke', 'a tool is invoked, and answers with a status and an output', [
+  row('invoke', 'a tool is invoked, and answers with a status and an output').by([
     invoke('test_simple_text').expect({
       'status must be "success"': hasResult({ status: 'success' }),
       'there must be an output': ({ result }) => 'output' in result,
     }),
   ]),
-  row('error', 'a tool that fails answers with another status', [
+  row('error', 'a tool that fails answers with another status').by([
     invoke('test_error_handling').expect({
       'status must say that it failed': ({ answer, result }) => answer.error === undefined && result.status !== 'success',
     }),
   ]),
-  row('invalid-arguments', 'arguments that do not fit are error 4001', [
+  row('invalid-arguments', 'arguments that do not fit are error 4001').by([
     invoke('greet').expect({ 'arguments that do not fit must be refused with error 4001': hasCode(4001) }),
   ]),
-  row('unknown-tool', 'a tool that does not exist is refused', [
+  row('unknown-tool', 'a tool that does not exist is refused').by([
     send('tools/invoke', { name: 'vivarium-no-such-tool', arguments: {} }).expect({
       'an unknown tool must be refused with error -32602': hasCode(-32602),
     }),
   ]),
-  row(
-    'progress',
-    'progress is told in percent, by the id of the request',
+  row('progress', 'progress is told in percent, by the id of the request').by(
     { carriers: duplex, needs: [tool('test_tool_with_progress')] },
     async x => {
       const { answer } = await x.ask('tools/invoke', { name: 'test_tool_with_progress', arguments: {} })
@@ -60,9 +58,7 @@ export const dialectScenarios: readonly Scenario[] = [
       }
     },
   ),
-  row(
-    'cancel',
-    'a cancelled request is answered as cancelled',
+  row('cancel', 'a cancelled request is answered as cancelled').by(
     { carriers: duplex, needs: [tool('slow_compute')] },
     async ({ peer, expect }) => {
       const begun = peer.begin('tools/invoke', { name: 'slow_compute', arguments: { seconds: 20 } }, { ms: 5_000 })
@@ -72,9 +68,12 @@ export const dialectScenarios: readonly Scenario[] = [
       expect(objectIn(result).status === 'cancelled', 'status must be "cancelled"', [frame])
     },
   ),
-  row('shutdown', 'shutdown is answered with null, and nothing is served after it', { carriers: duplex, open: { fresh: true } }, [
-    send('shutdown').expect({ 'the result of shutdown must be null': ({ answer }) => answer.result === null }),
-    send('tools/list').expect({ 'nothing must be served after shutdown': isFault }),
-    step(x => x.peer.notify('exit')),
-  ]),
+  row('shutdown', 'shutdown is answered with null, and nothing is served after it').by(
+    { carriers: duplex, open: { fresh: true } },
+    [
+      send('shutdown').expect({ 'the result of shutdown must be null': ({ answer }) => answer.result === null }),
+      send('tools/list').expect({ 'nothing must be served after shutdown': isFault }),
+      step(x => x.peer.notify('exit')),
+    ],
+  ),
 ]

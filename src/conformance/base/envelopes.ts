@@ -78,7 +78,7 @@ const any = table('base/envelope/', {})
 /** Ids of every kind, and frames that are no messages. */
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
-    any(`id-${name} JSON-RPC 5 MCP basic#requests`, `an id that is ${what} comes back as it was, type included`, async x => {
+    any(`id-${name} JSON-RPC 5 MCP basic#requests`, `an id that is ${what} comes back as it was, type included`).by(async x => {
       x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
         'the request must be answered with a result': isServed,
         'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
@@ -86,45 +86,37 @@ export const envelopeScenarios: readonly Scenario[] = [
     }),
   ),
   ...wrongIds.map(([name, id, what]) =>
-    row(
-      name,
-      `${what} is not served`,
+    row(name, `${what} is not served`).by(
       { ...requests, open: silent },
       mustNotServe(what, on => JSON.stringify(harmless(on, id))),
     ),
   ),
-  row(
-    'other-version JSON-RPC 4',
-    'a message of another JSON-RPC version is not served',
+  row('other-version JSON-RPC 4', 'a message of another JSON-RPC version is not served').by(
     { open: silent },
     mustNotServe('a message of JSON-RPC 1.0', on => JSON.stringify(harmless(on, 5, { jsonrpc: '1.0' }))),
   ),
-  row(
-    'array-params',
-    'a request whose params are an array is not served',
+  row('array-params', 'a request whose params are an array is not served').by(
     { ...requests, open: silent },
     mustNotServe('a request with params in an array', on => JSON.stringify(harmless(on, 5, { params: ['x'] }))),
   ),
   ...broken.map(([name, text, what]) =>
-    any(
-      name,
-      `${what} is no message: it is not served, and the connection goes on`,
+    any(name, `${what} is no message: it is not served, and the connection goes on`).by(
       { proves: ['JSON-RPC 5.1'], open: silent },
       mustNotServe(what, () => text),
     ),
   ),
-  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700', { open: silent }, [
+  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700').by({ open: silent }, [
     errorsAfter(peer => peer.send('{"jsonrpc":', { headers: headersFor(peer) })).expect({
       'text that is no JSON is a parse error (-32700)': errors =>
         errors.every(({ value }) => !isRecord(objectIn(value).error) || objectIn(value, 'error').code === -32700),
     }),
   ]),
-  any('unknown-notification JSON-RPC 4.1', 'a notification that nobody knows is ignored', { open: silent }, [
+  any('unknown-notification JSON-RPC 4.1', 'a notification that nobody knows is ignored').by({ open: silent }, [
     errorsAfter(peer => peer.notify('notifications/vivarium/unknown', {})).expect({
       'a notification must not be answered': (errors, { carrier }) => carrier === 'http' || errors.length === 0,
     }),
   ]),
-  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm', { open: silent }, [
+  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm').by({ open: silent }, [
     step(x => x.peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')),
     settle,
   ]),
@@ -161,9 +153,9 @@ const bothAnswered =
 
 /** Arrays of messages: served at 2025-03-26, refused later. */
 export const batchScenarios: readonly Scenario[] = [
-  batch('requests', 'every request of a batch is answered', bothAnswered()),
-  batch('mixed', 'notifications in a batch do not keep its requests from being answered', bothAnswered(note)),
-  batch('notifications-only', 'a batch of notifications is taken without an answer', async ({ peer, carrier, expect }) => {
+  batch('requests', 'every request of a batch is answered').by(bothAnswered()),
+  batch('mixed', 'notifications in a batch do not keep its requests from being answered').by(bothAnswered(note)),
+  batch('notifications-only', 'a batch of notifications is taken without an answer').by(async ({ peer, carrier, expect }) => {
     const before = peer.frames.length
     const { status } = await peer.send(JSON.stringify([note, note]))
     if (carrier === 'http')
@@ -172,9 +164,7 @@ export const batchScenarios: readonly Scenario[] = [
     const answered = messagesAfter(peer, before).filter(({ method }) => method === undefined)
     expect(answered.length === 1, 'notifications must not be answered', peer.frames.slice(before))
   }),
-  batch(
-    'no-initialize MCP 2025-03-26 basic/lifecycle#initialization',
-    'initialize does not work inside a batch',
+  batch('no-initialize MCP 2025-03-26 basic/lifecycle#initialization', 'initialize does not work inside a batch').by(
     { open: { hello: false } },
     async ({ peer, revision, expect }) => {
       const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
@@ -184,9 +174,7 @@ export const batchScenarios: readonly Scenario[] = [
       expect(!came, 'initialize must not be part of a batch', peer.frames)
     },
   ),
-  batch(
-    'refused MCP 2025-06-18 changelog MCP basic/transports',
-    'revisions without batches do not serve arrays',
+  batch('refused MCP 2025-06-18 changelog MCP basic/transports', 'revisions without batches do not serve arrays').by(
     { revisions: since('2025-06-18') },
     async ({ peer, revision, carrier, expect }) => {
       const before = peer.frames.length

@@ -79,27 +79,27 @@ async function foreignPage({ peer, revision, leave, warn, expect }: Scene, name:
 
 /** HTTP at any revision, and with sessions. */
 export const httpScenarios: readonly Scenario[] = [
-  row('answer-type', 'a request is answered with JSON or a stream of events', [
+  row('answer-type', 'a request is answered with JSON or a stream of events').by([
     posts().expect({
       ...isOk,
       'the content type must be JSON or events': (reply, _, says) =>
         /^(application\/json|text\/event-stream)/.test(typeOf(reply)) || `${says}, not "${typeOf(reply)}"`,
     }),
   ]),
-  row('notification', 'a notification is taken with 202 and an empty body', inSessions, [
+  row('notification', 'a notification is taken with 202 and an empty body').by(inSessions, [
     step(({ peer }) => post(peer, {}, { jsonrpc: '2.0', method: 'notifications/initialized' })).expect({
       'the HTTP status must be 202': hasHttpStatus(202),
       'the body must be empty': ({ body }) => body === '',
     }),
   ]),
-  row('content-type', 'a body that is not declared as JSON is not taken', [
+  row('content-type', 'a body that is not declared as JSON is not taken').by([
     posts({ 'content-type': 'text/plain' }).expect({
       'a body of another type than application/json should be refused with 415': should(
         (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
       ),
     }),
   ]),
-  row('accept', 'who takes JSON only gets no stream of events', [
+  row('accept', 'who takes JSON only gets no stream of events').by([
     posts({ accept: 'application/json' }).expect({
       'a stream of events was sent to who did not accept it': should(
         reply => reply.status !== 200 || !typeOf(reply).startsWith('text/event-stream'),
@@ -107,9 +107,7 @@ export const httpScenarios: readonly Scenario[] = [
       'the HTTP status must not be': ({ status }, _, says) => status < 500 || `${says} ${status}`,
     }),
   ]),
-  row(
-    'no-empty-events MCP 2025-11-25 changelog SEP-1699',
-    'a client that does not know empty events gets none',
+  row('no-empty-events MCP 2025-11-25 changelog SEP-1699', 'a client that does not know empty events gets none').by(
     { revisions: ['2025-03-26', '2025-06-18'], needs: [tool('test_tool_with_progress')] },
     [
       step(({ peer }) => {
@@ -121,10 +119,10 @@ export const httpScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row('not-json', 'a body that is no JSON is refused with 400', [
+  row('not-json', 'a body that is no JSON is refused with 400').by([
     posts({}, '{"jsonrpc":').expect({ 'the HTTP status must be 400': hasHttpStatus(400) }),
   ]),
-  row('get', 'GET gives a stream of events, or 405', { ...inSessions, open: { listen: false } }, async ({ peer, expect }) => {
+  row('get', 'GET gives a stream of events, or 405').by({ ...inSessions, open: { listen: false } }, async ({ peer, expect }) => {
     let head: { status: number; type: string } | undefined
     const stop = new AbortController()
     // The stream may stay silent: its head says enough.
@@ -136,32 +134,32 @@ export const httpScenarios: readonly Scenario[] = [
     const isStream = head?.status === 200 && head.type.startsWith('text/event-stream')
     expect(isStream || head?.status === 405, `GET must give a stream of events or 405, not ${head?.status} ${head?.type}`)
   }),
-  session('session-id', 'a session id is made of visible ASCII', [
+  session('session-id', 'a session id is made of visible ASCII').by([
     hasSession,
     look(({ peer }) => peer.http.session).expect({
       'Mcp-Session-Id must be of visible ASCII': id => /^[\x21-\x7e]+$/.test(String(id)),
     }),
   ]),
-  session('session-fresh', 'no two sessions have the same id', [
+  session('session-fresh', 'no two sessions have the same id').by([
     hasSession,
     step(({ bench }) => bench.open()).expect({
       'session ids must be unique': ({ http }, { peer }) => http.session !== peer.http.session,
     }),
   ]),
-  session('session-missing', 'a request without the session id is refused with 400', [
+  session('session-missing', 'a request without the session id is refused with 400').by([
     hasSession,
     posts({ 'mcp-session-id': undefined }).expect({
       'a request without the session id should be refused with 400': should(hasHttpStatus(400)),
     }),
   ]),
-  session('session-unknown', 'a session id that the server never gave is refused', [
+  session('session-unknown', 'a session id that the server never gave is refused').by([
     hasSession,
     posts({ 'mcp-session-id': 'vivarium-no-such-session' }).expect({
       'an unknown session must be refused with 4xx': (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
       'an unknown session should be refused with 404': should(hasHttpStatus(404)),
     }),
   ]),
-  session('session-ended', 'a session that was ended with DELETE is gone: 404', [
+  session('session-ended', 'a session that was ended with DELETE is gone: 404').by([
     hasSession,
     step(({ peer }) => peer.http.call({ method: 'DELETE', headers: peer.http.headers(harmless(peer.revision, 1)) })).expect({
       'it does not let clients end sessions': orSkip(({ status }) => status !== 405),
@@ -170,17 +168,15 @@ export const httpScenarios: readonly Scenario[] = [
     }),
     posts().expect({ 'after DELETE the session must be answered with 404': hasHttpStatus(404) }),
   ]),
-  row('version-header', 'a version header that names no version is refused with 400', version, [
+  row('version-header', 'a version header that names no version is refused with 400').by(version, [
     posts({ 'mcp-protocol-version': '1999-01-01' }).expect({
       'an unknown version must be refused with 400': hasHttpStatus(400),
     }),
   ]),
-  row('no-version-header', 'a request of a session without the version header is served', version, [
+  row('no-version-header', 'a request of a session without the version header is served').by(version, [
     posts({ 'mcp-protocol-version': undefined }).expect(isOk),
   ]),
-  row(
-    'several-streams',
-    'requests posted at once are each answered on their own exchange',
+  row('several-streams', 'requests posted at once are each answered on their own exchange').by(
     async ({ peer, revision, expect }) => {
       const ids = ['s1', 's2', 's3']
       const replies = await Promise.all(ids.map(id => post(peer, {}, harmless(revision, id))))
@@ -196,25 +192,22 @@ export const httpScenarios: readonly Scenario[] = [
     row(
       `foreign-${name} MCP basic/transports#security-warning`,
       `a request of a page elsewhere (${name} evil.example.com) is refused on loopback`,
-      x => foreignPage(x, name),
-    ),
+    ).by(x => foreignPage(x, name)),
   ),
   row(
     'resume MCP 2025-11-25 basic/transports#resumability-and-redelivery SEP-1699',
     'a stream that was let go is continued by GET with Last-Event-ID',
-    { revisions: ['2025-11-25'], needs: [tool('test_reconnection')] },
-    async ({ peer, expect }) => {
-      const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { name: 'test_reconnection' } }
-      const isAnswer = ({ data }: { readonly data: string }): boolean => data.includes('"resumed"')
-      const { events } = await post(peer, {}, message)
-      const isPrimed = events[0]?.id !== undefined && events[0].data === ''
-      expect(isPrimed, 'the stream must open with an event with an id and no data')
-      expect(!events.some(isAnswer), 'the stream must be let go before the answer')
-      const lastId = events.findLast(({ id }) => id !== undefined)?.id ?? ''
-      const reply = await get(peer, { until: isAnswer, ms: 8_000 }, lastId)
-      expect(reply.events.some(isAnswer), 'the answer must come on the continued stream')
-    },
-  ),
+  ).by({ revisions: ['2025-11-25'], needs: [tool('test_reconnection')] }, async ({ peer, expect }) => {
+    const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { name: 'test_reconnection' } }
+    const isAnswer = ({ data }: { readonly data: string }): boolean => data.includes('"resumed"')
+    const { events } = await post(peer, {}, message)
+    const isPrimed = events[0]?.id !== undefined && events[0].data === ''
+    expect(isPrimed, 'the stream must open with an event with an id and no data')
+    expect(!events.some(isAnswer), 'the stream must be let go before the answer')
+    const lastId = events.findLast(({ id }) => id !== undefined)?.id ?? ''
+    const reply = await get(peer, { until: isAnswer, ms: 8_000 }, lastId)
+    expect(reply.events.some(isAnswer), 'the answer must come on the continued stream')
+  }),
 ]
 
 const headerRow = table('base/headers/', {
@@ -266,37 +259,37 @@ function isMismatch(what: string): Expectations<PeerAnswer, Scene> {
 /** HTTP without sessions: headers that repeat the body, and verbs that are no more. */
 export const statelessHttpScenarios: readonly Scenario[] = [
   ...mismatches.map(([id, what, headers]) =>
-    headerRow(id, `${what} is refused`, { revisions: stateless.toReversed() }, [
+    headerRow(id, `${what} is refused`).by({ revisions: stateless.toReversed() }, [
       callTool(fixture, { headers }).expect(isMismatch(what)),
     ]),
   ),
   ...accepted.map(([id, what, headers]) =>
-    headerRow(id, `${what} is taken`, [
+    headerRow(id, `${what} is taken`).by([
       callTool(fixture, { headers }).expect({
         [`${what} must be taken`]: isServed,
         'no session must be named': ({ answer }) => answer.headers?.['mcp-session-id'] === undefined,
       }),
     ]),
   ),
-  headerRow('version-missing', 'a request without the version header is refused', [
+  headerRow('version-missing', 'a request without the version header is refused').by([
     send('server/discover', {}, { headers: { 'mcp-protocol-version': undefined } }).expect({
       'it must be refused with HTTP status 400': ({ status }, _, says) => status === 400 || `${says}, not ${status}`,
     }),
   ]),
-  headerRow('mismatch-before-version', 'headers that disagree with the body are told before a version that is not spoken', [
+  headerRow('mismatch-before-version', 'headers that disagree with the body are told before a version that is not spoken').by([
     send('server/discover', {}, { meta: { [keys.version]: '1999-01-01' } }).expect(
       isMismatch('a version header that disagrees with the body'),
     ),
   ]),
   ...['GET', 'DELETE'].map(method =>
-    headerRow(`no-${method.toLowerCase()} MCP 2026-07-28 basic/transports/streamable-http`, `${method} is answered with 405`, [
+    headerRow(`no-${method.toLowerCase()} MCP 2026-07-28 basic/transports/streamable-http`, `${method} is answered with 405`).by([
       step(({ peer }) => get(peer, { method, until: () => true, ms: 3_000 })).expect({
         [`${method} must be answered with HTTP status 405`]: hasHttpStatus(405),
       }),
     ]),
   ),
   ...parameters.map(([id, what, value, isRight]) =>
-    headerRow(`param-${id}`, `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`, [
+    headerRow(`param-${id}`, `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`).by([
       callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
         isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
       ),

@@ -21,9 +21,7 @@ const others = [
 
 /** The handshake, and what every connection must keep. */
 export const lifecycleScenarios: readonly Scenario[] = [
-  row(
-    'initialize-result',
-    'the result of initialize names the version, the capabilities and the server',
+  row('initialize-result', 'the result of initialize names the version, the capabilities and the server').by(
     { open: { fresh: true } },
     [
       step(
@@ -39,9 +37,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  any(
-    'capabilities-are-objects MCP basic/lifecycle#capability-negotiation',
-    'every capability that is declared is an object',
+  any('capabilities-are-objects MCP basic/lifecycle#capability-negotiation', 'every capability that is declared is an object').by(
     { revisions: official, open: false },
     [
       look(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
@@ -51,7 +47,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
     ],
   ),
   ...others.map(([id, protocolVersion, what]) =>
-    row(id, `initialize with ${what}`, { proves: ['MCP basic/lifecycle#version-negotiation'], open: { hello: false } }, [
+    row(id, `initialize with ${what}`).by({ proves: ['MCP basic/lifecycle#version-negotiation'], open: { hello: false } }, [
       send('initialize', { protocolVersion, capabilities: {}, clientInfo: kitInfo }).expect({
         [`initialize with ${protocolVersion} must be answered with a version, not an error`]: it => it.answer.error === undefined,
         'the version offered must be one that a handshake can settle on': ({ result }) =>
@@ -59,31 +55,28 @@ export const lifecycleScenarios: readonly Scenario[] = [
       }),
     ]),
   ),
-  row('ping-before-ready', 'ping is answered before notifications/initialized', { open: { hello: false } }, [
+  row('ping-before-ready', 'ping is answered before notifications/initialized').by({ open: { hello: false } }, [
     send('initialize', ({ revision }) => ({ protocolVersion: revision, capabilities: {}, clientInfo: kitInfo })),
     send('ping').expect({ 'ping must be answered with a result': isServed }),
   ]),
-  row('ping MCP basic/utilities/ping', 'ping is answered with an empty result', [
+  row('ping MCP basic/utilities/ping', 'ping is answered with an empty result').by([
     send('ping').expect({ 'ping must be answered with a result': isServed, 'the result of ping must be empty': isEmpty }),
   ]),
   any(
     'unknown-method JSON-RPC 5.1 MCP basic',
     'a method that does not exist is refused with -32601, and the connection goes on',
-    [
-      send('vivarium/no-such-method').expect({
-        'an unknown method must be refused with error -32601': hasCode(-32601),
-        'the error must carry the id of its request': ({ answer }) => objectIn(answer.frame?.value).id === answer.id,
-        'the HTTP status of an unknown method': ({ status }, { carrier, revision }, says) => {
-          const wanted = stateless.includes(revision) ? 404 : 200
-          return carrier !== 'http' || status === wanted || `${says} must be ${wanted}, not ${status}`
-        },
-      }),
-      settle,
-    ],
-  ),
-  any(
-    'answered-once JSON-RPC 5',
-    'a request is answered once, by a result or by an error',
+  ).by([
+    send('vivarium/no-such-method').expect({
+      'an unknown method must be refused with error -32601': hasCode(-32601),
+      'the error must carry the id of its request': ({ answer }) => objectIn(answer.frame?.value).id === answer.id,
+      'the HTTP status of an unknown method': ({ status }, { carrier, revision }, says) => {
+        const wanted = stateless.includes(revision) ? 404 : 200
+        return carrier !== 'http' || status === wanted || `${says} must be ${wanted}, not ${status}`
+      },
+    }),
+    settle,
+  ]),
+  any('answered-once JSON-RPC 5', 'a request is answered once, by a result or by an error').by(
     async ({ peer, revision, expect }) => {
       for (const method of [harmlessMethod(revision), 'vivarium/no-such-method']) {
         const { id } = await peer.request(method)
@@ -96,9 +89,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
       }
     },
   ),
-  any(
-    'several-in-flight JSON-RPC 4 MCP basic',
-    'requests sent at once are each answered under their own id',
+  any('several-in-flight JSON-RPC 4 MCP basic', 'requests sent at once are each answered under their own id').by(
     async ({ ask, revision, hold }) => {
       const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => ask(harmlessMethod(revision), {}, { id })))
       for (const it of answers) hold(it, { 'each request must be answered with a result': isServed }, it.frames)

@@ -74,7 +74,7 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
   const listing = [`MCP server/${name === 'templates' ? 'resources' : name}#listing`]
   const row = table(`base/${name}/`, { proves: listing, revisions: official, needs: [capability(kind.capability)] })
   return [
-    row('list', `${method} lists items of the right shape`, async x => {
+    row('list', `${method} lists items of the right shape`).by(async x => {
       await mustHaveList(x, kind)
       for (const page of await pagesOf(x, kind))
         for (const item of listIn(page.result, member)) {
@@ -82,7 +82,7 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
           x.expect(fault === undefined, `in ${method}: ${fault}`, page.frames)
         }
     }),
-    row('list-unique', `${method} lists nothing twice`, async x => {
+    row('list-unique', `${method} lists nothing twice`).by(async x => {
       await mustHaveList(x, kind)
       const seen = new Set<unknown>()
       for (const page of await pagesOf(x, kind))
@@ -91,7 +91,7 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
           seen.add(item[key])
         }
     }),
-    row('bad-cursor MCP server/utilities/pagination#error-handling', `${method} refuses a cursor that is none`, async x => {
+    row('bad-cursor MCP server/utilities/pagination#error-handling', `${method} refuses a cursor that is none`).by(async x => {
       await mustHaveList(x, kind)
       const first = await x.ask(method)
       const { code } = await x.ask(method, { cursor: 'vivarium-no-such-cursor' })
@@ -99,9 +99,7 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
       if (first.result.nextCursor === undefined) x.leave('it answers in one page and looks at no cursor')
       x.warn('an invalid cursor should be refused with error -32602')
     }),
-    row(
-      'cursor-type MCP server/utilities/pagination#request-format',
-      `${method} does not take a number for a cursor`,
+    row('cursor-type MCP server/utilities/pagination#request-format', `${method} does not take a number for a cursor`).by(
       async x => {
         await mustHaveList(x, kind)
         x.hold(await x.ask(method, { cursor: 7 }), {
@@ -121,9 +119,7 @@ const namesIn = ({ result }: PeerAnswer): readonly unknown[] =>
 /** The lists of tools, resources, templates and prompts. */
 export const listedScenarios: readonly Scenario[] = [
   ...kinds.flatMap(listScenarios),
-  row(
-    'names MCP 2025-11-25 server/tools#tool-names',
-    'names of tools are made of letters, digits, "_", "-" and "."',
+  row('names MCP 2025-11-25 server/tools#tool-names', 'names of tools are made of letters, digits, "_", "-" and "."').by(
     { revisions: since('2025-11-25'), open: false },
     [
       look(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
@@ -131,9 +127,7 @@ export const listedScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row(
-    'stable-order MCP 2026-07-28 server/tools#listing',
-    'tools come in the same order when asked twice',
+  row('stable-order MCP 2026-07-28 server/tools#listing', 'tools come in the same order when asked twice').by(
     { revisions: ['2026-07-28'] },
     [
       send('tools/list'),
@@ -161,14 +155,14 @@ const cached: readonly (readonly [string, ...Need[]])[] = [
 /** How long a result may be kept (2026-07-28). */
 export const cachingScenarios: readonly Scenario[] = [
   ...cached.map(([method, ...needs]) =>
-    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`, needs, [
+    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`).by(needs, [
       send(method, ({ bench }) => (method === 'resources/read' ? { uri: bench.peer.resources[0]?.uri } : {})).expect({
         'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => is.count(ttlMs),
         'cacheScope must be public or private': hasResult({ cacheScope: is.oneOf('public', 'private') }),
       }),
     ]),
   ),
-  caching('not-calls', 'the result of a call says nothing of being kept', [
+  caching('not-calls', 'the result of a call says nothing of being kept').by([
     callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: is.absent }) }),
   ]),
 ]

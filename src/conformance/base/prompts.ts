@@ -43,16 +43,16 @@ const withArguments = 'test_prompt_with_arguments'
 
 /** Getting prompts, with and without arguments. */
 export const promptScenarios: readonly Scenario[] = [
-  row('get-any', 'a listed prompt that demands nothing can be had', needsPromptThat(false, 'every prompt demands arguments'), [
+  row('get-any', 'a listed prompt that demands nothing can be had').by(needsPromptThat(false, 'every prompt demands arguments'), [
     send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
       ...isWhole,
       'a prompt must have messages': it => contentsIn(it).length > 0,
     }),
   ]),
-  row('get-simple', 'a prompt without arguments gives its messages', [
+  row('get-simple', 'a prompt without arguments gives its messages').by([
     get('test_simple_prompt').expect({ ...isWhole, 'the prompt must have a text': holdsKind('text') }),
   ]),
-  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold', [
+  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold').by([
     get(withArguments, odd).expect({
       ...isWhole,
       'the messages must hold the arguments as they were sent': it => {
@@ -63,27 +63,25 @@ export const promptScenarios: readonly Scenario[] = [
       },
     }),
   ]),
-  row('get-resource', 'a prompt may hold a resource', [
+  row('get-resource', 'a prompt may hold a resource').by([
     get('test_prompt_with_embedded_resource', { resourceUri: 'test://example-resource' }).expect({
       ...isWhole,
       'the messages must hold a resource': holdsKind('resource'),
     }),
   ]),
-  row('get-image', 'a prompt may hold an image', [
+  row('get-image', 'a prompt may hold an image').by([
     get('test_prompt_with_image').expect({
       ...isWhole,
       'the messages must hold an image': holdsKind('image'),
     }),
   ]),
-  row('unknown', 'a prompt that does not exist is an error', { proves: failing }, [
+  row('unknown', 'a prompt that does not exist is an error').by({ proves: failing }, [
     send('prompts/get', { name: 'vivarium-no-such-prompt' }).expect({
       'an unknown prompt must be refused with an error': isFault,
       'an unknown prompt should be refused with error -32602': should(hasCode(-32602)),
     }),
   ]),
-  row(
-    'missing-arguments',
-    'a prompt without the arguments it demands is an error',
+  row('missing-arguments', 'a prompt without the arguments it demands is an error').by(
     { proves: failing, needs: [needsPromptThat(true, 'no prompt demands arguments')] },
     [
       send('prompts/get', ({ bench }) => ({ name: promptThat(true, bench.peer)?.name, arguments: {} })).expect({
@@ -116,9 +114,7 @@ const takesArguments = (one: Json): boolean => listIn(one, 'arguments').length >
 
 /** Completing the arguments of prompts. */
 export const completionScenarios: readonly Scenario[] = [
-  completion(
-    'prompt',
-    'what is typed for an argument of a prompt is completed',
+  completion('prompt', 'what is typed for an argument of a prompt is completed').by(
     { revisions: official, needs: [prompt(withArguments)] },
     [
       complete(fixture, { name: 'arg1', value: 'par' }).expect({
@@ -129,9 +125,7 @@ export const completionScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  completion(
-    'any',
-    'completing an argument of a listed prompt or template gives values',
+  completion('any', 'completing an argument of a listed prompt or template gives values').by(
     [peerHas(({ prompts }) => prompts.some(takesArguments), 'no prompt has arguments')],
     [
       send('completion/complete', ({ bench }) => {
@@ -142,13 +136,11 @@ export const completionScenarios: readonly Scenario[] = [
       }).expect(isCompletion),
     ],
   ),
-  completion(
-    'context MCP server/utilities/completion SEP-598',
-    'what was already chosen may come along',
+  completion('context MCP server/utilities/completion SEP-598', 'what was already chosen may come along').by(
     { revisions: since('2025-06-18'), needs: [prompt(withArguments)] },
     [complete(fixture, { name: 'arg1', value: '' }, { context: { arguments: { arg2: 'x' } } }).expect(isCompletion)],
   ),
-  completion('unknown', 'completing for a prompt that does not exist is an error', { proves: wrongly }, [
+  completion('unknown', 'completing for a prompt that does not exist is an error').by({ proves: wrongly }, [
     complete({ type: 'ref/prompt', name: 'vivarium-no-such-prompt' }, { name: 'x', value: '' }).expect({
       'an unknown prompt should be refused with error -32602': should(isFault),
       'the error should be -32602': should(
@@ -157,7 +149,7 @@ export const completionScenarios: readonly Scenario[] = [
       'it must be answered': ({ answer, result }) => answer.error !== undefined || isRecord(result.completion),
     }),
   ]),
-  completion('bad-ref', 'a reference of no known kind is refused', { proves: wrongly }, [
+  completion('bad-ref', 'a reference of no known kind is refused').by({ proves: wrongly }, [
     complete({ type: 'ref/unicorn', name: 'x' }, { name: 'x', value: '' }).expect({
       'a reference of no known kind must be refused': isRefused,
     }),

@@ -42,19 +42,19 @@ const updatesWithin = (ms: number) =>
 
 /** Reading resources, and subscribing to them. */
 export const resourceScenarios: readonly Scenario[] = [
-  row('read-text', 'a text is read as text', [
+  row('read-text', 'a text is read as text').by([
     read('test://static-text').expect({ ...isWhole, 'the contents must hold a text': holdsMember('text') }),
   ]),
-  row('read-binary', 'bytes are read as base64', [
+  row('read-binary', 'bytes are read as base64').by([
     read('test://static-binary').expect({ ...isWhole, 'the contents must hold a blob': holdsMember('blob') }),
   ]),
-  row('read-template MCP server/resources#resource-templates', 'a URI made of a template can be read', hasTemplate, [
+  row('read-template MCP server/resources#resource-templates', 'a URI made of a template can be read').by(hasTemplate, [
     send('resources/read', { uri: 'test://template/123/data' }).expect({
       ...isWhole,
       'the contents must be those of the id': ({ result }) => JSON.stringify(listIn(result, 'contents')).includes('123'),
     }),
   ]),
-  row('read-listed', 'what is listed can be read', listsAny, [
+  row('read-listed', 'what is listed can be read').by(listsAny, [
     send('resources/read', ({ bench }) => ({ uri: String(bench.peer.resources[0]?.uri) })).expect({
       ...isWhole,
       'the contents of a listed resource must not be empty': ({ result }) => listIn(result, 'contents').length > 0,
@@ -63,22 +63,19 @@ export const resourceScenarios: readonly Scenario[] = [
   row(
     'missing MCP server/resources#error-handling SEP-2164',
     'a resource that does not exist is an error, never empty contents',
-    [
-      send('resources/read', { uri: 'vivarium-conformance://no/such/resource' }).expect({
-        'a resource that does not exist must be refused with an error': isFault,
-        'the error of a missing resource': should(({ code }, { modern }, says) => {
-          const wanted = modern ? -32602 : -32002
-          return code === wanted || `${says} should be ${wanted}, not ${code}`
-        }),
+  ).by([
+    send('resources/read', { uri: 'vivarium-conformance://no/such/resource' }).expect({
+      'a resource that does not exist must be refused with an error': isFault,
+      'the error of a missing resource': should(({ code }, { modern }, says) => {
+        const wanted = modern ? -32602 : -32002
+        return code === wanted || `${says} should be ${wanted}, not ${code}`
       }),
-    ],
-  ),
-  row('without-uri', 'reading without a URI is refused', [
+    }),
+  ]),
+  row('without-uri', 'reading without a URI is refused').by([
     send('resources/read', {}).expect({ 'resources/read without a uri must be refused': isRefused }),
   ]),
-  watch(
-    'subscribe',
-    'subscribing and unsubscribing are answered with empty results',
+  watch('subscribe', 'subscribing and unsubscribing are answered with empty results').by(
     listsAny,
     ['resources/subscribe', 'resources/unsubscribe'].map(method =>
       send(method, ({ bench }): Json => {
@@ -90,9 +87,7 @@ export const resourceScenarios: readonly Scenario[] = [
       }),
     ),
   ),
-  watch(
-    'updated',
-    'those who subscribed hear of a change, and no longer after they unsubscribed',
+  watch('updated', 'those who subscribed hear of a change, and no longer after they unsubscribed').by(
     [resource(watched), tool(change)],
     async x => {
       await x.ask('resources/subscribe', { uri: watched })
@@ -110,7 +105,7 @@ export const resourceScenarios: readonly Scenario[] = [
       x.expect(heard.length === before, 'after unsubscribing no update must come', heard)
     },
   ),
-  watch('not-subscribed', 'who did not subscribe hears of no change', resource(watched), [
+  watch('not-subscribed', 'who did not subscribe hears of no change').by(resource(watched), [
     callTool(change),
     settle,
     updatesWithin(300).expect({

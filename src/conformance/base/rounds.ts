@@ -62,16 +62,16 @@ const single = [
 /** Calls that are answered by questions, and made again with the answers. */
 export const roundScenarios: readonly Scenario[] = [
   ...single.map(([id, key, method, tells]) =>
-    row(id.replace('_', '-'), `a call that asks by ${method} is complete when it is repeated with the answer`, [
+    row(id.replace('_', '-'), `a call that asks by ${method} is complete when it is repeated with the answer`).by([
       begins(id, { [`inputRequests must hold ${key} with ${method}`]: it => objectIn(askedIn(it), key).method === method }),
       again(id, answersTo).expect({ ...completes, 'the tool must see the answer': ({ text }) => text.includes(tells) }),
     ]),
   ),
-  row('several', 'several questions can be asked at once', [
+  row('several', 'several questions can be asked at once').by([
     begins('multiple_inputs', { 'there must be three questions': it => Object.keys(askedIn(it)).length >= 3 }),
     again('multiple_inputs', answersTo).expect(completes),
   ]),
-  row('one-after-the-other', 'a second question may follow the first', [
+  row('one-after-the-other', 'a second question may follow the first').by([
     begins('multi_round'),
     again('multi_round', answersTo).expect({ 'the second round must ask again': asks }),
     again('multi_round', ({ was }) => {
@@ -79,43 +79,41 @@ export const roundScenarios: readonly Scenario[] = [
       return Object.fromEntries(Object.keys(askedIn(was(-1))).map(key => [key, colour]))
     }).expect(completes),
   ]),
-  row('state', 'requestState comes back as it was and is taken', [
+  row('state', 'requestState comes back as it was and is taken').by([
     begins('request_state', { 'requestState must be a string': hasResult({ requestState: is.string }) }),
     again('request_state', confirmed).expect({
       ...completes,
       'the state must have come back': ({ text }) => text.includes('state-ok'),
     }),
   ]),
-  row('tampered-state', 'requestState that was changed is refused with a JSON-RPC error', [
+  row('tampered-state', 'requestState that was changed is refused with a JSON-RPC error').by([
     begins('tampered_state'),
     again('tampered_state', confirmed, '-TAMPERED').expect({
       'changed state must be refused with a JSON-RPC error': isFault,
     }),
   ]),
-  row('foreign-state', 'requestState of one tool is not taken for another', [
+  row('foreign-state', 'requestState of one tool is not taken for another').by([
     begins('tampered_state'),
     again('request_state', confirmed).expect({ 'state should be bound to the call that made it': should(isOpen) }),
   ]),
-  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again', [
+  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again').by([
     begins('elicitation'),
     again('elicitation', { something_else: named }).expect({
       'the call must not be complete without its answer': isOpen,
       'it should ask again instead of an error': should(({ answer }) => answer.error === undefined),
     }),
   ]),
-  row(
-    'malformed-answer',
-    'an answer that is none does not complete the call',
+  row('malformed-answer', 'an answer that is none does not complete the call').by(
     [12345, null, 'yes'].flatMap(wrong => [
       begins('elicitation'),
       again('elicitation', { user_name: wrong }).expect({ 'a malformed answer must not be taken': isOpen }),
     ]),
   ),
-  row('declined', 'a declined question is an answer', [
+  row('declined', 'a declined question is an answer').by([
     begins('elicitation'),
     again('elicitation', { user_name: { action: 'decline' } }).expect(completes),
   ]),
-  row('declared-only', 'only questions that the request declared are asked', { open: { capabilities: { sampling: {} } } }, [
+  row('declared-only', 'only questions that the request declared are asked').by({ open: { capabilities: { sampling: {} } } }, [
     callTool(fixture('capabilities')).expect({
       'only sampling was declared': it =>
         Object.values(askedIn(it)).every(one => objectIn(one).method === 'sampling/createMessage'),
@@ -124,19 +122,17 @@ export const roundScenarios: readonly Scenario[] = [
   row(
     'missing-capability MCP 2026-07-28 basic#errors',
     'a call that cannot do without an undeclared capability is refused, and the refusal names it',
-    { open: { capabilities: {} } },
-    [
-      callTool('test_missing_capability').expect({
-        'it must be refused with the error': ({ code }, { modern }) =>
-          code === (modern ? -32021 : -32003) || `it must be refused with error ${modern ? -32021 : -32003}`,
-        'data.requiredCapabilities must hold sampling as an object': hasErrorData({
-          requiredCapabilities: { sampling: isRecord },
-        }),
-        'the HTTP status must be 400': hasStatus(400),
+  ).by({ open: { capabilities: {} } }, [
+    callTool('test_missing_capability').expect({
+      'it must be refused with the error': ({ code }, { modern }) =>
+        code === (modern ? -32021 : -32003) || `it must be refused with error ${modern ? -32021 : -32003}`,
+      'data.requiredCapabilities must hold sampling as an object': hasErrorData({
+        requiredCapabilities: { sampling: isRecord },
       }),
-    ],
-  ),
-  row('prompt', 'a prompt may ask as well', prompt(fixture('prompt')), [
+      'the HTTP status must be 400': hasStatus(400),
+    }),
+  ]),
+  row('prompt', 'a prompt may ask as well').by(prompt(fixture('prompt')), [
     step(async ({ peer }) =>
       peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { context: 'vivarium-context' } })),
     ),
@@ -144,7 +140,7 @@ export const roundScenarios: readonly Scenario[] = [
       'the prompt must see the answer': ({ result }) => JSON.stringify(listIn(result, 'messages')).includes('vivarium-context'),
     }),
   ]),
-  row('no-requests', 'no request is ever sent to the client', [
+  row('no-requests', 'no request is ever sent to the client').by([
     callTool('test_streaming_elicitation', { meta: { progressToken: 'p', [keys.logLevel]: 'debug' } }),
     step(
       async ({ peer }) => peer.heard(message => is.string(message.method) && message.id !== undefined),
@@ -152,7 +148,7 @@ export const roundScenarios: readonly Scenario[] = [
       requests => requests,
     ).expect({ 'a server must not send requests on this revision': requests => requests.length === 0 }),
   ]),
-  row('lists-never-ask', 'lists never ask', async x => {
+  row('lists-never-ask', 'lists never ask').by(async x => {
     for (const name of ['tools', 'resources', 'prompts'].filter(one => x.bench.peer.has(one)))
       x.hold(await x.ask(`${name}/list`), {
         [`${name}/list must not ask`]: ({ result }) => result.resultType !== 'input_required',

@@ -56,7 +56,7 @@ const relates = (meta: unknown, taskId: string): boolean => objectIn(meta, keys.
 
 /** Tasks that the caller asks for (2025-11-25). */
 export const taskScenarios: readonly Scenario[] = [
-  row('result', 'a call becomes a task, and its result can be fetched when it has ended', fixture('slow_compute'), async x => {
+  row('result', 'a call becomes a task, and its result can be fetched when it has ended').by(fixture('slow_compute'), async x => {
     const taskId = await create(x, 'slow_compute', { seconds: 0.2 })
     x.hold(await x.ask('tasks/result', { taskId }), {
       'tasks/result must give what the call would have given': hasResult({ content: Array.isArray }),
@@ -64,7 +64,7 @@ export const taskScenarios: readonly Scenario[] = [
     })
     await mustEnd(x, taskId, 'completed')
   }),
-  row('cancel', 'a task can be cancelled, once', [capability('tasks.cancel'), ...fixture('slow_compute')], async x => {
+  row('cancel', 'a task can be cancelled, once').by([capability('tasks.cancel'), ...fixture('slow_compute')], async x => {
     const taskId = await create(x, 'slow_compute', { seconds: 30 })
     x.hold(await x.ask('tasks/cancel', { taskId }), {
       ...isTask,
@@ -75,9 +75,7 @@ export const taskScenarios: readonly Scenario[] = [
     })
   }),
   ...['get', 'result', 'cancel'].map(what =>
-    row(
-      `unknown-${what}`,
-      `tasks/${what} refuses a task that does not exist`,
+    row(`unknown-${what}`, `tasks/${what} refuses a task that does not exist`).by(
       capability(what === 'cancel' ? 'tasks.cancel' : 'tasks'),
       [
         send(`tasks/${what}`, { taskId: 'vivarium-no-such-task' }).expect({
@@ -86,33 +84,31 @@ export const taskScenarios: readonly Scenario[] = [
       ],
     ),
   ),
-  row('failed', 'a tool that fails makes its task fail, and the result says why', fixture('failing_job'), async x => {
+  row('failed', 'a tool that fails makes its task fail, and the result says why').by(fixture('failing_job'), async x => {
     const taskId = await create(x, 'failing_job')
     await mustEnd(x, taskId, 'failed')
     x.hold(await x.ask('tasks/result', { taskId }), { 'the result must be that of the failed call': isFailure })
   }),
-  row('required', 'a tool that runs as a task only refuses another call', fixture('failing_job'), async x => {
+  row('required', 'a tool that runs as a task only refuses another call').by(fixture('failing_job'), async x => {
     const { taskSupport } = objectIn(x.bench.peer.tool('failing_job'), 'execution')
     if (taskSupport !== 'required') x.leave('failing_job does not demand a task')
     x.hold(await x.call('failing_job'), {
       'a call without a task must be refused with error -32601': hasCode(-32601),
     })
   }),
-  row('forbidden', 'a tool that knows no tasks refuses a call as one', fixture('test_simple_text'), [
+  row('forbidden', 'a tool that knows no tasks refuses a call as one').by(fixture('test_simple_text'), [
     callTool('test_simple_text', { params: { task: {} } }).expect({
       'a task for a tool that knows none should be refused with error -32601': should(hasCode(-32601)),
     }),
   ]),
-  row('list', 'tasks are listed', [capability('tasks.list'), ...fixture('slow_compute')], async x => {
+  row('list', 'tasks are listed').by([capability('tasks.list'), ...fixture('slow_compute')], async x => {
     const taskId = await create(x, 'slow_compute', { seconds: 0.1 })
     x.hold(await x.ask('tasks/list'), {
       'all must be tasks': ({ result }) => firstFault(objectsIn(result, 'tasks'), taskFault),
       'tasks/list must hold the task': ({ result }) => objectsIn(result, 'tasks').some(task => task.taskId === taskId),
     })
   }),
-  row(
-    'asking',
-    'a task that asks says so, and its question names it',
+  row('asking', 'a task that asks says so, and its question names it').by(
     { open: { capabilities: { elicitation: { form: {} } }, fresh: true }, needs: fixture('confirm_delete') },
     async x => {
       const questions: Json[] = []
@@ -167,25 +163,21 @@ async function until(x: Scene, taskId: string, wanted: string): Promise<PeerAnsw
 
 /** Tasks that the server decides on (2026-07-28). */
 export const taskExtensionScenarios: readonly Scenario[] = [
-  later('result', 'a call becomes a task, and its result comes inside tasks/get', callableFixture('slow_compute'), async x => {
+  later('result', 'a call becomes a task, and its result comes inside tasks/get').by(callableFixture('slow_compute'), async x => {
     const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed')
     x.hold(done, { 'a completed task must hold its result': hasResult({ result: { content: Array.isArray } }) })
   }),
-  later(
-    'undeclared-call',
-    'a caller that does not know tasks gets no task',
+  later('undeclared-call', 'a caller that does not know tasks gets no task').by(
     { ...ignorant, needs: callableFixture('slow_compute') },
     [callTool('slow_compute', { args: { seconds: 0.1 } }).expect({ 'the call must be complete': isComplete })],
   ),
-  later('never', 'a quick tool is never a task', callableFixture('greet'), [
+  later('never', 'a quick tool is never a task').by(callableFixture('greet'), [
     callTool('greet', { args: { name: 'Ada' } }).expect({
       'the call must be complete': isComplete,
       'the tool must answer': ({ text }) => text.includes('Ada'),
     }),
   ]),
-  later(
-    'undeclared-get',
-    'a caller that does not know tasks cannot look after them',
+  later('undeclared-get', 'a caller that does not know tasks cannot look after them').by(
     ignorant,
     ['tasks/get', 'tasks/cancel'].map(method =>
       send(method, { taskId: 'vivarium-no-such-task' }).expect({
@@ -193,19 +185,17 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       }),
     ),
   ),
-  later('unknown', 'a task that does not exist is refused', [
+  later('unknown', 'a task that does not exist is refused').by([
     send('tasks/get', { taskId: 'vivarium-no-such-task' }).expect({
       'an unknown task must be refused with error -32602': hasCode(-32602),
     }),
   ]),
-  later(
-    'removed',
-    'tasks/result and tasks/list do not exist',
+  later('removed', 'tasks/result and tasks/list do not exist').by(
     ['tasks/result', 'tasks/list'].map(method =>
       send(method, { taskId: 'x' }).expect({ [`${method} must be refused with error -32601`]: hasCode(-32601) }),
     ),
   ),
-  later('cancel', 'a task can be cancelled, and again', callableFixture('slow_compute'), async x => {
+  later('cancel', 'a task can be cancelled, and again').by(callableFixture('slow_compute'), async x => {
     const taskId = await createLater(x, 'slow_compute', { seconds: 30 })
     for (const _ of [1, 2])
       x.hold(await x.ask('tasks/cancel', { taskId }), {
@@ -213,22 +203,18 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       })
     await until(x, taskId, 'cancelled')
   }),
-  later('tool-error', 'a tool that fails completes its task with isError', callableFixture('failing_job'), async x => {
+  later('tool-error', 'a tool that fails completes its task with isError').by(callableFixture('failing_job'), async x => {
     const done = await until(x, await createLater(x, 'failing_job'), 'completed')
     x.hold(done, { 'the result must have isError': hasResult({ result: { isError: true } }) })
   }),
-  later(
-    'protocol-error',
-    'a call that fails as a request makes its task fail',
+  later('protocol-error', 'a call that fails as a request makes its task fail').by(
     callableFixture('protocol_error_job'),
     async x => {
       const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed')
       x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: is.number } }) })
     },
   ),
-  later(
-    'required',
-    'a tool that runs as a task only refuses callers that do not know them',
+  later('required', 'a tool that runs as a task only refuses callers that do not know them').by(
     { ...ignorant, needs: callableFixture('failing_job') },
     [
       callTool('failing_job').expect({
@@ -238,7 +224,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  later('asking', 'a task that asks is answered by tasks/update', callableFixture('confirm_delete'), async x => {
+  later('asking', 'a task that asks is answered by tasks/update').by(callableFixture('confirm_delete'), async x => {
     const taskId = await createLater(x, 'confirm_delete', { filename: 'kit.txt' })
     const asked = Object.keys(objectIn((await until(x, taskId, 'input_required')).result, 'inputRequests'))
     x.expect(asked.length === 1, 'the task must hold its question')
@@ -249,7 +235,7 @@ export const taskExtensionScenarios: readonly Scenario[] = [
     })
     await until(x, taskId, 'completed')
   }),
-  later('asks-first', 'a call may ask before it becomes a task', callableFixture('test_tool_with_task'), async x => {
+  later('asks-first', 'a call may ask before it becomes a task').by(callableFixture('test_tool_with_task'), async x => {
     x.peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }))
     const answer = await x.call('test_tool_with_task', { converse: true })
     x.hold(answer, { 'after the answer it must become a task': hasResult({ resultType: 'task' }) })

@@ -87,42 +87,40 @@ const odd = 'Zoë\n"漢字"\u2028🙂\\'
 /** Calls of tools, right and wrong. */
 export const toolScenarios: readonly Scenario[] = [
   ...contents.map(([id, name, what, kinds, revisions]) =>
-    row(`call-${id}`, `a tool answers with ${what}`, { revisions }, [
+    row(`call-${id}`, `a tool answers with ${what}`).by({ revisions }, [
       callTool(name, { converse: true }).expect({ ...isWhole, ...holdsKinds(kinds), 'the call must succeed': isNoError }),
     ]),
   ),
   ...translated.map(([name, revisions]) =>
-    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`, { revisions }, [
+    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`).by({ revisions }, [
       callTool(name, { converse: true }).expect(isWhole),
     ]),
   ),
-  row('arguments-empty', 'empty arguments are as good as none', [
+  row('arguments-empty', 'empty arguments are as good as none').by([
     callTool('test_simple_text', { args: {}, converse: true }).expect(isWhole),
   ]),
-  row('is-error', 'a tool that fails answers with isError and says why', { proves }, [
+  row('is-error', 'a tool that fails answers with isError and says why').by({ proves }, [
     callTool('test_error_handling', { converse: true }).expect({
       ...isWhole,
       'isError must be true': ({ isError }) => isError,
       'the result must say what went wrong': saysSomething,
     }),
   ]),
-  row('unknown', 'a tool that does not exist is a protocol error, -32602', { proves }, [
+  row('unknown', 'a tool that does not exist is a protocol error, -32602').by({ proves }, [
     send('tools/call', { name: 'vivarium-no-such-tool', arguments: {} }).expect({
       'an unknown tool must be refused with a JSON-RPC error, not a result': isFault,
       'an unknown tool must be refused with error -32602': hasCode(-32602),
     }),
   ]),
-  row('without-name', 'a call that names no tool is refused', { proves }, [
+  row('without-name', 'a call that names no tool is refused').by({ proves }, [
     send('tools/call', { arguments: {} }).expect({ 'tools/call without a name must be refused': isRefused }),
   ]),
-  row('name-type', 'a call whose name is no string is refused', { proves }, [
+  row('name-type', 'a call whose name is no string is refused').by({ proves }, [
     send('tools/call', { name: 42, arguments: {} }).expect({
       'tools/call with a number for a name must be refused': isRefused,
     }),
   ]),
-  row(
-    'invalid-arguments',
-    'arguments that do not fit the input schema do not reach the tool',
+  row('invalid-arguments', 'arguments that do not fit the input schema do not reach the tool').by(
     { proves, needs: [hasDemanding] },
     [
       send('tools/call', ({ bench }) => ({ name: callableTools(bench.peer, true)[0]?.name, arguments: {} })).expect({
@@ -134,14 +132,12 @@ export const toolScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row('arguments-type', 'arguments that are no object are refused', { proves, needs: [tool('test_simple_text')] }, [
+  row('arguments-type', 'arguments that are no object are refused').by({ proves, needs: [tool('test_simple_text')] }, [
     send('tools/call', { name: 'test_simple_text', arguments: ['x'] }).expect({
       'arguments in an array must be refused': isRefusedOrFailed,
     }),
   ]),
-  row(
-    'text-unchanged MCP basic/transports',
-    'text of any script, with line breaks and quotes, arrives unchanged',
+  row('text-unchanged MCP basic/transports', 'text of any script, with line breaks and quotes, arrives unchanged').by(
     callableFixture('greet'),
     [
       callTool('greet', { args: { name: odd }, converse: true }).expect({
@@ -150,17 +146,13 @@ export const toolScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row(
-    'structured-output',
-    'the result of a tool with an outputSchema fits it',
+  row('structured-output', 'the result of a tool with an outputSchema fits it').by(
     { proves: structured, revisions: since('2025-06-18'), needs: [hasDescribed] },
     async x => {
       for (const one of describedTools(x.bench.peer)) await callDescribed(x, one)
     },
   ),
-  row(
-    'output-schema-root',
-    'an outputSchema describes an object',
+  row('output-schema-root', 'an outputSchema describes an object').by(
     { proves: structured, revisions: ['2025-06-18', '2025-11-25', 'draft-2026-v1'], open: false },
     [
       look(({ bench }) => bench.peer.tools).expect({
@@ -176,15 +168,13 @@ export const toolScenarios: readonly Scenario[] = [
   row(
     'json-schema-kept MCP 2025-11-25 basic#json-schema-usage SEP-1613',
     'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
-    { revisions: since('2025-11-25'), open: false, needs: [tool('json_schema_2020_12_tool')] },
-    [
-      look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
-        'no word must be lost': schema =>
-          firstFault(
-            ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],
-            word => schema[word] === undefined && `${word} must not be lost from the inputSchema`,
-          ),
-      }),
-    ],
-  ),
+  ).by({ revisions: since('2025-11-25'), open: false, needs: [tool('json_schema_2020_12_tool')] }, [
+    look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
+      'no word must be lost': schema =>
+        firstFault(
+          ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],
+          word => schema[word] === undefined && `${word} must not be lost from the inputSchema`,
+        ),
+    }),
+  ]),
 ]

@@ -31,7 +31,7 @@ const tokens = [
 /** Progress of a request. */
 export const progressScenarios: readonly Scenario[] = [
   ...tokens.map(([id, token, what]) =>
-    progress(id, `progress comes with the token of the request, ${what}, and only rises`, async x => {
+    progress(id, `progress comes with the token of the request, ${what}, and only rises`).by(async x => {
       const steps = await progressOf(x, { progressToken: token })
       x.expect(steps.length > 0, 'there must be progress before the answer', x.peer.frames.slice(-3))
       let last = Number.NEGATIVE_INFINITY
@@ -45,11 +45,11 @@ export const progressScenarios: readonly Scenario[] = [
       }
     }),
   ),
-  progress('unasked', 'without a token there is no progress', async x => {
+  progress('unasked', 'without a token there is no progress').by(async x => {
     const steps = await progressOf(x, {})
     x.expect(steps.length === 0, 'progress must not be sent without a token', steps)
   }),
-  progress('over', 'after the answer there is no more progress', async x => {
+  progress('over', 'after the answer there is no more progress').by(async x => {
     const steps = await progressOf(x, { progressToken: 'over' })
     await x.peer.settled()
     await x.peer.hears(() => false, 150)
@@ -83,15 +83,11 @@ const canBeSaid = look(({ carrier, revision, leave }) =>
 
 /** Requests that are cancelled, or hung up on. */
 export const cancellationScenarios: readonly Scenario[] = [
-  cancelling(
-    'no-answer',
-    'a cancelled request is not answered, and the connection goes on',
+  cancelling('no-answer', 'a cancelled request is not answered, and the connection goes on').by(
     { carriers: [...duplex, 'sse'], needs },
     x => letGoOf(x, requestId => x.peer.notify('notifications/cancelled', { requestId, reason: 'no longer needed' })),
   ),
-  cancelling(
-    'over-http',
-    'a cancelled request lets go of its exchange, and the session goes on',
+  cancelling('over-http', 'a cancelled request lets go of its exchange, and the session goes on').by(
     { revisions: sessions, carriers: ['http'], needs },
     x =>
       letGoOf(x, async requestId => {
@@ -99,9 +95,7 @@ export const cancellationScenarios: readonly Scenario[] = [
         x.expect(status === 202, `the notification must be answered with HTTP status 202, not ${status}`)
       }),
   ),
-  cancelling(
-    'hang-up MCP basic/transports#disconnection',
-    'hanging up on a request does no harm to the next',
+  cancelling('hang-up MCP basic/transports#disconnection', 'hanging up on a request does no harm to the next').by(
     { carriers: ['http'], needs },
     async ({ peer, begin }) => {
       const begun = begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
@@ -110,11 +104,11 @@ export const cancellationScenarios: readonly Scenario[] = [
       await peer.settled()
     },
   ),
-  cancelling('unknown', 'cancelling a request that does not exist is ignored', [
+  cancelling('unknown', 'cancelling a request that does not exist is ignored').by([
     canBeSaid,
     ...cancels(() => 'vivarium-never-asked'),
   ]),
-  cancelling('late', 'cancelling a request that was answered is ignored', [
+  cancelling('late', 'cancelling a request that was answered is ignored').by([
     canBeSaid,
     step(x => x.ask(isStateless(x.revision) ? 'server/discover' : 'ping')),
     ...cancels(x => x.was(-1).answer.id),
@@ -163,33 +157,33 @@ const fresh = { open: { fresh: true } }
 /** Log messages, by session and by request. */
 export const loggingScenarios: readonly Scenario[] = [
   ...levels.map(level =>
-    logging(`level-${level}`, `the level ${level} can be set`, { open: { fresh: level === 'emergency' } }, [
+    logging(`level-${level}`, `the level ${level} can be set`).by({ open: { fresh: level === 'emergency' } }, [
       send('logging/setLevel', { level }).expect({
         'logging/setLevel must be answered with a result': isResult,
         'the result must be empty': isEmpty,
       }),
     ]),
   ),
-  logging('unknown-level MCP server/utilities/logging#error-handling', 'a level that does not exist is refused', [
+  logging('unknown-level MCP server/utilities/logging#error-handling', 'a level that does not exist is refused').by([
     send('logging/setLevel', { level: 'loud' }).expect({
       'an unknown level must be refused': isFault,
       'an unknown level should be refused with error -32602': should(hasCode(-32602)),
     }),
   ]),
-  logging('messages', 'log messages have a level and data', fresh, [logged('debug').expect(areMessages)]),
-  logging('below-level', 'messages below the level that was set are not sent', fresh, [
+  logging('messages', 'log messages have a level and data').by(fresh, [logged('debug').expect(areMessages)]),
+  logging('below-level', 'messages below the level that was set are not sent').by(fresh, [
     logged('error').expect({ 'messages below the level must not be sent': messages => !messages.some(isLow) }),
   ]),
-  requestLogging('request-level', 'a request that names a level gets log messages on its own stream', fresh, [
+  requestLogging('request-level', 'a request that names a level gets log messages on its own stream').by(fresh, [
     loggedAt('debug').expect(areMessages),
   ]),
-  requestLogging('request-without-level', 'a request that names no level gets no log messages', fresh, [
+  requestLogging('request-without-level', 'a request that names no level gets no log messages').by(fresh, [
     loggedAt().expect({ 'no log message must be sent to who asked for none': messages => messages.length === 0 }),
   ]),
-  requestLogging('request-high-level', 'a request gets no log messages below the level it named', fresh, [
+  requestLogging('request-high-level', 'a request gets no log messages below the level it named').by(fresh, [
     loggedAt('emergency').expect({ 'no log message below the level must be sent': messages => messages.length === 0 }),
   ]),
-  requestLogging('request-unknown-level', 'a request that names a level that does not exist is refused', [
+  requestLogging('request-unknown-level', 'a request that names a level that does not exist is refused').by([
     send('server/discover', {}, { meta: { [keys.logLevel]: 'loud' } }).expect({
       'an unknown level must be refused with error -32602': hasCode(-32602),
     }),

@@ -6,7 +6,7 @@
  * const row = clientTable('client/lists/', { revisions: official })
  *
  * export const lists = [
- *   row('endless MCP server/utilities/pagination', 'A list that gives the same cursor for ever is given up', endless, {
+ *   row('endless MCP server/utilities/pagination', 'A list that gives the same cursor for ever is given up').by(endless, {
  *     'The client was still asking after 2,000 pages': seen => seen.requests('tools/list').length < 2_000,
  *   }),
  * ]
@@ -63,17 +63,18 @@ export type ClientBody = Readonly<Record<string, Check>> | ((seen: Observation, 
 type Setting = Play | readonly [Play, ...ClientNeed[]] | ClientGiven
 
 /** Makes a scenario of a row: its id and the clauses that it proves, its title, its play or what else it is given, and what must hold. */
-export interface ClientRowDefiner {
-  (ids: string, title: string, body: ClientBody): ClientScenario
-  (ids: string, title: string, given: Setting, body: ClientBody): ClientScenario
+export type ClientRowDefiner = (
+  ids: string,
+  title: string,
+) => {
+  by(body: ClientBody): ClientScenario
+  by(given: Setting, body: ClientBody): ClientScenario
 }
 
 /** A table; without clauses a row proves the statement that its id begins with. */
 export function clientTable(prefix: string, common: ClientGiven): ClientRowDefiner {
-  return (ids: string, title: string, own: Setting | ClientBody, last?: ClientBody) => {
+  const rowOf = (ids: string, title: string, given: ClientGiven, body: ClientBody): ClientScenario => {
     const [id = '', ...clauses] = ids.split(beforeClause)
-    const given = last === undefined ? {} : givenBy(own as Setting)
-    const body = last ?? (own as ClientBody)
     const { role = 'client', play, revisions, carriers } = { ...common, ...given }
     if (play === undefined || revisions === undefined) throw new Error(`The scenario ${id} has no play or no revisions`)
     const needs = [...(common.needs ?? []), ...(given.needs ?? [])]
@@ -86,6 +87,10 @@ export function clientTable(prefix: string, common: ClientGiven): ClientRowDefin
       check: (seen, judging) => judge(body, seen, judging),
     }
   }
+  return (ids, title) => ({
+    by: (own: Setting | ClientBody, body?: ClientBody) =>
+      body === undefined ? rowOf(ids, title, {}, own as ClientBody) : rowOf(ids, title, givenBy(own as Setting), body),
+  })
 }
 
 function givenBy(setting: Setting): ClientGiven {

@@ -87,7 +87,7 @@ function changing(peer: Advertised) {
 
 /** E6: calls that need the yes of a user. */
 export const confirmation: readonly Scenario[] = [
-  row('E6-2 E6-10', 'A tool that needs a yes does not run without one, whatever else the call claims', [
+  row('E6-2 E6-10', 'A tool that needs a yes does not run without one, whatever else the call claims').by([
     callTool(confirmed).expect({ 'A call without a yes': unanswered }),
     callTool(confirmed, { say: { confirmation: { user_confirmed: true } } }).expect({
       'user_confirmed without a token': unanswered,
@@ -97,26 +97,26 @@ export const confirmation: readonly Scenario[] = [
       'An argument that claims the yes let the call through': isFailure,
     }),
   ]),
-  row('E6-3', 'A yes is good for the same tool and arguments alone', [
+  row('E6-3', 'A yes is good for the same tool and arguments alone').by([
     asked(placeholder),
     callTool(placeholder, x => ({ ...answered()(x), args: otherArguments(x.tool(placeholder).args) })).expect({
       'The yes for other arguments': unanswered,
     }),
     callTool(placeholder, answered()).expect({ 'The yes for the same arguments': isMade }),
   ]),
-  row('E6-4', 'A yes counts once', [
+  row('E6-4', 'A yes counts once').by([
     asked(confirmed),
     callTool(confirmed, answered()).expect({ 'The call with a yes': isMade }),
     callTool(confirmed, answered()).expect({ 'The second use of a yes': unanswered }),
   ]),
-  row('E6-5', 'A no is an answer: declined, and nothing runs', [
+  row('E6-5', 'A no is an answer: declined, and nothing runs').by([
     asked(confirmed),
     callTool(confirmed, answered(false)).expect({
       'A no': isRefusedBy('CONFIRMATION_DECLINED'),
       'A no is not a permanent failure of the tool': it => it.problem.category === 'permanent' && it.isError,
     }),
   ]),
-  row('E6-6', 'The question names server and tool, and has the arguments in their places', [
+  row('E6-6', 'The question names server and tool, and has the arguments in their places').by([
     asked(placeholder, {
       'The question does not name the tool and the server': (it, { tool, bench }) => {
         const message = String(it.member('confirmation').confirmation_message)
@@ -125,7 +125,7 @@ export const confirmation: readonly Scenario[] = [
       'The arguments do not stand in their places': questionFault,
     }),
   ]),
-  row('E6-7', 'The risk that is shown never exceeds the one that is declared', [
+  row('E6-7', 'The risk that is shown never exceeds the one that is declared').by([
     asked(confirmed, {
       'risk_level is none of safe, reversible, destructive, or exceeds the declared one': (it, { tool }) => {
         const shown = risks.indexOf(String(it.member('confirmation').risk_level))
@@ -137,30 +137,26 @@ export const confirmation: readonly Scenario[] = [
   row(
     'E6-2e E6-2 E6-5',
     'A client that can ask its user is given the question; its yes lets the call through, its no does not',
-    { open: form, needs: [confirmed] },
-    async x => {
-      const questions: Json[] = []
-      const accept = (confirm: boolean) => ({ action: 'accept', content: { confirm } })
-      const answers: Json[] = [accept(true), { action: 'decline' }, accept(false)]
-      x.peer.onRequest('elicitation/create', params => {
-        questions.push(params)
-        return answers[questions.length - 1] ?? { action: 'cancel' }
-      })
-      const ask = () => x.call(confirmed, { converse: true })
-      x.made(await ask(), 'A call whose question was answered by yes')
-      x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was declined')
-      x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was answered by no')
-      x.expect(questions.length === 3, `The user was asked ${questions.length} times for three calls`, x.peer.frames)
-      const isForm = is.word(questions[0]?.message) && isRecord(objectIn(questions[0], 'requestedSchema').properties)
-      x.expect(isForm, 'The question is no form with a message', x.peer.frames)
-    },
-  ),
-  row('E6-2p E6-2', 'Who can neither ask nor knows the extension is refused in words', [
+  ).by({ open: form, needs: [confirmed] }, async x => {
+    const questions: Json[] = []
+    const accept = (confirm: boolean) => ({ action: 'accept', content: { confirm } })
+    const answers: Json[] = [accept(true), { action: 'decline' }, accept(false)]
+    x.peer.onRequest('elicitation/create', params => {
+      questions.push(params)
+      return answers[questions.length - 1] ?? { action: 'cancel' }
+    })
+    const ask = () => x.call(confirmed, { converse: true })
+    x.made(await ask(), 'A call whose question was answered by yes')
+    x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was declined')
+    x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was answered by no')
+    x.expect(questions.length === 3, `The user was asked ${questions.length} times for three calls`, x.peer.frames)
+    const isForm = is.word(questions[0]?.message) && isRecord(objectIn(questions[0], 'requestedSchema').properties)
+    x.expect(isForm, 'The question is no form with a message', x.peer.frames)
+  }),
+  row('E6-2p E6-2', 'Who can neither ask nor knows the extension is refused in words').by([
     callPlain(confirmed).expect({ 'A plain client was not refused in words': hasResult(inWords) }),
   ]),
-  row(
-    'E6-3e E6-3 E6-4 X2',
-    'The state of an open question is good for its call and for one answer',
+  row('E6-3e E6-3 E6-4 X2', 'The state of an open question is good for its call and for one answer').by(
     { open: form, revisions: ['2026-07-28'] },
     [
       callTool(placeholder).expect({
@@ -179,7 +175,7 @@ export const confirmation: readonly Scenario[] = [
       callTool(placeholder, x => repeated(x)).expect({ 'One answer let two calls through': complete }),
     ],
   ),
-  row('E6-9', 'Where only a page can approve, nothing that the client says does', [
+  row('E6-9', 'Where only a page can approve, nothing that the client says does').by([
     callTool(page).expect({ 'A call that only a page can approve was made': isFailure }),
     callTool(page, x => yes(tokenIn(x.was(0)) ?? 'none')).expect({
       "The client's own yes let a call through that only a page can approve": isFailure,
@@ -190,9 +186,7 @@ export const confirmation: readonly Scenario[] = [
       return asking.call(x.tool(page), { converse: true })
     }).expect({ 'A form let a call through that only a page can approve': isFailure }),
   ]),
-  row(
-    'X4',
-    'When a tool has changed, what was agreed to before is void',
+  row('X4', 'When a tool has changed, what was agreed to before is void').by(
     {
       needs: [
         peer =>

@@ -109,7 +109,7 @@ const lastOf = (x: Scene, count: number): readonly Frame[] => x.peer.frames.slic
 
 /** E15: subscriptions, their events and their end. */
 export const events: readonly Scenario[] = [
-  row('E15-1', 'Only events that were subscribed to, and fit the filter, arrive', given, async x => {
+  row('E15-1', 'Only events that were subscribed to, and fit the filter, arrive').by(given, async x => {
     const { name, value, other } = fieldOf(x)
     const { args } = marked(x)
     const all = await subscribe(x, wishFor(x))
@@ -124,19 +124,22 @@ export const events: readonly Scenario[] = [
     x.expect(some.events().length >= 1 && fitting, says, some.frames())
     x.expect(all.events().length >= 2, 'A subscription without a filter does not hear all', all.frames())
   }),
-  row('E15-2', 'What is not offered is denied with a reason; of a list with both the known ones are active', given, async x => {
-    const name = String(eventOf(x.tool(emitting).listed))
-    const unknown = await subscribe(x, { subscription_id: newKey(), events: ['no_such_event'] })
-    x.expect(isDenied(unknown), 'An unknown event is not denied with a reason', lastOf(x, 3))
-    const named = listIn(unknown.response, 'supported_events').includes(name)
-    x.expect(named, 'A denial does not name the supported_events', lastOf(x, 3))
-    const bad = await subscribe(x, wishFor(x, { filter: { no_such_member: 1 } }))
-    x.expect(isDenied(bad), 'A filter by a member that no payload has is not denied', lastOf(x, 3))
-    const both = await subscribe(x, { subscription_id: newKey(), events: [name, 'no_such_event'] })
-    const half = fitsPattern({ status: 'active', unsupported_events: ['no_such_event'] }, both.response)
-    x.expect(half, 'A list with known and unknown events is not active with the unknown ones named', lastOf(x, 3))
-  }),
-  row('E15-3', 'Events come in order, each once, each naming the one that it follows', given, async x => {
+  row('E15-2', 'What is not offered is denied with a reason; of a list with both the known ones are active').by(
+    given,
+    async x => {
+      const name = String(eventOf(x.tool(emitting).listed))
+      const unknown = await subscribe(x, { subscription_id: newKey(), events: ['no_such_event'] })
+      x.expect(isDenied(unknown), 'An unknown event is not denied with a reason', lastOf(x, 3))
+      const named = listIn(unknown.response, 'supported_events').includes(name)
+      x.expect(named, 'A denial does not name the supported_events', lastOf(x, 3))
+      const bad = await subscribe(x, wishFor(x, { filter: { no_such_member: 1 } }))
+      x.expect(isDenied(bad), 'A filter by a member that no payload has is not denied', lastOf(x, 3))
+      const both = await subscribe(x, { subscription_id: newKey(), events: [name, 'no_such_event'] })
+      const half = fitsPattern({ status: 'active', unsupported_events: ['no_such_event'] }, both.response)
+      x.expect(half, 'A list with known and unknown events is not active with the unknown ones named', lastOf(x, 3))
+    },
+  ),
+  row('E15-3', 'Events come in order, each once, each naming the one that it follows').by(given, async x => {
     const one = await subscribe(x, wishFor(x))
     for (let round = 0; round < 5; round++) await x.call(emitting)
     const heard = await one.heard(5)
@@ -158,7 +161,7 @@ export const events: readonly Scenario[] = [
       one.frames(),
     )
   }),
-  row('E15-5', 'After its time a subscription is told once that it ended, and hears no more', given, async x => {
+  row('E15-5', 'After its time a subscription is told once that it ended, and hears no more').by(given, async x => {
     const short = await subscribe(x, wishFor(x, { ttl_seconds: 1 }))
     const long = await subscribe(x, wishFor(x))
     x.expect(is.time(short.response.expires_at), 'A subscription has no expires_at', x.peer.frames)
@@ -173,9 +176,7 @@ export const events: readonly Scenario[] = [
     x.expect(once, says, x.peer.heard('notifications/event/terminated'))
     x.expect(short.events().length === heard, 'An event came after the end', short.frames())
   }),
-  row(
-    'E15-6',
-    'Who comes back with a cursor gets what it missed; with one that is none it is told that something is missing',
+  row('E15-6', 'Who comes back with a cursor gets what it missed; with one that is none it is told that something is missing').by(
     given,
     async x => {
       const { args, mine } = marked(x)
@@ -197,9 +198,7 @@ export const events: readonly Scenario[] = [
       x.expect(told, 'A cursor that is none is taken without a word', lastOf(x, 4))
     },
   ),
-  row(
-    'E15-7',
-    'After the answer to an unsubscribe nothing comes; asking again is success',
+  row('E15-7', 'After the answer to an unsubscribe nothing comes; asking again is success').by(
     { ...given, needs: [callers] },
     async x => {
       const one = await subscribe(x, wishFor(x))
@@ -214,14 +213,14 @@ export const events: readonly Scenario[] = [
       x.expect(other.events().length > 0, 'Unsubscribing ended another subscription', other.frames())
     },
   ),
-  row('E15-8', 'An id that stands for something else is denied', { ...given, needs: [callers] }, async x => {
+  row('E15-8', 'An id that stands for something else is denied').by({ ...given, needs: [callers] }, async x => {
     const { name, value, other } = fieldOf(x)
     const wish = wishFor(x, { filter: { [name]: value } })
     x.expect(isActive(await subscribe(x, wish)), 'A subscription is not active', x.peer.frames)
     const clash = await subscribe(x, { ...wish, filter: { [name]: other } })
     x.expect(isDenied(clash), 'The id of one subscription was taken for another', lastOf(x, 3))
   }),
-  row('E15-9', 'The same events can be polled for, from a cursor on', given, async x => {
+  row('E15-9', 'The same events can be polled for, from a cursor on').by(given, async x => {
     const { args, mine } = marked(x)
     const wish = { events: [eventOf(x.tool(emitting).listed)] }
     const start = await x.ask('event/poll', wish)
@@ -239,9 +238,7 @@ export const events: readonly Scenario[] = [
     const rest = objectsIn(later.result, 'events').filter(mine)
     x.expect(rest.length === 0, 'What was polled comes again after its cursor')
   }),
-  row(
-    'E15-12',
-    'Who subscribes too often is denied, with a reason',
+  row('E15-12', 'Who subscribes too often is denied, with a reason').by(
     { ...given, needs: [alone('it would hold a stream for each')] },
     async x => {
       for (let count = 0; count < 130; count++) {
@@ -252,9 +249,7 @@ export const events: readonly Scenario[] = [
       x.leave('The server allows more subscriptions than the kit makes')
     },
   ),
-  row(
-    'X5',
-    'When the grant behind it ends, a subscription ends with it',
+  row('X5', 'When the grant behind it ends, a subscription ends with it').by(
     { open: { fresh: true }, needs: ['permissions', guarded] },
     async x => {
       const scopes = saidOf(x.tool(guarded).listed, 'conformance').scopes

@@ -70,11 +70,11 @@ const briefly = (x: Scene) => keyed(x, { idempotency: { idempotency_key: x.key()
 
 /** E5: calls under a key. */
 export const idempotency: readonly Scenario[] = [
-  row('E5-1', 'A key that was used for one tool is refused for another one', [
+  row('E5-1', 'A key that was used for one tool is refused for another one').by([
     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
     callTool(other, keyed).expect({ 'The same key on another tool': isRefusedBy('IDEMPOTENCY_CONFLICT') }),
   ]),
-  row('E5-2', 'A repeated call gets the stored result, is marked as a replay, and is not made again', [
+  row('E5-2', 'A repeated call gets the stored result, is marked as a replay, and is not made again').by([
     callTool(callable, keyed).expect({
       'A call under a fresh key': isMade,
       'The first answer does not name its key with was_replay: false': (it, { key }) =>
@@ -89,7 +89,7 @@ export const idempotency: readonly Scenario[] = [
       'The repetition has another result: the tool ran again': showsAs(0),
     }),
   ]),
-  row('E5-2b E5-2', 'Without a key every call is made, and nothing is said of keys', [
+  row('E5-2b E5-2', 'Without a key every call is made, and nothing is said of keys').by([
     callTool(counting),
     callTool(counting).expect({
       'A call without a key': (_, x, says) => isMade(x.was(0), x, says),
@@ -98,7 +98,7 @@ export const idempotency: readonly Scenario[] = [
       'Two calls without a key have the same result': showsOtherThan(0),
     }),
   ]),
-  row('E5-3', 'The same key with other arguments is refused, and nothing runs', [
+  row('E5-3', 'The same key with other arguments is refused, and nothing runs').by([
     callTool(told, keyed).expect({ 'A call under a fresh key': isMade }),
     callTool(told, x => ({ ...keyed(x), args: otherArguments(x.tool(told).args) })).expect({
       'The same key with other arguments': isRefusedBy('IDEMPOTENCY_CONFLICT'),
@@ -108,7 +108,7 @@ export const idempotency: readonly Scenario[] = [
       'After the conflict the first result is no longer replayed': allOf(isReplay, showsAs(0)),
     }),
   ]),
-  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once', slow, async x => {
+  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once').by(slow, async x => {
     const [first, second] = await Promise.all([x.call(slow, keyed(x)), x.call(slow, keyed(x))])
     const frames = [...first.frames, ...second.frames]
     x.made(first, 'The first of two calls at once')
@@ -128,7 +128,7 @@ export const idempotency: readonly Scenario[] = [
     const replays = [first, second].filter(one => one.member('idempotency').was_replay === true).length
     x.expect(replays === 1, `Of two calls at once ${replays} are marked as replays, not one`, frames)
   }),
-  row('E5-5', 'A permanent failure is stored under its key; a refused argument is not', [
+  row('E5-5', 'A permanent failure is stored under its key; a refused argument is not').by([
     callTool(permanent, keyed),
     callTool(permanent, keyed).expect({
       'A tool that fails for good did not fail': (it, { was }) => was(0).isError && it.isError,
@@ -139,7 +139,7 @@ export const idempotency: readonly Scenario[] = [
     }),
     callTool(checked, keyedAnew).expect({ 'The mended call under the key of one whose arguments were refused': isMade }),
   ]),
-  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again', transient, async x => {
+  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again').by(transient, async x => {
     for (let round = 0; round < 4; round++) {
       const called = await x.call(transient, keyed(x))
       x.expect(called.member('idempotency').was_replay !== true || !called.isError, 'A transient failure was replayed')
@@ -147,7 +147,7 @@ export const idempotency: readonly Scenario[] = [
     }
     x.bench.fail('A tool that fails for now never worked under the same key')
   }),
-  row('E5-7', 'After its time to live a key is fresh again', [
+  row('E5-7', 'After its time to live a key is fresh again').by([
     callTool(counting, briefly).expect({ 'A call under a key of one second': isMade }),
     rest(1_300),
     callTool(counting, briefly).expect({
@@ -155,23 +155,21 @@ export const idempotency: readonly Scenario[] = [
       'A key outlived its idempotency_ttl_seconds': allOf(isFirst, showsOtherThan(0)),
     }),
   ]),
-  row('E5-9 X1', 'Who may not make a call gets no replay of it either', 'permissions', [
+  row('E5-9 X1', 'Who may not make a call gets no replay of it either').by('permissions', [
     send('permissions/negotiate', asksFor(scoped)).expect({
       'The server grants no scope that a tool needs': orSkip(it => tokenIn(it) !== undefined),
     }),
     callTool(scoped, x => keyed(x, holding(x.was(0)))).expect({ 'A call with a grant was not made under its key': isFirst }),
     callTool(scoped, keyed).expect({ 'The repetition without the grant': isRefusedBy('SCOPE_INSUFFICIENT') }),
   ]),
-  row('E5-10', 'A replay costs nothing again', 'operational', [
+  row('E5-10', 'A replay costs nothing again').by('operational', [
     callTool(priced, keyed).expect({ 'A metered call': isMade }),
     callTool(priced, keyed).expect({
       'A metered call was not replayed': isReplay,
       'A replay reports units_used other than 0': hasMeta('operational', { units_used: 0 }),
     }),
   ]),
-  row(
-    'E5-10b E5-10 X1 X2 E6-4',
-    'A replay needs no second yes, and a question that was open is not stored as the result',
+  row('E5-10b E5-10 X1 X2 E6-4', 'A replay needs no second yes, and a question that was open is not stored as the result').by(
     'confirmation',
     [
       callTool(confirmed, keyed).expect({ 'A call without a yes': isRefusedBy('CONFIRMATION_REQUIRED') }),
@@ -185,15 +183,13 @@ export const idempotency: readonly Scenario[] = [
       }),
     ],
   ),
-  row('E5-8', 'What can be no key is refused as a wrong parameter', callable, async x => {
+  row('E5-8', 'What can be no key is refused as a wrong parameter').by(callable, async x => {
     for (const key of ['no key', '', 'ä', 'k'.repeat(129)]) {
       const { code } = await x.call(callable, { say: { idempotency: { idempotency_key: key } } })
       x.expect(code === -32602, `The key ${JSON.stringify(key.slice(0, 20))} was not refused with -32602`)
     }
   }),
-  row(
-    'E5-2h E5-2',
-    'Over HTTP the header Idempotency-Key is the same key; another one than in _meta is refused',
+  row('E5-2h E5-2', 'Over HTTP the header Idempotency-Key is the same key; another one than in _meta is refused').by(
     { carriers: ['http'] },
     [
       callTool(counting, x => ({ headers: { 'idempotency-key': x.key() } })).expect({ 'A call with the header': isMade }),
@@ -267,7 +263,7 @@ const rolledBack = (says: string) => ending('rollback').expect({ [says]: hasResu
 
 /** E5: steps of a transaction. */
 export const transactions: readonly Scenario[] = [
-  transacted('E5-11', 'An id of a transaction is used once, also after its end', [
+  transacted('E5-11', 'An id of a transaction is used once, also after its end').by([
     beginning(),
     send('transaction/begin', x => idOf(x)).expect({
       'A second begin': conflict,
@@ -276,7 +272,7 @@ export const transactions: readonly Scenario[] = [
     ending('commit').expect({ 'transaction/commit': isMade }),
     send('transaction/begin', x => idOf(x)).expect({ 'A begin after the end': conflict }),
   ]),
-  transacted('E5-12', 'A step of a transaction that is over, or never was, is refused before it is made', [
+  transacted('E5-12', 'A step of a transaction that is over, or never was, is refused before it is made').by([
     beginning(),
     ending('commit').expect({ 'transaction/commit': isMade }),
     callTool(undoable, x => within(x)).expect({ 'A step after the end': conflict, ...noResult }),
@@ -285,7 +281,7 @@ export const transactions: readonly Scenario[] = [
       ...noResult,
     }),
   ]),
-  transacted('E5-13', 'A step names how it is taken back; what nothing takes back takes no part', [
+  transacted('E5-13', 'A step names how it is taken back; what nothing takes back takes no part').by([
     beginning(),
     callTool(undoable, x => within(x)).expect({
       'A step': isMade,
@@ -298,7 +294,7 @@ export const transactions: readonly Scenario[] = [
     }),
     callTool(final, x => within(x)).expect({ 'A step that nothing takes back': conflict }),
   ]),
-  transacted('E5-14', 'A rollback takes steps back, the last one first, and lists each', [
+  transacted('E5-14', 'A rollback takes steps back, the last one first, and lists each').by([
     beginning(),
     part(undoable),
     part(undoable),
@@ -310,7 +306,7 @@ export const transactions: readonly Scenario[] = [
       'A step that was taken back is not listed as compensated': it => stepsIn(it).every(one => one.status === 'compensated'),
     }),
   ]),
-  transacted('E5-14b E5-14', 'A compensation that fails does not stop the others, and is told', [
+  transacted('E5-14b E5-14', 'A compensation that fails does not stop the others, and is told').by([
     beginning(),
     part(undoable),
     part(stubborn, 'A step whose compensation fails'),
@@ -325,7 +321,7 @@ export const transactions: readonly Scenario[] = [
       'A compensation that failed has no error object': it => is.string(objectIn(stepsIn(it)[1], 'error').code),
     }),
   ]),
-  transacted('E5-15', 'A rollback or commit that is repeated gives the same report', undoable, async x => {
+  transacted('E5-15', 'A rollback or commit that is repeated gives the same report').by(undoable, async x => {
     for (const how of ['rollback', 'commit'] as const) {
       const named = { transaction_id: x.key(how) }
       x.made(await x.ask('transaction/begin', { ...named, timeout_seconds: 60 }), 'transaction/begin')
@@ -337,9 +333,7 @@ export const transactions: readonly Scenario[] = [
       })
     }
   }),
-  transacted(
-    'X3 E14-8',
-    'What was taken back is undone: its key is refused, its state is invalid',
+  transacted('X3 E14-8', 'What was taken back is undone: its key is refused, its state is invalid').by(
     ['idempotency', 'state'],
     [
       beginning(),
@@ -356,7 +350,7 @@ export const transactions: readonly Scenario[] = [
       }),
     ],
   ),
-  transacted('E5-16', 'A transaction that nobody touches is taken back by itself', [
+  transacted('E5-16', 'A transaction that nobody touches is taken back by itself').by([
     beginning({ timeout_seconds: 1 }),
     part(undoable),
     step(async x => {
@@ -369,13 +363,11 @@ export const transactions: readonly Scenario[] = [
       }
     }),
   ]),
-  transacted(
-    'E5-17',
-    'Taking back needs no new yes, though the tool that does it asks for one when it is called',
+  transacted('E5-17', 'Taking back needs no new yes, though the tool that does it asks for one when it is called').by(
     'confirmation',
     [beginning(), part(guarded), rolledBack('A compensation waited for a yes, or was refused')],
   ),
-  transacted('E5-18', 'A commit while a step runs is refused', lasting, async x => {
+  transacted('E5-18', 'A commit while a step runs is refused').by(lasting, async x => {
     await beginning().run(x)
     const running = x.begin(lasting, within(x))
     await wait(150)

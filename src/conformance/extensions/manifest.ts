@@ -100,7 +100,7 @@ const sameRevision: Expectation<PeerAnswer, Scene> = (it, { was }) => it.result.
 
 /** E1: the manifest of a server. */
 export const manifest: readonly Scenario[] = [
-  row('E1-1', 'The manifest fits its schema', reading, [
+  row('E1-1', 'The manifest fits its schema').by(reading, [
     get({
       'The manifest does not fit its schema': it => {
         const fault = faultOf(manifestIn(it))
@@ -108,7 +108,7 @@ export const manifest: readonly Scenario[] = [
       },
     }),
   ]),
-  row('E1-2', 'The manifest has the tools that are listed, with the same schemas', again, [
+  row('E1-2', 'The manifest has the tools that are listed, with the same schemas').by(again, [
     get(),
     step(listed, [], () => undefined).expect({
       'The manifest names other tools than tools/list': (tools, { was }) => {
@@ -126,7 +126,7 @@ export const manifest: readonly Scenario[] = [
       },
     }),
   ]),
-  row('E1-3', 'The revision is the digest of the manifest, and the handshake names it', again, [
+  row('E1-3', 'The revision is the digest of the manifest, and the handshake names it').by(again, [
     get({
       'revision is not the digest': it => {
         const [named, digest] = [it.result.revision, digestOf(manifestIn(it))]
@@ -141,29 +141,27 @@ export const manifest: readonly Scenario[] = [
   row(
     'E1-3r E1-3',
     'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
-    again,
-    [
-      get(),
-      step(
-        async ({ bench }) => {
-          const other = await openRequester(bench, { fresh: true })
-          return { called: await other.ask('manifest/get'), hello: other.peer.hello }
-        },
-        [],
-        ({ called }) => called.frames,
-      ).expect({
-        'Nothing has changed, and another connection is given another revision': ({ called }, x, says) =>
-          sameRevision(called, x, says),
-        'The handshake names another revision': ({ called, hello }) => {
-          const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
-          const { revision } = called.result
-          if (named === undefined || named === revision) return true
-          return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
-        },
-      }),
-    ],
-  ),
-  row('E1-4', 'Who has this revision already is told so, without the document', again, [
+  ).by(again, [
+    get(),
+    step(
+      async ({ bench }) => {
+        const other = await openRequester(bench, { fresh: true })
+        return { called: await other.ask('manifest/get'), hello: other.peer.hello }
+      },
+      [],
+      ({ called }) => called.frames,
+    ).expect({
+      'Nothing has changed, and another connection is given another revision': ({ called }, x, says) =>
+        sameRevision(called, x, says),
+      'The handshake names another revision': ({ called, hello }) => {
+        const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
+        const { revision } = called.result
+        if (named === undefined || named === revision) return true
+        return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
+      },
+    }),
+  ]),
+  row('E1-4', 'Who has this revision already is told so, without the document').by(again, [
     get(),
     send('manifest/get', x => ({ if_revision: x.was(0).result.revision })).expect({
       'if_revision with the same revision does not give not_modified: true alone': (it, x, says) =>
@@ -173,9 +171,7 @@ export const manifest: readonly Scenario[] = [
       'if_revision with another revision does not give the manifest': hasResult({ manifest: isRecord }),
     }),
   ]),
-  row(
-    'E1-5',
-    'A burst of changes is told once, and the manifest has another revision',
+  row('E1-5', 'A burst of changes is told once, and the manifest has another revision').by(
     { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], needs: [changing] },
     async x => {
       const { peer } = x
@@ -197,7 +193,7 @@ export const manifest: readonly Scenario[] = [
       x.expect(after.result.revision !== before.result.revision, 'The tools changed and the revision did not')
     },
   ),
-  row('E1-7', 'The manifest names the extensions that the handshake declares', reading, [
+  row('E1-7', 'The manifest names the extensions that the handshake declares').by(reading, [
     get({
       'supported_extensions are not those that are declared': (it, { bench }) =>
         firstFault(Object.entries(tokens), ([token, name]) => {
@@ -207,7 +203,7 @@ export const manifest: readonly Scenario[] = [
         }),
     }),
   ]),
-  row('E1-8', 'A manifest with counters of its caller is private', reading, [
+  row('E1-8', 'A manifest with counters of its caller is private').by(reading, [
     get({
       'manifest/get does not say for how long and whom it may be kept': hasResult({
         cacheScope: is.oneOf('public', 'private'),
@@ -226,23 +222,26 @@ const levels = ['high', 'medium', 'low']
 
 /** E13: other servers that it recommends. */
 export const recommendations: readonly Scenario[] = [
-  recommending('E13-1', 'Recommendations come best first, each server once', { writes: false, needs: ['manifest'] }, async x => {
-    const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
-    const capability = own.map(one => one.capability).find(is.string)
-    if (capability === undefined) return x.leave('The manifest names no capability that others have')
-    const { result } = await x.ask('servers/recommend', { capability_needed: capability })
-    x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
-    const list = objectsIn(result, 'recommendations')
-    x.expect(list.length > 0, 'What the manifest recommends is not recommended')
-    const names = list.map(one => one.server_name)
-    x.expect(new Set(names).size === names.length && names.every(is.string), 'A server is recommended twice')
-    const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
-    const sorted = ranks.every((rank, at) => rank >= 0 && rank >= (ranks[at - 1] ?? 0))
-    x.expect(sorted, 'The recommendations are not sorted by match_confidence')
-    const one = await x.ask('servers/recommend', { capability_needed: capability, limit: 1 })
-    x.expect(objectsIn(one.result, 'recommendations').length === 1, 'limit: 1 does not give one')
-  }),
-  recommending('E13-5', 'Nothing to recommend is an empty list, not a failure', reading, [
+  recommending('E13-1', 'Recommendations come best first, each server once').by(
+    { writes: false, needs: ['manifest'] },
+    async x => {
+      const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
+      const capability = own.map(one => one.capability).find(is.string)
+      if (capability === undefined) return x.leave('The manifest names no capability that others have')
+      const { result } = await x.ask('servers/recommend', { capability_needed: capability })
+      x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
+      const list = objectsIn(result, 'recommendations')
+      x.expect(list.length > 0, 'What the manifest recommends is not recommended')
+      const names = list.map(one => one.server_name)
+      x.expect(new Set(names).size === names.length && names.every(is.string), 'A server is recommended twice')
+      const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
+      const sorted = ranks.every((rank, at) => rank >= 0 && rank >= (ranks[at - 1] ?? 0))
+      x.expect(sorted, 'The recommendations are not sorted by match_confidence')
+      const one = await x.ask('servers/recommend', { capability_needed: capability, limit: 1 })
+      x.expect(objectsIn(one.result, 'recommendations').length === 1, 'limit: 1 does not give one')
+    },
+  ),
+  recommending('E13-5', 'Nothing to recommend is an empty list, not a failure').by(reading, [
     send('servers/recommend', x => ({ capability_needed: x.key() })).expect({
       'servers/recommend for what nobody has': isMade,
       'There is no empty list': hasResult({ recommendations: [] }),
@@ -291,46 +290,43 @@ export const degradation: readonly Scenario[] = [
   plainRow(
     'plain-client',
     'A plain client is served unchanged: the same lists, the same results, and nothing of extensions in them',
-    async x => {
-      const plain = x.peer
-      const all = x.bench.peer
-      const knowing = await x.bench.open({ extensions: Object.fromEntries(declaredOf(all).map(id => [id, {}])) })
-      await sameLists(x, plain, knowing)
-      for (const tool of all.tools.filter(one => isPlain(one) && all.mayCall(String(one.name))).slice(0, most)) {
-        const params = { name: tool.name, arguments: foundTool(tool)?.args }
-        if (params.arguments === undefined) continue
-        const first = await plain.request('tools/call', params)
-        const second = await plain.request('tools/call', params)
-        unmarked(x, [first.frame, ...first.during])
-        // What differs from call to call cannot be compared.
-        if (shown(first) !== shown(second)) continue
-        const other = await knowing.request('tools/call', params)
-        const says = `${String(tool.name)} answers a plain client otherwise than one that knows extensions`
-        x.expect(shown(first) === shown(other), says, [first.frame, other.frame])
-      }
-    },
-  ),
+  ).by(async x => {
+    const plain = x.peer
+    const all = x.bench.peer
+    const knowing = await x.bench.open({ extensions: Object.fromEntries(declaredOf(all).map(id => [id, {}])) })
+    await sameLists(x, plain, knowing)
+    for (const tool of all.tools.filter(one => isPlain(one) && all.mayCall(String(one.name))).slice(0, most)) {
+      const params = { name: tool.name, arguments: foundTool(tool)?.args }
+      if (params.arguments === undefined) continue
+      const first = await plain.request('tools/call', params)
+      const second = await plain.request('tools/call', params)
+      unmarked(x, [first.frame, ...first.during])
+      // What differs from call to call cannot be compared.
+      if (shown(first) !== shown(second)) continue
+      const other = await knowing.request('tools/call', params)
+      const says = `${String(tool.name)} answers a plain client otherwise than one that knows extensions`
+      x.expect(shown(first) === shown(other), says, [first.frame, other.frame])
+    }
+  }),
   plainRow(
     'plain-client-writes',
     'What extensions add to a result, to progress or to a failure, a plain client does not get; their methods are not there for it',
-    { writes: true },
-    async x => {
-      for (const tool of special(x.bench.peer)) {
-        const found = foundTool(tool)
-        if (found === undefined) continue
-        const { answer } = await x.call(found, { meta: { progressToken: found.name } })
-        const answered = answer.result !== undefined || answer.error !== undefined
-        x.expect(answered, `${found.name} was not answered`, [answer.frame])
-        unmarked(x, [answer.frame, ...answer.during])
-      }
-      for (const [method, extension] of methods) {
-        if (x.bench.peer.extension(extensionId(extension)) === undefined) continue
-        const params = { transaction_id: 'plain', tool: 'plain', events: [], capability_needed: 'plain' }
-        const { answer } = await x.ask(method, params, { headers: { 'mcp-name': 'plain' } })
-        x.expect(isUnknown(answer), `${method} of a plain client is not refused as absent`, [answer.frame])
-      }
-    },
-  ),
+  ).by({ writes: true }, async x => {
+    for (const tool of special(x.bench.peer)) {
+      const found = foundTool(tool)
+      if (found === undefined) continue
+      const { answer } = await x.call(found, { meta: { progressToken: found.name } })
+      const answered = answer.result !== undefined || answer.error !== undefined
+      x.expect(answered, `${found.name} was not answered`, [answer.frame])
+      unmarked(x, [answer.frame, ...answer.during])
+    }
+    for (const [method, extension] of methods) {
+      if (x.bench.peer.extension(extensionId(extension)) === undefined) continue
+      const params = { transaction_id: 'plain', tool: 'plain', events: [], capability_needed: 'plain' }
+      const { answer } = await x.ask(method, params, { headers: { 'mcp-name': 'plain' } })
+      x.expect(isUnknown(answer), `${method} of a plain client is not refused as absent`, [answer.frame])
+    }
+  }),
 ]
 
 /** Not found, or found missing what the client would have to declare. */

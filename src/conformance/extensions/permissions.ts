@@ -92,7 +92,7 @@ const namesMissing =
 
 /** E4: scopes of tools, and grants of scopes. */
 export const permissions: readonly Scenario[] = [
-  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one', scopedTool, async x => {
+  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one').by(scopedTool, async x => {
     await expectLack(x, scopedTool)
     const { name, args, listed } = x.tool(scopedTool)
     const scopes = [...scopesOf(listed)]
@@ -112,9 +112,7 @@ export const permissions: readonly Scenario[] = [
     })
     x.made(await x.call(scopedTool, { say }), 'The call that the check allowed')
   }),
-  row(
-    'E4-2',
-    'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter',
+  row('E4-2', 'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter').by(
     { writes: false },
     [
       send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
@@ -126,9 +124,7 @@ export const permissions: readonly Scenario[] = [
       }),
     ],
   ),
-  row(
-    'E4-2b E4-1',
-    'Several checks in one request are answered one by one',
+  row('E4-2b E4-1', 'Several checks in one request are answered one by one').by(
     [scopedTool, callable],
     [
       lacks(scopedTool),
@@ -140,7 +136,7 @@ export const permissions: readonly Scenario[] = [
       }),
     ],
   ),
-  row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once', [
+  row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once').by([
     lacks(guarded),
     callTool(guarded).expect({
       'A call without its scopes': unscoped,
@@ -148,9 +144,7 @@ export const permissions: readonly Scenario[] = [
       'details.missing_scopes are not all that the list names': namesMissing(guarded),
     }),
   ]),
-  row(
-    'E4-4',
-    'What is asked for is granted or denied with a reason, scope by scope',
+  row('E4-4', 'What is asked for is granted or denied with a reason, scope by scope').by(
     { writes: false, needs: [guarded] },
     async x => {
       const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
@@ -171,7 +165,7 @@ export const permissions: readonly Scenario[] = [
       x.expect(given.length > 0 === isSession, 'There is a session without a granted scope, or none with one')
     },
   ),
-  row('E4-5', 'A grant lasts no longer than was asked for, and then gives nothing', [
+  row('E4-5', 'A grant lasts no longer than was asked for, and then gives nothing').by([
     lacks(scopedTool),
     grant(scopedTool, { ttl_seconds: 2 }).expect({
       ...isGranted,
@@ -183,23 +177,24 @@ export const permissions: readonly Scenario[] = [
     rest(2_300),
     callTool(scopedTool, x => ({ say: holding(x.was(-2)) })).expect({ 'A call after the time of its grant': unscoped }),
   ]),
-  row('E4-7', 'A token that is none of this caller gives nothing, and the answer is that for no grant', scopedTool, async x => {
-    const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
-    if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
-    const expected = {
-      'A call with a forged grant': unscoped,
-      'A forged grant changes what is said to be missing': namesMissing(scopedTool),
-    }
-    x.hold(forged, expected, forged.frames)
-  }),
-  row(
-    'E4-9',
-    'Tools are listed for those who may not call them, with the scopes that they need',
+  row('E4-7', 'A token that is none of this caller gives nothing, and the answer is that for no grant').by(
+    scopedTool,
+    async x => {
+      const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
+      if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
+      const expected = {
+        'A call with a forged grant': unscoped,
+        'A forged grant changes what is said to be missing': namesMissing(scopedTool),
+      }
+      x.hold(forged, expected, forged.frames)
+    },
+  ),
+  row('E4-9', 'Tools are listed for those who may not call them, with the scopes that they need').by(
     { writes: false, needs: [seen] },
     // Nothing is called that may write.
     x => expectLack(x, seen, x.bench.peer.mayCall(x.tool(seen).name)),
   ),
-  row('E4-10', 'A page that grants more is on https', [
+  row('E4-10', 'A page that grants more is on https').by([
     send('permissions/check', x => ({ tool: x.tool(guarded).name })),
     callTool(guarded).expect({
       'The server names no page': orSkip((it, { was }) => pagesIn(was(0), it).length > 0),
@@ -232,7 +227,7 @@ interface Two {
 
 /** One scenario of an extension, played by two principals with one tool. */
 function between(extension: string, ids: string, title: string, finder: Finder, run: (x: Scene, two: Two) => Promise<void>) {
-  return extensionTable(extension)(ids, title, { carriers: ['http'], needs: [finder] }, async x => {
+  return extensionTable(extension)(ids, title).by({ carriers: ['http'], needs: [finder] }, async x => {
     const mine = await asSubject(x.bench, 'kit-one')
     await run(x, { tool: x.tool(finder), mine, other: await asSubject(x.bench, 'kit-two') })
   })

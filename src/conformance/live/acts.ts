@@ -47,9 +47,7 @@ async function push(x: LiveScene, text: string): Promise<Said | undefined> {
 
 /** Pushes, hooks and inference. */
 export const actScenarios: readonly Scenario[] = [
-  live(
-    'L9.2-1 L6.5-1 L10.3-1 L4.1-1',
-    'A push has its set, an id, a time and content, and wants an answer',
+  live('L9.2-1 L6.5-1 L10.3-1 L4.1-1', 'A push has its set, an id, a time and content, and wants an answer').by(
     { tries: 3, needs: [pushing] },
     async x => {
       const said = await push(x, newKey())
@@ -70,9 +68,7 @@ export const actScenarios: readonly Scenario[] = [
       )
     },
   ),
-  live(
-    'L9.4-2',
-    'A push that failed comes again as it was; another one has another id',
+  live('L9.4-2', 'A push that failed comes again as it was; another one has another id').by(
     { tries: 3, needs: [pushing] },
     async x => {
       const { host } = x
@@ -101,24 +97,20 @@ export const actScenarios: readonly Scenario[] = [
   live(
     'L10.2-1 L6.5-2 L10.3-1 L10.4-1 L4.1-2',
     'A hook before inference names its set and gives injections with namespace, position and content',
-    using('contextHooks.beforeInference'),
-    async x => {
-      for (const message of ['How is the project?', null])
-        x.hold(await x.ask('context/beforeInference', turn(message)), {
-          'A hook was refused': ({ code }) => code === undefined,
-          'The result of a hook names no set that uses it': namesUserOf(x, 'beforeInference'),
-          'contextInjections is no list': hasResult({ contextInjections: Array.isArray }),
-          'An injection is wrong': ({ result }) => firstFault(objectsIn(result, 'contextInjections'), faultOfInjection),
-        })
-      const { turnIndex: _, ...broken } = turn('x')
-      x.hold(await x.ask('context/beforeInference', broken), {
-        'A hook without turnIndex is not refused with -32602': hasCode(-32602),
+  ).by(using('contextHooks.beforeInference'), async x => {
+    for (const message of ['How is the project?', null])
+      x.hold(await x.ask('context/beforeInference', turn(message)), {
+        'A hook was refused': ({ code }) => code === undefined,
+        'The result of a hook names no set that uses it': namesUserOf(x, 'beforeInference'),
+        'contextInjections is no list': hasResult({ contextInjections: Array.isArray }),
+        'An injection is wrong': ({ result }) => firstFault(objectsIn(result, 'contextInjections'), faultOfInjection),
       })
-    },
-  ),
-  live(
-    'L10.5-2 L6.5-2',
-    'A blocking hook after inference names its set, and may give another response',
+    const { turnIndex: _, ...broken } = turn('x')
+    x.hold(await x.ask('context/beforeInference', broken), {
+      'A hook without turnIndex is not refused with -32602': hasCode(-32602),
+    })
+  }),
+  live('L10.5-2 L6.5-2', 'A blocking hook after inference names its set, and may give another response').by(
     using('contextHooks.afterInference'),
     async x => {
       const { blocking } = objectIn(x.declared, 'contextHooks', 'afterInference')
@@ -133,12 +125,12 @@ export const actScenarios: readonly Scenario[] = [
       })
     },
   ),
-  live('L10.7-1', 'While a hook is answered, no inference is asked for', using('contextHooks.beforeInference'), async x => {
+  live('L10.7-1', 'While a hook is answered, no inference is asked for').by(using('contextHooks.beforeInference'), async x => {
     await x.ask('context/beforeInference', turn('Think about it'))
     const asked = x.host.said.filter(({ method }) => method === 'inference/request').map(({ frame }) => frame)
     x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
   }),
-  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages', inferring, async x => {
+  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages').by(inferring, async x => {
     const usage = { inputTokens: 1, outputTokens: 1 }
     x.host.answer('inference/request', () => ({ content: 'The sum', model: 'kit', finishReason: 'end_turn', usage }))
     const called = await x.call(inferring)
@@ -187,37 +179,33 @@ export const listenScenarios: readonly Scenario[] = [
   live(
     'A17',
     'What is asked of a host comes as a delivery; unanswered it comes again to its next stream, and one answer counts',
-    { revisions: ['2026-07-28'], host: { declares: false }, needs: [inferring] },
-    async x => {
-      const tool = x.tool(inferring)
-      const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
-      const listening = await listen()
-      const isNew = {
-        'live/listening has no cursor, or redelivers something to a new host': has({ cursor: is.string, redelivers: 0 }),
-      }
-      x.hold(listening, isNew, [listening])
-      const asking = begin(tool)
-      const first = await peer.next(isAsked)
-      const isWhole = has({ deliveryId: is.string, method: 'inference/request', answer: true })
-      x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole }, [first])
-      const again = await listen()
-      x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) }, [again])
-      const { deliveryId, params } = paramsOf(first)
-      const second = await peer.next(isAsked)
-      const isSame = paramsOf(second).deliveryId === deliveryId && sameJson(paramsOf(second).params, params)
-      x.expect(isSame, 'What comes again is not the same', [first, second])
-      const result = { content: 'Yes', model: 'kit', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
-      const known = await ask('live/answer', { deliveryId, result })
-      x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) }, known.frames)
-      const done = await asking.called
-      x.hold(done, { 'The call that asked did not end': isServed }, done.frames)
-      const late = await ask('live/answer', { deliveryId, result })
-      x.hold(late, { 'A second answer is known': hasResult({ known: false }) }, late.frames)
-    },
-  ),
-  live(
-    'A17n L4.1-1 L3.2-1',
-    'A server sends no requests of its own on a stateless wire, and listening needs the declaration',
+  ).by({ revisions: ['2026-07-28'], host: { declares: false }, needs: [inferring] }, async x => {
+    const tool = x.tool(inferring)
+    const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
+    const listening = await listen()
+    const isNew = {
+      'live/listening has no cursor, or redelivers something to a new host': has({ cursor: is.string, redelivers: 0 }),
+    }
+    x.hold(listening, isNew, [listening])
+    const asking = begin(tool)
+    const first = await peer.next(isAsked)
+    const isWhole = has({ deliveryId: is.string, method: 'inference/request', answer: true })
+    x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole }, [first])
+    const again = await listen()
+    x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) }, [again])
+    const { deliveryId, params } = paramsOf(first)
+    const second = await peer.next(isAsked)
+    const isSame = paramsOf(second).deliveryId === deliveryId && sameJson(paramsOf(second).params, params)
+    x.expect(isSame, 'What comes again is not the same', [first, second])
+    const result = { content: 'Yes', model: 'kit', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
+    const known = await ask('live/answer', { deliveryId, result })
+    x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) }, known.frames)
+    const done = await asking.called
+    x.hold(done, { 'The call that asked did not end': isServed }, done.frames)
+    const late = await ask('live/answer', { deliveryId, result })
+    x.hold(late, { 'A second answer is known': hasResult({ known: false }) }, late.frames)
+  }),
+  live('A17n L4.1-1 L3.2-1', 'A server sends no requests of its own on a stateless wire, and listening needs the declaration').by(
     { revisions: ['2026-07-28'], needs: [inferring] },
     async x => {
       await x.call(inferring)

@@ -151,9 +151,7 @@ const lets = { 'the client lets nobody ask its model': orSkip((seen: Observation
 
 /** What a server of a session asks. */
 export const askingScenarios = [
-  row(
-    'ping MCP basic/utilities/ping',
-    'A ping is answered with an empty result, under its own id',
+  row('ping MCP basic/utilities/ping', 'A ping is answered with an empty result, under its own id').by(
     strangely,
     (seen, { expect }) => {
       for (const id of ['ping-1', 0]) {
@@ -164,16 +162,14 @@ export const askingScenarios = [
       }
     },
   ),
-  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601', strangely, (seen, { expect }) => {
+  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601').by(strangely, (seen, { expect }) => {
     for (const id of ['', -7]) {
       const answer = seen.answer(id)
       const right = objectIn(answer?.frame, 'error')['code'] === -32601
       expect(right, `An unknown request (id ${JSON.stringify(id)}) was not answered -32601`, [answer])
     }
   }),
-  row(
-    'undeclared MCP basic/lifecycle#capability-negotiation',
-    'What the client does not declare it refuses, and does not do',
+  row('undeclared MCP basic/lifecycle#capability-negotiation', 'What the client does not declare it refuses, and does not do').by(
     [undeclared, wasAsked],
     (seen, { expect, leave }) => {
       const kinds = ['sampling', 'roots', 'elicitation'].filter(kind => !seen.has(kind))
@@ -184,7 +180,7 @@ export const askingScenarios = [
       }
     },
   ),
-  row('form MCP client/elicitation', 'A form is answered with what it asks for', asked(accepted, elicits, 'elicitation'), {
+  row('form MCP client/elicitation', 'A form is answered with what it asks for').by(asked(accepted, elicits, 'elicitation'), {
     'The form was not answered with an action': gives(({ action }) => isAction(action)),
     'Only an accepted form has content': noContent,
     'name is required and a text': filledIn(({ name }) => is.word(name)),
@@ -192,9 +188,7 @@ export const askingScenarios = [
     'member is a boolean': filledIn(({ member }) => is.optional(is.boolean)(member)),
     'colour is one of two': filledIn(({ colour }) => is.oneOf(undefined, 'red', 'green')(colour)),
   }),
-  row(
-    'decline MCP client/elicitation',
-    'A refused form carries nothing that was typed',
+  row('decline MCP client/elicitation', 'A refused form carries nothing that was typed').by(
     asked(declined, elicits, 'elicitation'),
     {
       'the client accepts whatever it is asked': orSkip(gives(({ action }) => action !== 'accept')),
@@ -202,9 +196,7 @@ export const askingScenarios = [
       'Only an accepted form has content': noContent,
     },
   ),
-  row(
-    'defaults MCP client/elicitation',
-    'What the user leaves open is filled with the defaults of the form',
+  row('defaults MCP client/elicitation', 'What the user leaves open is filled with the defaults of the form').by(
     asked(defaults, urls, 'elicitation'),
     (seen, { expect, leave }) => {
       const { action, content } = answered(seen)
@@ -214,9 +206,7 @@ export const askingScenarios = [
       expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
     },
   ),
-  row(
-    'page JSON-RPC 5.1 E4-10',
-    'A page is consented to, never fetched by the client itself',
+  row('page JSON-RPC 5.1 E4-10', 'A page is consented to, never fetched by the client itself').by(
     { play: page, revisions: urls, needs: [wasAsked] },
     (seen, { expect, leave }) => {
       expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
@@ -230,9 +220,7 @@ export const askingScenarios = [
       expect(content === undefined, 'A page is answered without content', seen.answers)
     },
   ),
-  row(
-    'sample MCP client/sampling',
-    'A question to the model is answered with a message, its model and its role',
+  row('sample MCP client/sampling', 'A question to the model is answered with a message, its model and its role').by(
     asked(sampling, all, 'sampling'),
     {
       ...lets,
@@ -246,9 +234,7 @@ export const askingScenarios = [
         !Array.isArray(answered(seen)['content']) || urls.includes(seen.revision) || `${seen.revision} knows one block only`,
     },
   ),
-  row(
-    'sample-tools MCP client/sampling',
-    'A model that is given tools uses only those',
+  row('sample-tools MCP client/sampling', 'A model that is given tools uses only those').by(
     asked(samplingTools, urls, 'sampling.tools'),
     {
       ...lets,
@@ -263,14 +249,12 @@ export const askingScenarios = [
       ),
     },
   ),
-  row('roots MCP client/roots', 'Roots are file URIs', asked(roots, all, 'roots'), {
+  row('roots MCP client/roots', 'Roots are file URIs').by(asked(roots, all, 'roots'), {
     'roots/list must be answered with roots whose uri begins with file://': gives(
       ({ roots: list }) => Array.isArray(list) && list.every(root => String(objectIn(root)['uri']).startsWith('file://')),
     ),
   }),
-  row(
-    'roots-changed MCP client/roots#root-list-changes',
-    'Other roots are announced, and given when asked again',
+  row('roots-changed MCP client/roots#root-list-changes', 'Other roots are announced, and given when asked again').by(
     [rootsChanged, declares('roots.listChanged')],
     {
       'the client did not change its roots': orSkip(times(calls, count => count > 1)),

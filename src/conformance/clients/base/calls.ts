@@ -112,9 +112,7 @@ const bothWork: Expectations<Observation, ClientJudging> = {
 const calledOnce = times(calls, 1)
 
 const answering = [
-  answerRow(
-    'matched MCP basic#requests',
-    'Answers in another order come to those who asked',
+  answerRow('matched MCP basic#requests', 'Answers in another order come to those who asked').by(
     [outOfOrder, hasReport],
     ({ reported }, { expect }) => {
       for (const [step, text] of [
@@ -126,9 +124,9 @@ const answering = [
       }
     },
   ),
-  answerRow('noise MCP basic#messages', 'Strange notifications and answers that nobody waits for do no harm', noise, bothWork),
-  answerRow('garbage JSON-RPC 5.1', 'Frames that are no messages do no harm', garbage, bothWork),
-  answerRow('huge MCP basic/transports', 'A huge answer is taken or refused, and the client goes on', huge, {
+  answerRow('noise MCP basic#messages', 'Strange notifications and answers that nobody waits for do no harm').by(noise, bothWork),
+  answerRow('garbage JSON-RPC 5.1', 'Frames that are no messages do no harm').by(garbage, bothWork),
+  answerRow('huge MCP basic/transports', 'A huge answer is taken or refused, and the client goes on').by(huge, {
     'The client hangs after a frame of 20 MiB': ({ end }) => !end.timedOut,
     'The client did not call test-tool': some(calls),
     'The end': seen => {
@@ -137,13 +135,11 @@ const answering = [
       return !died || `The client died of a frame of 20 MiB (code ${code})`
     },
   }),
-  answerRow('refused MCP 2026-07-28 basic#results', 'An error is an error, and is not asked for again', refused, {
+  answerRow('refused MCP 2026-07-28 basic#results', 'An error is an error, and is not asked for again').by(refused, {
     'The calls': times(calls, 1, count => `A call with bad parameters was made ${count} times`),
     'The client takes an error for a result': reported('call', ({ ok }) => !ok),
   }),
-  answerRow(
-    'tool-error MCP server/tools#error-handling',
-    'A tool that failed is told from one that worked',
+  answerRow('tool-error MCP server/tools#error-handling', 'A tool that failed is told from one that worked').by(
     [toolError, hasReport],
     {
       'The client takes isError for success': ({ reported }) => {
@@ -153,15 +149,11 @@ const answering = [
       'A tool that failed for good was called again': calledOnce,
     },
   ),
-  answerRow(
-    'structured MCP server/tools#structured-content',
-    'Structured content that breaks its schema is noticed',
+  answerRow('structured MCP server/tools#structured-content', 'Structured content that breaks its schema is noticed').by(
     { play: structured, revisions: ['2025-06-18', '2025-11-25', '2026-07-28'], needs: [hasReport] },
     { 'Clients should check structured content against the output schema': should(reported('call', ({ ok }) => ok !== true)) },
   ),
-  answerRow(
-    'batch MCP 2025-03-26 basic#batching',
-    'Answers that come gathered in an array are taken apart',
+  answerRow('batch MCP 2025-03-26 basic#batching', 'Answers that come gathered in an array are taken apart').by(
     { play: batch, revisions: ['2025-03-26'] },
     {
       'The client waits for an answer that came in an array': ({ end }) => !end.timedOut,
@@ -229,9 +221,7 @@ const during = clientTable('client/', { play: progress, revisions: official })
 const cancelled = { play: cancel, revisions: allRevisions }
 
 const meanwhile = [
-  during(
-    'progress/token MCP basic/utilities/progress',
-    'Who wants progress names a token of its own for each call',
+  during('progress/token MCP basic/utilities/progress', 'Who wants progress names a token of its own for each call').by(
     (seen, { expect, leave }) => {
       const made = calls(seen)
       const tokens = made.map(({ meta }) => meta['progressToken']).filter(token => token !== undefined)
@@ -244,9 +234,7 @@ const meanwhile = [
       expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
     },
   ),
-  during(
-    'progress/heard MCP basic/utilities/progress',
-    'Progress comes to the call that it belongs to',
+  during('progress/heard MCP basic/utilities/progress', 'Progress comes to the call that it belongs to').by(
     (seen, { expect, leave, warn }) => {
       const heard = seen.reported.get('first')?.progress
       if (heard === undefined) return leave('the client does not report progress')
@@ -261,32 +249,28 @@ const meanwhile = [
   during(
     'cancel/said MCP basic/utilities/cancellation MCP basic/transports#sending-messages-to-the-server',
     'A call that is given up is cancelled as the wire and the carrier say',
-    cancelled,
-    (seen, { expect, leave }) => {
-      const slow = calls(seen).find(({ args }) => args['slow'] === true)
-      if (slow === undefined) return leave('the client did not make the call that it was to give up')
-      const how = cancelOf(seen, slow.id) ?? closeOf(seen, slow.line)
-      const byLeaving = seen.stateless && seen.carrier === 'http'
-      const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The server was not told'
-      expect(how !== undefined, 'The client neither cancelled the call nor let go of it', [slow])
-      expect((how === 'left') === byLeaving, says, [slow])
-      const told = seen.notices('notifications/cancelled')
-      expect(!byLeaving || told.length === 0, 'Over HTTP there is no such notification', told)
-      const named = told.every(({ params }) => params['requestId'] !== undefined || seen.revision === '2025-11-25')
-      expect(named, 'requestId is missing', told)
-    },
-  ),
+  ).by(cancelled, (seen, { expect, leave }) => {
+    const slow = calls(seen).find(({ args }) => args['slow'] === true)
+    if (slow === undefined) return leave('the client did not make the call that it was to give up')
+    const how = cancelOf(seen, slow.id) ?? closeOf(seen, slow.line)
+    const byLeaving = seen.stateless && seen.carrier === 'http'
+    const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The server was not told'
+    expect(how !== undefined, 'The client neither cancelled the call nor let go of it', [slow])
+    expect((how === 'left') === byLeaving, says, [slow])
+    const told = seen.notices('notifications/cancelled')
+    expect(!byLeaving || told.length === 0, 'Over HTTP there is no such notification', told)
+    const named = told.every(({ params }) => params['requestId'] !== undefined || seen.revision === '2025-11-25')
+    expect(named, 'requestId is missing', told)
+  }),
   during(
     'cancel/late MCP basic/utilities/cancellation#behavior-requirements',
     'An answer that comes after the cancel confuses nobody',
-    cancelled,
-    {
-      'the client did not make the call that it was to give up': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
-      'The client did not go on after a late answer': times(calls, count => count > 1),
-      'The call after it': reported('after', ({ ok, message }) => ok || `The call after it failed: ${message ?? ''}`),
-      'The call that was given up is reported as done': reported('slow', ({ ok }) => !ok),
-    },
-  ),
+  ).by(cancelled, {
+    'the client did not make the call that it was to give up': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
+    'The client did not go on after a late answer': times(calls, count => count > 1),
+    'The call after it': reported('after', ({ ok, message }) => ok || `The call after it failed: ${message ?? ''}`),
+    'The call that was given up is reported as done': reported('slow', ({ ok }) => !ok),
+  }),
 ]
 
 // ── tasks: in 2025-11-25 the client decides, in 2026-07-28 the server ───────────────────────────────────────────────
@@ -337,14 +321,12 @@ const isResult = reported(
 )
 
 const tasking = [
-  taskRow('chosen MCP 2025-11-25 basic/utilities/tasks', 'A task is followed until its end, and its result is fetched', {
+  taskRow('chosen MCP 2025-11-25 basic/utilities/tasks', 'A task is followed until its end, and its result is fetched').by({
     'the client did not ask for a task': orSkip(seen => calls(seen).some(({ params: { task } }) => isRecord(task))),
     'The result of the task was not fetched': seen => seen.requests('tasks/result')[0]?.params['taskId'] === 'task/1',
     'The result': isResult,
   }),
-  taskRow(
-    'decided SEP-2322',
-    'A call that has become a task is asked after until it is done',
+  taskRow('decided SEP-2322', 'A call that has become a task is asked after until it is done').by(
     {
       play: decided,
       revisions: ['2026-07-28'],

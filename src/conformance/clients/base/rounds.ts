@@ -61,23 +61,21 @@ function retry(tool: string, check: (message: LoggedMessage, seen: Observation) 
 
 /** Questions that come inside results. */
 export const roundScenarios = [
-  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id', inRounds, {
+  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id').by(inRounds, {
     'requestState is not what was given': retry('test-tool', ({ params }) => params['requestState'] === STATE),
     'The second call has the id of the first': retry('test-tool', ({ id }, seen) => id !== calls(seen)[0]?.id),
     'The second call is another one': retry('test-tool', ({ params }) => sameJson(params['arguments'], { n: 1 })),
   }),
-  roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions', inRounds, {
+  roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions').by(inRounds, {
     'inputResponses must have the key confirm, and no other': retry('test-tool', ({ params }) => answersOnly(params, 'confirm')),
     'An answer is the bare result': retry('test-tool', ({ params }) =>
       fitsPattern({ action: is.string, result: is.absent, resultType: is.absent }, objectIn(params, 'inputResponses')['confirm']),
     ),
   }),
-  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call', inRounds, {
+  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call').by(inRounds, {
     'A state was sent that this call was never given': retry('plain-tool', ({ params }) => !('requestState' in params)),
   }),
-  roundRow(
-    'twice SEP-2322',
-    'Each round has the newest state and answers only the last questions',
+  roundRow('twice SEP-2322', 'Each round has the newest state and answers only the last questions').by(
     inRounds,
     (seen, { expect }) => {
       const made = seen.calls('twice-tool')
@@ -86,13 +84,16 @@ export const roundScenarios = [
       expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
     },
   ),
-  roundRow('state-only SEP-2322', 'A state without questions is brought back at once', [stateOnly, wasCalled], {
+  roundRow('state-only SEP-2322', 'A state without questions is brought back at once').by([stateOnly, wasCalled], {
     'The client did not come back with the state': shownBy(calls, seen => calls(seen).at(-1)?.params['requestState'] === 'later'),
   }),
-  roundRow('strange SEP-2322', 'A result of an unknown type is no result, and not asked for again', [strangeResult, wasCalled], {
-    'An unknown result was asked for again': times(calls, 1),
-    'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
-  }),
+  roundRow('strange SEP-2322', 'A result of an unknown type is no result, and not asked for again').by(
+    [strangeResult, wasCalled],
+    {
+      'An unknown result was asked for again': times(calls, 1),
+      'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
+    },
+  ),
 ]
 
 function answersOnly(params: Json | undefined, key: string): boolean {

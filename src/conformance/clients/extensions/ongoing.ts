@@ -73,20 +73,20 @@ function token(n: string, right: string | undefined): ReturnType<typeof some> {
 const stateRow = knowing('state', { needs: [requires(seen => calls(seen).length > 1, 'the client did not make the calls')] })
 
 const states = [
-  stateRow('E14-1 E14-4', 'The last token comes back as it was given', rotation, {
+  stateRow('E14-1 E14-4', 'The last token comes back as it was given').by(rotation, {
     'The first call has a token that nobody gave': token('one', undefined),
     'The token of the first answer was changed or left out': token('two', FIRST),
     'An answer without a token has ended the state': token('three', FIRST),
     'The newest token was not taken': token('four', SECOND),
   }),
-  stateRow('E14-6', 'A token stays in its conversation', rotation, {
+  stateRow('E14-6', 'A token stays in its conversation').by(rotation, {
     'the client has one conversation only': orSkip(seen => calls(seen).some(({ args }) => args['n'] === 'else')),
     'Another conversation came with the token of the first': token('else', undefined),
   }),
-  stateRow('E14-3', 'A token that the server refuses is not sent again', invalid, {
+  stateRow('E14-3', 'A token that the server refuses is not sent again').by(invalid, {
     'A refused token was sent again': token('three', undefined),
   }),
-  stateRow('E14-2', 'A token of more than 64 KiB is dropped', large, {
+  stateRow('E14-2', 'A token of more than 64 KiB is dropped').by(large, {
     'A token over the limit was kept and sent': token('two', undefined),
   }),
 ]
@@ -129,7 +129,7 @@ function namesIt({ params }: LoggedMessage, seen: Observation): boolean {
 const transactionRow = knowing('transactions', { needs: [sent('transaction/begin', 'the client began no transaction')] })
 
 const transactions = [
-  transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and the end is told', committed, {
+  transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and the end is told').by(committed, {
     'A transaction has an id': shownBy('transaction/begin', seen => is.word(transactionOf(seen))),
     'A step does not name its transaction': each(
       calls,
@@ -142,7 +142,7 @@ const transactions = [
     }),
     'The transaction was not committed': first('transaction/commit', namesIt),
   }),
-  transactionRow('E5-14', 'A transaction with a failed step is rolled back', failed, {
+  transactionRow('E5-14', 'A transaction with a failed step is rolled back').by(failed, {
     'The transaction was left open': first('transaction/rollback', namesIt),
     'It was committed after a failure': none('transaction/commit'),
   }),
@@ -197,7 +197,7 @@ const resumesStreams = { 'the client does not resume streams': orSkip(some(furth
 const streamRow = knowing('streaming', { carriers: ['http'] })
 
 const streams = [
-  streamRow('E8-6', 'A stream that broke goes on behind the last chunk', broken, {
+  streamRow('E8-6', 'A stream that broke goes on behind the last chunk').by(broken, {
     'the client did not stream': orSkip(some(calls)),
     ...resumesStreams,
     'The second call must name operation and checkpoint as they were given': first(furtherCalls, again => {
@@ -207,7 +207,7 @@ const streams = [
     'The second call is another one': first(furtherCalls, ({ args }) => sameJson(args, { n: 1 })),
     'The chunks': reported('stream', ({ count = 2 }) => count === 2 || `The reader saw ${count} chunks of 2`),
   }),
-  streamRow('E8-7', 'A stream that cannot go on is not begun anew behind the caller’s back', gone, {
+  streamRow('E8-7', 'A stream that cannot go on is not begun anew behind the caller’s back').by(gone, {
     ...resumesStreams,
     'The call was made anew': none(furtherCalls, again => !resumes(again)),
     'A broken stream is reported as whole': reported('stream', isUndone),
@@ -288,14 +288,14 @@ const eventRow = knowing('events', {
 })
 
 const listening = [
-  eventRow('E15-4', 'An event that comes twice is told once', doubled, {
+  eventRow('E15-4', 'An event that comes twice is told once').by(doubled, {
     'the client does not report its events': orSkip(seen => seen.reported.get('events')?.text !== undefined),
     'The events': heardBoth,
   }),
-  eventRow('E15-11', 'What an event suggests is done by nobody', doubled, {
+  eventRow('E15-11', 'What an event suggests is done by nobody').by(doubled, {
     'The action_hint of an event was done': none(calls),
   }),
-  eventRow('E15-6 E15-3', 'Where an event is missing the client takes up behind the last it had', gap, {
+  eventRow('E15-6 E15-3', 'Where an event is missing the client takes up behind the last it had').by(gap, {
     'The gap was not noticed': shownBy('*', seen => subscriptions(seen).length > 1),
     'The cursor': shownBy('*', seen => {
       const cursor = subscriptions(seen)[1]?.['cursor']
@@ -303,9 +303,7 @@ const listening = [
     }),
     'The events': heardBoth,
   }),
-  row(
-    'E15-9',
-    'Where nothing is pushed the client asks, as often as it may',
+  row('E15-9', 'Where nothing is pushed the client asks, as often as it may').by(
     [polls, sent('event/poll', 'the client does not poll')],
     {
       'It was asked once only': times('event/poll', count => count >= 2),
@@ -320,7 +318,7 @@ const listening = [
       }),
     },
   ),
-  eventRow('E15-7', 'Who no longer listens unsubscribes', doubled, {
+  eventRow('E15-7', 'Who no longer listens unsubscribes').by(doubled, {
     'The client left its subscription behind': should(seen => seen.stateless || seen.requests('event/unsubscribe').length > 0),
   }),
 ]
