@@ -41,8 +41,8 @@ export interface Scene extends Omit<Requester, 'call' | 'begin'>, Judging {
   fail(says: string, frames?: Evidence): never
   /** Puts away what was opened for this scene, before another attempt is made. */
   close?(): Promise<void>
-  /** Holds a table against anything. */
-  hold<It>(it: It, expected: Expectations<It, Scene>, frames?: Evidence): void
+  /** Holds a table against anything. What fails is shown by the frames that it has, or is. */
+  hold<It>(it: It, expected: Expectations<It, Scene>): void
   /** Fails unless the call was made. */
   made(called: PeerAnswer, says: string): void
   /** Fails unless the call was refused by a problem of this code. */
@@ -102,13 +102,24 @@ export function sceneOf(bench: Bench, connection: RawPeer | undefined, meta?: ()
     fail,
     warn: bench.warn,
     leave: bench.leave,
-    hold: (it, expected, frames) => hold(expected, it, scene, says => fail(says, frames)),
+    hold: (it, expected) => hold(expected, it, scene, says => fail(says, it === answers.at(-1) ? undefined : framesOf(it))),
     made: (called, says) => judged(called, isMade, says),
     refused: (called, code, says) => judged(called, isRefusedBy(code), says),
     text: (value, says) => (is.word(value) ? value : fail(says)),
     object: (value, says) => (isRecord(value) ? value : fail(says)),
   }
   return scene
+}
+
+/** The frames that show a value: it is one, has some, or is a list of such; undefined: it has none. */
+function framesOf(it: unknown): Evidence | undefined {
+  if (Array.isArray(it)) {
+    const all = it.map(framesOf)
+    return all.includes(undefined) ? undefined : all.flat()
+  }
+  if (!isRecord(it)) return undefined
+  if ((it['way'] === 'in' || it['way'] === 'out') && is.string(it['text'])) return [it as unknown as Frame]
+  return Array.isArray(it['frames']) ? it['frames'] : framesOf(it['frame'])
 }
 
 /** A key that nobody else has. */
@@ -145,34 +156,23 @@ function madeOf<T extends object>(given: Made<T>, x: Scene): T {
   return typeof given === 'function' ? given(x) : given
 }
 
-/** A step of any kind. `frames`: what is shown where its answer is no answer of the peer to a request. */
-export function step<It>(
-  send: (x: Scene) => Promise<It>,
-  needs: readonly Need[] = [],
-  frames: (it: It) => Evidence | undefined = () => undefined,
-): SentStep<It> {
+/** A step of any kind: it sends something, or looks at what is there. */
+export function step<It>(send: (x: Scene) => It | Promise<It>, ...needs: readonly Need[]): SentStep<It> {
   const running = (expected: Expectations<It, Scene>): TableStep => ({
     needs,
-    run: async x => {
-      const it = await send(x)
-      x.hold(it, expected, frames(it))
-    },
+    run: async x => x.hold(await send(x), expected),
   })
   return { ...running({}), expect: running }
 }
 
 /** Calls a tool: one that is found by what the server says of it, or a fixture by its name. */
 export function callTool(tool: Finder | string, options: Made<CallExtras> = {}): SentStep<PeerAnswer> {
-  return step(x => x.call(tool, madeOf(options, x)), [typeof tool === 'string' ? fixture(tool) : tool])
+  return step(x => x.call(tool, madeOf(options, x)), typeof tool === 'string' ? fixture(tool) : tool)
 }
 
 /** Calls a tool on another connection, which knows nothing of extensions. */
 export function callPlain(tool: Finder): SentStep<PeerAnswer> {
-  return step(
-    async x => requesterOn(await x.bench.open()).call(x.tool(tool)),
-    [tool],
-    it => it.frames,
-  )
+  return step(async x => requesterOn(await x.bench.open()).call(x.tool(tool)), tool)
 }
 
 /** A failed result with something to read. */
@@ -189,11 +189,6 @@ export const settle: TableStep = step(x => x.peer.settled())
 /** Lets some time pass. */
 export function rest(ms: number): TableStep {
   return step(() => wait(ms))
-}
-
-/** Looks at what is there without sending anything. */
-export function look<It>(at: (x: Scene) => It): SentStep<It> {
-  return step(async x => at(x))
 }
 
 /** Cells are judged side by side: what fails where they see the same thing may do so `tries` times before it counts. */

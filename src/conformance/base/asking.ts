@@ -26,19 +26,15 @@ interface AskedCall {
 
 /** Calls a tool and answers what it asks by this method: with a value, or with what a function of the number of questions gives. */
 function asks(method: string, name: string, reply: Json | ((count: number) => Json), args?: Json): SentStep<AskedCall> {
-  return step(
-    async ({ peer, call }) => {
-      const questions: Json[] = []
-      peer.onRequest(method, params => {
-        const count = questions.push(params)
-        return typeof reply === 'function' ? reply(count) : reply
-      })
-      const it = await call(name, { converse: true, ...(args === undefined ? {} : { args }) })
-      return { it, questions, question: questions[0] ?? {}, frames: peer.frames.slice(-4) }
-    },
-    [tool(name)],
-    ({ frames }) => frames,
-  )
+  return step(async ({ peer, call }) => {
+    const questions: Json[] = []
+    peer.onRequest(method, params => {
+      const count = questions.push(params)
+      return typeof reply === 'function' ? reply(count) : reply
+    })
+    const it = await call(name, { converse: true, ...(args === undefined ? {} : { args }) })
+    return { it, questions, question: questions[0] ?? {}, frames: peer.frames.slice(-4) }
+  }, tool(name))
 }
 
 /** The call is answered with a result or an error once its question was. */
@@ -50,14 +46,11 @@ const hasMessage = { 'the question must have a message': ({ question }: AskedCal
 /** Calls what needs a client that can be asked, from one that declared nothing of the kind. */
 function mustNotAsk(method: string, name: string, args?: Json): readonly TableStep[] {
   return [
-    step(
-      async ({ peer, call }) => {
-        const it = await call(name, args === undefined ? {} : { args })
-        return { it, pushed: peer.heard(method) }
-      },
-      [tool(name)],
-      ({ it, pushed }) => (pushed.length > 0 ? pushed : it.frames),
-    ).expect({
+    step(async ({ peer, call }) => {
+      const it = await call(name, args === undefined ? {} : { args })
+      const pushed = peer.heard(method)
+      return { it, pushed, frames: pushed.length > 0 ? pushed : it.frames }
+    }, tool(name)).expect({
       [`${method} must not be sent to a client that did not declare it`]: ({ pushed }) => pushed.length === 0,
       [`a result must not ask for ${method}, which was not declared`]: ({ it }) =>
         !JSON.stringify(objectIn(it.result, 'inputRequests')).includes(method),

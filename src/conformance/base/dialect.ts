@@ -5,15 +5,15 @@ import { duplex, table } from '../define.ts'
 import { fitsPattern, is, listIn, objectIn } from '../expectations.ts'
 import { tool } from '../needs.ts'
 import type { Scenario } from '../scenario.ts'
-import { look, send, step } from '../steps.ts'
+import { send, step } from '../steps.ts'
 
 const row = table('base/dialect/', { proves: ['dialect mcpVersion 2025-06-18'], revisions: ['s3'] })
-const invoke = (name: string) => step(x => x.ask('tools/invoke', { name, arguments: {} }), [tool(name)])
+const invoke = (name: string) => step(x => x.ask('tools/invoke', { name, arguments: {} }), tool(name))
 
 /** What a server that speaks the dialect must do. */
 export const dialectScenarios: readonly Scenario[] = [
   row('hello', 'the handshake of the dialect names the server and what it supports').by({ open: { fresh: true } }, [
-    look(({ peer }) => peer.hello).expect({
+    step(({ peer }) => peer.hello).expect({
       'server must have a name': hello => is.string(objectIn(hello, 'server').name),
       'serverCapabilities must be an object': hello => isRecord(hello?.serverCapabilities),
     }),

@@ -62,16 +62,12 @@ const broken: readonly (readonly [string, string, string])[] = [
 
 /** Sends something, and gives the errors that come before all is quiet. */
 const errorsAfter = (sent: (peer: RawPeer) => Promise<unknown>) =>
-  step(
-    async ({ peer }) => {
-      const before = peer.frames.length
-      await sent(peer)
-      await peer.settled()
-      return cameSince(peer, before).filter(({ value }) => 'error' in objectIn(value))
-    },
-    [],
-    errors => errors,
-  )
+  step(async ({ peer }) => {
+    const before = peer.frames.length
+    await sent(peer)
+    await peer.settled()
+    return cameSince(peer, before).filter(({ value }) => 'error' in objectIn(value))
+  })
 
 const any = table('base/envelope/', {})
 

@@ -8,7 +8,7 @@ import { official, sessions, since, stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, orSkip, should } from '../expectations.ts'
 import { tool } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, look, type Scene, type SentStep, send, step } from '../steps.ts'
+import { callTool, type Scene, type SentStep, send, step } from '../steps.ts'
 import { harmless, keys, kitInfo } from '../wire/envelope.ts'
 import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
 
@@ -57,7 +57,7 @@ const hasHttpStatus =
 const isOk = { 'the HTTP status must be 200': hasHttpStatus(200) }
 
 /** There are sessions at all. */
-const hasSession = look(({ peer }) => peer.http.session).expect({ 'it works without sessions': orSkip(id => id !== undefined) })
+const hasSession = step(({ peer }) => peer.http.session).expect({ 'it works without sessions': orSkip(id => id !== undefined) })
 const version = {
   proves: ['MCP 2025-06-18 basic/transports#protocol-version-header'],
   revisions: ['2025-06-18', '2025-11-25'],
@@ -136,7 +136,7 @@ export const httpScenarios: readonly Scenario[] = [
   }),
   session('session-id', 'a session id is made of visible ASCII').by([
     hasSession,
-    look(({ peer }) => peer.http.session).expect({
+    step(({ peer }) => peer.http.session).expect({
       'Mcp-Session-Id must be of visible ASCII': id => /^[\x21-\x7e]+$/.test(String(id)),
     }),
   ]),

@@ -4,7 +4,7 @@ import { hasCode, isEmpty, isServed } from '../calls.ts'
 import { official, sessions, stateless, table } from '../define.ts'
 import { fitsPattern, is, objectIn } from '../expectations.ts'
 import type { Scenario } from '../scenario.ts'
-import { look, send, settle, step } from '../steps.ts'
+import { send, settle, step } from '../steps.ts'
 import { harmlessMethod, kitInfo } from '../wire/envelope.ts'
 
 const row = table('base/lifecycle/', { proves: ['MCP basic/lifecycle#initialization'], revisions: sessions })
@@ -24,11 +24,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
   row('initialize-result', 'the result of initialize names the version, the capabilities and the server').by(
     { open: { fresh: true } },
     [
-      step(
-        async ({ peer }) => ({ hello: peer.hello ?? {}, frames: peer.frames.slice(0, 2) }),
-        [],
-        ({ frames }) => frames,
-      ).expect({
+      step(({ peer }) => ({ hello: peer.hello ?? {}, frames: peer.frames.slice(0, 2) })).expect({
         'capabilities must be an object': ({ hello }) => isRecord(hello.capabilities),
         'serverInfo must be an object': ({ hello }) => isRecord(hello.serverInfo),
         'serverInfo.name must be a string': ({ hello }) => fitsPattern({ serverInfo: { name: is.string } }, hello),
@@ -40,7 +36,7 @@ export const lifecycleScenarios: readonly Scenario[] = [
   any('capabilities-are-objects MCP basic/lifecycle#capability-negotiation', 'every capability that is declared is an object').by(
     { revisions: official, open: false },
     [
-      look(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
+      step(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
         'capabilities that are no objects': (wrong, _, says) =>
           wrong.length === 0 || `${says}: ${wrong.map(([name]) => name).join(', ')}`,
       }),
@@ -89,10 +85,8 @@ export const lifecycleScenarios: readonly Scenario[] = [
       }
     },
   ),
-  any('several-in-flight JSON-RPC 4 MCP basic', 'requests sent at once are each answered under their own id').by(
-    async ({ ask, revision, hold }) => {
-      const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => ask(harmlessMethod(revision), {}, { id })))
-      for (const it of answers) hold(it, { 'each request must be answered with a result': isServed }, it.frames)
-    },
-  ),
+  any('several-in-flight JSON-RPC 4 MCP basic', 'requests sent at once are each answered under their own id').by(async x => {
+    const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => x.ask(harmlessMethod(x.revision), {}, { id })))
+    for (const it of answers) x.hold(it, { 'each request must be answered with a result': isServed })
+  }),
 ]

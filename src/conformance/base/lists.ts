@@ -5,7 +5,7 @@ import { official, since, table } from '../define.ts'
 import { firstFault, is, listIn, objectIn, objectsIn, sameJson, should } from '../expectations.ts'
 import { capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, look, type Scene, send } from '../steps.ts'
+import { callTool, type Scene, send, step } from '../steps.ts'
 
 interface ListKind {
   readonly name: string
@@ -122,7 +122,7 @@ export const listedScenarios: readonly Scenario[] = [
   row('names MCP 2025-11-25 server/tools#tool-names', 'names of tools are made of letters, digits, "_", "-" and "."').by(
     { revisions: since('2025-11-25'), open: false },
     [
-      look(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
+      step(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
         'names that clients may not take': should((odd, _, says) => odd.length === 0 || `${says}: ${odd.slice(0, 5).join(', ')}`),
       }),
     ],

@@ -34,14 +34,11 @@ export const stdioScenarios: readonly Scenario[] = [
   stdio('only-messages', 'nothing but messages comes on standard output').by(fresh, [
     settle,
     send(unknown),
-    step(
-      async ({ peer }) =>
-        peer.frames.filter(({ way, value }) => {
-          const messages = Array.isArray(value) ? value : [value]
-          return way === 'in' && !messages.every(one => isRecord(one) && one.jsonrpc === '2.0')
-        }),
-      [],
-      odd => odd,
+    step(({ peer }) =>
+      peer.frames.filter(({ way, value }) => {
+        const messages = Array.isArray(value) ? value : [value]
+        return way === 'in' && !messages.every(one => isRecord(one) && one.jsonrpc === '2.0')
+      }),
     ).expect({ 'every line of standard output must be a JSON-RPC message': odd => odd.length === 0 }),
   ]),
   stdio('pieces', 'a line that comes in pieces is one message').by([
@@ -82,11 +79,7 @@ const pair = table('base/sse/', {
 })
 /** Posts a request; its answer should come on the stream. */
 const posted = step(x => x.peer.send(request(x, 'posted')))
-const onStream = step(
-  ({ peer }) => peer.next(message => message.id === 'posted'),
-  [],
-  frame => [frame],
-)
+const onStream = step(({ peer }) => peer.next(message => message.id === 'posted'))
 
 /** The old pair of a stream and an endpoint (2024-11-05). */
 export const pairScenarios: readonly Scenario[] = [

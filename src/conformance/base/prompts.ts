@@ -36,7 +36,7 @@ function promptThat(demands: boolean, { prompts }: Advertised): Json | undefined
 const needsPromptThat = (demands: boolean, why: string): Need => peerHas(peer => promptThat(demands, peer) !== undefined, why)
 /** Gets a prompt of conformance suites. */
 const get = (name: string, args?: Json) =>
-  step(x => x.ask('prompts/get', args === undefined ? { name } : { name, arguments: args }), [prompt(name)])
+  step(x => x.ask('prompts/get', args === undefined ? { name } : { name, arguments: args }), prompt(name))
 
 const odd = { arg1: 'Zoë "漢字"', arg2: '🙂\nsecond line' }
 const withArguments = 'test_prompt_with_arguments'

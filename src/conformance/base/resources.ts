@@ -31,14 +31,9 @@ const isWhole: Expectations<PeerAnswer> = {
 }
 const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => is.string(one[member]))
 /** Reads a resource of conformance suites. */
-const read = (uri: string) => step(x => x.ask('resources/read', { uri }), [resource(uri)])
+const read = (uri: string) => step(x => x.ask('resources/read', { uri }), resource(uri))
 /** Waits whether an update comes, and gives all that have come. */
-const updatesWithin = (ms: number) =>
-  step(
-    x => x.peer.hears(update, ms).then(() => x.peer.heard(update)),
-    [],
-    it => it,
-  )
+const updatesWithin = (ms: number) => step(x => x.peer.hears(update, ms).then(() => x.peer.heard(update)))
 
 /** Reading resources, and subscribing to them. */
 export const resourceScenarios: readonly Scenario[] = [

@@ -142,11 +142,9 @@ export const roundScenarios: readonly Scenario[] = [
   ]),
   row('no-requests', 'no request is ever sent to the client').by([
     callTool('test_streaming_elicitation', { meta: { progressToken: 'p', [keys.logLevel]: 'debug' } }),
-    step(
-      async ({ peer }) => peer.heard(message => is.string(message.method) && message.id !== undefined),
-      [],
-      requests => requests,
-    ).expect({ 'a server must not send requests on this revision': requests => requests.length === 0 }),
+    step(({ peer }) => peer.heard(message => is.string(message.method) && message.id !== undefined)).expect({
+      'a server must not send requests on this revision': requests => requests.length === 0,
+    }),
   ]),
   row('lists-never-ask', 'lists never ask').by(async x => {
     for (const name of ['tools', 'resources', 'prompts'].filter(one => x.bench.peer.has(one)))

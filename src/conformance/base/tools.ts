@@ -6,7 +6,7 @@ import { official, since, table, until } from '../define.ts'
 import { type Expectation, type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
 import { callableFixture, capability, peerHas, tool } from '../needs.ts'
 import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
-import { callTool, look, type Scene, send } from '../steps.ts'
+import { callTool, type Scene, send, step } from '../steps.ts'
 import { isPlain } from '../tools.ts'
 import { blockFault } from './content.ts'
 
@@ -155,7 +155,7 @@ export const toolScenarios: readonly Scenario[] = [
   row('output-schema-root', 'an outputSchema describes an object').by(
     { proves: structured, revisions: ['2025-06-18', '2025-11-25', 'draft-2026-v1'], open: false },
     [
-      look(({ bench }) => bench.peer.tools).expect({
+      step(({ bench }) => bench.peer.tools).expect({
         'every outputSchema must have type "object"': tools =>
           firstFault(
             tools,
@@ -169,7 +169,7 @@ export const toolScenarios: readonly Scenario[] = [
     'json-schema-kept MCP 2025-11-25 basic#json-schema-usage SEP-1613',
     'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
   ).by({ revisions: since('2025-11-25'), open: false, needs: [tool('json_schema_2020_12_tool')] }, [
-    look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
+    step(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
       'no word must be lost': schema =>
         firstFault(
           ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],

@@ -4,7 +4,7 @@ import { duplex, official, sessions, stateless, table } from '../define.ts'
 import { type Expectations, firstFault, fitsPattern, is, objectIn, should } from '../expectations.ts'
 import { callableFixture, capability, tool } from '../needs.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
-import { look, type Scene, send, settle, step } from '../steps.ts'
+import { type Scene, send, settle, step } from '../steps.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
 
 /** The parameters of a notification. */
@@ -77,7 +77,7 @@ const cancels = (requestId: (x: Scene) => unknown) => [
   step(x => x.peer.notify('notifications/cancelled', { requestId: requestId(x) })),
   settle,
 ]
-const canBeSaid = look(({ carrier, revision, leave }) =>
+const canBeSaid = step(({ carrier, revision, leave }) =>
   carrier === 'http' && isStateless(revision) ? leave('over HTTP hanging up is the cancellation') : undefined,
 )
 
@@ -128,16 +128,12 @@ const requestLogging = table('base/logging/', {
 
 /** Calls a tool that logs, with what says how much is wanted, and gives the messages. */
 const loggedBy = (name: string, level?: string, meta: Json = {}) =>
-  step(
-    async ({ ask, call, peer }) => {
-      if (level !== undefined) await ask('logging/setLevel', { level })
-      await call(name, { meta })
-      await peer.settled()
-      return peer.heard('notifications/message')
-    },
-    [tool(name)],
-    messages => messages,
-  )
+  step(async ({ ask, call, peer }) => {
+    if (level !== undefined) await ask('logging/setLevel', { level })
+    await call(name, { meta })
+    await peer.settled()
+    return peer.heard('notifications/message')
+  }, tool(name))
 const logged = (level?: string) => loggedBy('test_tool_with_logging', level)
 const loggedAt = (level?: string) =>
   loggedBy('test_logging_tool', undefined, level === undefined ? {} : { [keys.logLevel]: level })

@@ -60,7 +60,8 @@ function takingOver(change: Json, expected: Expectations<Imported, Scene>): Tabl
       const { reference } = await given(x)
       return imported(x, { ...reference, ...change })
     },
-    [giving, importing],
+    giving,
+    importing,
   ).expect(expected)
 }
 
@@ -80,7 +81,7 @@ const elsewhere = [
 function foreign(access_url: string): TableStep {
   const checksum = { algorithm: 'sha256', value: '0'.repeat(64) }
   const facts = { ref_id: 'r', origin_server: 'elsewhere', mime_type: 'text/plain', size_bytes: 1, access_url, checksum }
-  return step(x => imported(x, facts), [importing]).expect({
+  return step(x => imported(x, facts), importing).expect({
     [`${access_url} was taken`]: ({ status, called }) =>
       status !== 'imported' && status !== 'pending' && (called.isError || called.code !== undefined),
     [`${access_url} was not refused by rule`]: ({ code }, _, says) =>

@@ -149,16 +149,15 @@ export const events: readonly Scenario[] = [
     const ids = one.events().map(event => event.event_id)
     const facts = { type: 'event', timestamp: is.time, event: eventOf(x.tool(emitting).listed) }
     x.hold(
-      one.events(),
+      { all: one.events(), frames: one.frames() },
       {
-        'previous_cursor is not the cursor of what came before': all =>
+        'previous_cursor is not the cursor of what came before': ({ all }) =>
           all.every((event, at) => event.previous_cursor === before[at]),
         'An event came twice, or has no event_id': () => new Set(ids).size === ids.length && ids.every(is.string),
-        'An event lacks type, timestamp or name': all => all.every(event => fitsPattern(facts, event)),
-        'An event does not name the listen that it belongs to': (_, { modern }) =>
-          !modern || one.frames().every(({ text }) => text.includes('io.modelcontextprotocol/subscriptionId')),
+        'An event lacks type, timestamp or name': ({ all }) => all.every(event => fitsPattern(facts, event)),
+        'An event does not name the listen that it belongs to': ({ frames }, { modern }) =>
+          !modern || frames.every(({ text }) => text.includes('io.modelcontextprotocol/subscriptionId')),
       },
-      one.frames(),
     )
   }),
   row('E15-5', 'After its time a subscription is told once that it ended, and hears no more').by(given, async x => {

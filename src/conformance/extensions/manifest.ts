@@ -7,7 +7,7 @@ import { eras, extensionTable, table } from '../define.ts'
 import { type Expectation, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import { peerHas } from '../needs.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
-import { look, type Scene, send, step, type TableStep } from '../steps.ts'
+import { type Scene, send, step, type TableStep } from '../steps.ts'
 import { bringing, extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'
 
@@ -110,7 +110,7 @@ export const manifest: readonly Scenario[] = [
   ]),
   row('E1-2', 'The manifest has the tools that are listed, with the same schemas').by(again, [
     get(),
-    step(listed, [], () => undefined).expect({
+    step(listed).expect({
       'The manifest names other tools than tools/list': (tools, { was }) => {
         const shown = objectsIn(manifestIn(was(0)).tools)
         return canonical(shown.map(tool => tool.name).sort()) === canonical(tools.map(tool => tool.name).sort())
@@ -134,7 +134,7 @@ export const manifest: readonly Scenario[] = [
       },
     }),
     send('manifest/get').expect({ 'The revision changes from one request to the next': sameRevision }),
-    look(({ bench }) => bench.peer.extension(extensionId('manifest'))).expect({
+    step(({ bench }) => bench.peer.extension(extensionId('manifest'))).expect({
       'The settings of the extension have no manifest_version 0.1.0': settings => settings?.manifest_version === '0.1.0',
     }),
   ]),
@@ -143,19 +143,13 @@ export const manifest: readonly Scenario[] = [
     'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
   ).by(again, [
     get(),
-    step(
-      async ({ bench }) => {
-        const other = await openRequester(bench, { fresh: true })
-        return { called: await other.ask('manifest/get'), hello: other.peer.hello }
-      },
-      [],
-      ({ called }) => called.frames,
-    ).expect({
-      'Nothing has changed, and another connection is given another revision': ({ called }, x, says) =>
-        sameRevision(called, x, says),
-      'The handshake names another revision': ({ called, hello }) => {
+    step(async ({ bench }) => {
+      const other = await openRequester(bench, { fresh: true })
+      return { ...(await other.ask('manifest/get')), hello: other.peer.hello }
+    }).expect({
+      'Nothing has changed, and another connection is given another revision': sameRevision,
+      'The handshake names another revision': ({ result: { revision }, hello }) => {
         const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
-        const { revision } = called.result
         if (named === undefined || named === revision) return true
         return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
       },

@@ -81,7 +81,7 @@ async function expectLack(x: Scene, finder: Finder, mayCall = true): Promise<voi
   x.leave(`The kit may call ${tool.name} as it is; judge the server over HTTP, with a token that lacks ${scopes}`)
 }
 
-const lacks = (tool: Finder): TableStep => step(x => expectLack(x, tool), [tool])
+const lacks = (tool: Finder): TableStep => step(x => expectLack(x, tool), tool)
 const unscoped = isRefusedBy('SCOPE_INSUFFICIENT')
 const sameSet = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   JSON.stringify([...one].sort()) === JSON.stringify([...other].sort())
@@ -182,11 +182,10 @@ export const permissions: readonly Scenario[] = [
     async x => {
       const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
       if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
-      const expected = {
+      x.hold(forged, {
         'A call with a forged grant': unscoped,
         'A forged grant changes what is said to be missing': namesMissing(scopedTool),
-      }
-      x.hold(forged, expected, forged.frames)
+      })
     },
   ),
   row('E4-9', 'Tools are listed for those who may not call them, with the scopes that they need').by(

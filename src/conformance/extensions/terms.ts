@@ -6,7 +6,7 @@ import { hasMeta, hasProblem, hasResult, isFirst, isMade, isRefusedBy, isReplay,
 import { extensionTable } from '../define.ts'
 import { type Expectation, firstFault, is, listIn, objectIn, objectsIn, sameJson } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callPlain, callTool, inWords, keyed, look, type Scene, step } from '../steps.ts'
+import { callPlain, callTool, inWords, keyed, type Scene, step } from '../steps.ts'
 import { bringing, callable, costOf, counting, extensionId, isPlain, saidOf, toolThat } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 
@@ -116,7 +116,7 @@ export const cost: readonly Scenario[] = [
   costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters').by(
     { writes: false },
     [
-      look(x => x.bench.peer.tools).expect({
+      step(x => x.bench.peer.tools).expect({
         'Every tool says of its cost what can be said': tools =>
           firstFault(tools, tool => {
             const { cost, latency, quota, units_used: used } = saidOf(tool, 'operational')

@@ -56,16 +56,12 @@ export const actScenarios: readonly Scenario[] = [
       const isOwn = featureSet === broughtBy(x.tool(pushing).listed, 'push') && x.sets.has(String(featureSet))
       const content = objectIn(payload).content
       const fault = faultOfContent(content) ?? (Array.isArray(content) ? undefined : 'it is no list')
-      x.hold(
-        said,
-        {
-          'A push names no declared set': () => isOwn,
-          'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: is.word, timestamp: is.time }, it.params),
-          'payload.content is wrong': (_, __, says) => fault === undefined || `${says}: ${fault}`,
-          'A push is a notification': it => it.id !== undefined,
-        },
-        [said.frame],
-      )
+      x.hold(said, {
+        'A push names no declared set': () => isOwn,
+        'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: is.word, timestamp: is.time }, it.params),
+        'payload.content is wrong': (_, __, says) => fault === undefined || `${says}: ${fault}`,
+        'A push is a notification': it => it.id !== undefined,
+      })
     },
   ),
   live('L9.4-2', 'A push that failed comes again as it was; another one has another id').by(
@@ -137,16 +133,13 @@ export const actScenarios: readonly Scenario[] = [
     const said = await x.host.next('inference/request')
     const set = broughtBy(x.tool(inferring).listed, 'inference')
     const isMessage = (one: Json): boolean => is.string(one.role) && faultOfContent(one.content) === undefined
-    x.hold(
-      said?.params,
-      {
-        'A request for inference names no set, or is a notification': it => it?.featureSet === set && said?.id !== undefined,
-        'messages are not messages': it => objectsIn(it, 'messages').length > 0 && objectsIn(it, 'messages').every(isMessage),
-        'stream is no boolean, or preferences no object': it =>
-          fitsPattern({ stream: is.optional(is.boolean), preferences: is.optional(isRecord) }, it),
-      },
-      [said?.frame],
-    )
+    const messages = objectsIn(said, 'params', 'messages')
+    x.hold(said, {
+      'A request for inference names no set, or is a notification': it => it?.params.featureSet === set && it?.id !== undefined,
+      'messages are not messages': () => messages.length > 0 && messages.every(isMessage),
+      'stream is no boolean, or preferences no object': it =>
+        fitsPattern({ stream: is.optional(is.boolean), preferences: is.optional(isRecord) }, it?.params),
+    })
     x.expect(JSON.stringify(called.result).includes('The sum'), 'What was inferred did not reach the tool')
   }),
 ]
@@ -183,27 +176,26 @@ export const listenScenarios: readonly Scenario[] = [
     const tool = x.tool(inferring)
     const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
     const listening = await listen()
-    const isNew = {
+    x.hold(listening, {
       'live/listening has no cursor, or redelivers something to a new host': has({ cursor: is.string, redelivers: 0 }),
-    }
-    x.hold(listening, isNew, [listening])
+    })
     const asking = begin(tool)
     const first = await peer.next(isAsked)
     const isWhole = has({ deliveryId: is.string, method: 'inference/request', answer: true })
-    x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole }, [first])
+    x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole })
     const again = await listen()
-    x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) }, [again])
+    x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) })
     const { deliveryId, params } = paramsOf(first)
     const second = await peer.next(isAsked)
     const isSame = paramsOf(second).deliveryId === deliveryId && sameJson(paramsOf(second).params, params)
     x.expect(isSame, 'What comes again is not the same', [first, second])
     const result = { content: 'Yes', model: 'kit', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
     const known = await ask('live/answer', { deliveryId, result })
-    x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) }, known.frames)
+    x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) })
     const done = await asking.called
-    x.hold(done, { 'The call that asked did not end': isServed }, done.frames)
+    x.hold(done, { 'The call that asked did not end': isServed })
     const late = await ask('live/answer', { deliveryId, result })
-    x.hold(late, { 'A second answer is known': hasResult({ known: false }) }, late.frames)
+    x.hold(late, { 'A second answer is known': hasResult({ known: false }) })
   }),
   live('A17n L4.1-1 L3.2-1', 'A server sends no requests of its own on a stateless wire, and listening needs the declaration').by(
     { revisions: ['2026-07-28'], needs: [inferring] },
@@ -212,11 +204,7 @@ export const listenScenarios: readonly Scenario[] = [
       const requests = x.peer.heard(message => message.method !== undefined && message.id !== undefined)
       x.expect(requests.length === 0, 'The server sent a request', requests)
       const refused = await requesterOn(await x.bench.open({ fresh: true })).ask('live/listen', { hostId: crypto.randomUUID() })
-      x.hold(
-        refused,
-        { 'live/listen of a host that declared nothing is not refused with -32021': hasCode(-32021) },
-        refused.frames,
-      )
+      x.hold(refused, { 'live/listen of a host that declared nothing is not refused with -32021': hasCode(-32021) })
     },
   ),
 ]
