@@ -25,7 +25,7 @@
 import { knowing } from './calls.ts'
 import { missingIn, type Need } from './needs.ts'
 import { allRevisions, type Bench, type Carrier, type OpenOptions, type RevisionId, type Scenario } from './scenario.ts'
-import { attempted, openScene, type Scene, type TableStep } from './steps.ts'
+import { attempted, Scene, type TableStep } from './steps.ts'
 
 /** Where in `'E11-3 E5-2'` or `'ids MCP basic#requests RFC 6750 §3'` the next statement or clause begins. */
 export const beforeClause = / (?=MCP |RFC |JSON-RPC |SEP-|[A-Z]{1,2}[\d-])/
@@ -50,10 +50,10 @@ export interface Given {
 }
 
 /** What is done: steps, or a program. */
-export type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
+type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
 
 /** Makes a scenario of a row: of its id and its title, then of what it needs or else is given, where that is anything, and of what is done. */
-export type RowDefiner<X extends Scene, G extends Given> = (
+type RowDefiner<X extends Scene, G extends Given> = (
   id: string,
   title: string,
 ) => {
@@ -79,7 +79,7 @@ export function table<X extends Scene, G extends Given>(
     const all: G = { ...common, ...given }
     const steps = typeof body === 'function' ? [] : body.flatMap(step => step.needs)
     const needs = [...(common.needs ?? []), ...(given.needs ?? []), ...steps]
-    const begin = enter ?? ((bench: Bench) => openScene(bench, openingOf(bench, common, given)) as Promise<X>)
+    const begin = enter ?? ((bench: Bench) => openScene(bench, common, given) as Promise<X>)
     return {
       id: `${prefix}${id}`,
       role: 'server',
@@ -96,7 +96,7 @@ export function table<X extends Scene, G extends Given>(
             if (typeof body === 'function') await body(x)
             else for (const step of body) await step.run(x)
           } finally {
-            await x.close?.()
+            await x.close()
           }
         }),
     }
@@ -120,9 +120,9 @@ function givenBy<G extends Given>(given: G | Need | readonly Need[]): G {
   return (typeof given === 'object' && !('find' in given) ? given : { needs: [given] }) as G
 }
 
-function openingOf(bench: Bench, ...given: readonly Given[]): OpenOptions | false {
+async function openScene(bench: Bench, ...given: readonly Given[]): Promise<Scene> {
   const all = given.map(({ open = {} }) => (typeof open === 'function' ? open(bench) : open))
-  return all.some(open => open === false) ? false : Object.assign({}, ...all)
+  return new Scene(bench, all.includes(false) ? undefined : await bench.open(Object.assign({}, ...all)))
 }
 
 const ages = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', 'draft-2026-v1', '2026-07-28'] as const

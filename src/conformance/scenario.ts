@@ -174,7 +174,7 @@ export function cellsOf(revisions: readonly RevisionId[], carriers: readonly Car
 }
 
 /** Which scenarios are chosen, and whether they may write. */
-export interface PlanOptions {
+interface PlanOptions {
   readonly only?: RegExp | undefined
   readonly allowWrites: boolean
 }

@@ -13,102 +13,108 @@ import {
 } from './calls.ts'
 import { type Expectation, type Expectations, hold, is, type Judging } from './expectations.ts'
 import { tool as fixture, type Need } from './needs.ts'
-import { type Bench, type Carrier, Failed, type Frame, type Json, type OpenOptions, type RevisionId } from './scenario.ts'
+import { type Bench, type Carrier, Failed, type Frame, type Json, type RevisionId } from './scenario.ts'
 import type { Finder, FoundTool } from './tools.ts'
 import type { RawPeer } from './wire/raw-peer.ts'
 
 type Evidence = readonly (Frame | undefined)[]
+/** A tool that is found by what the server says of it, one that was found, or one by its name. */
+type Callable = Finder | FoundTool | string
 
 /**
- * What steps, checks and programs work with. What fails without evidence of its own shows the frames of the answer that came last,
- * and of those that were looked at again by `was`.
+ * What steps, checks and programs work with, on a connection that is open; without one a scenario opens its own, if any. What fails
+ * without evidence of its own shows the frames of the answer that came last, and of those that were looked at again by `was`.
  */
-export interface Scene extends Omit<Requester, 'call' | 'begin'>, Judging {
+export class Scene implements Judging {
   readonly bench: Bench
   readonly revision: RevisionId
   readonly carrier: Carrier
   /** The newest revision, where every request stands alone. */
   readonly modern: boolean
-  call(tool: Finder | FoundTool | string, options?: CallExtras): Promise<PeerAnswer>
-  begin(tool: Finder | FoundTool | string, options?: CallExtras): ReturnType<Requester['begin']>
+  readonly warn: Bench['warn']
+  readonly leave: Bench['leave']
+  readonly #requester: Requester | undefined
+  readonly #answers: PeerAnswer[] = []
+  readonly #keys = new Map<string, string>()
+  #evidence: Evidence = []
+
+  /** `meta` goes along with every request. */
+  constructor(bench: Bench, connection: RawPeer | undefined, meta?: () => Json) {
+    this.bench = bench
+    this.revision = bench.revision
+    this.carrier = bench.carrier
+    this.modern = bench.revision === '2026-07-28'
+    this.warn = bench.warn
+    this.leave = bench.leave
+    this.#requester = connection && requesterOn(connection, meta, this.#heard)
+  }
+
+  get peer(): RawPeer {
+    return this.#open().peer
+  }
+
+  readonly call = (tool: Callable, options?: CallExtras): Promise<PeerAnswer> => this.#open().call(this.#found(tool), options)
+  readonly begin = (tool: Callable, options?: CallExtras) => this.#open().begin(this.#found(tool), options)
+  readonly ask: Requester['ask'] = (...asked) => this.#open().ask(...asked)
+
   /** The tool that was found for the scenario. */
-  tool(finder: Finder): FoundTool
+  readonly tool = (finder: Finder): FoundTool => finder.find(this.bench.peer) ?? this.leave('There is no such tool')
+
   /** An answer of this scenario: from 0 on, or from -1, the newest, back. */
-  was(at: number): PeerAnswer
+  readonly was = (at: number): PeerAnswer => {
+    const called = this.#answers.at(at) ?? this.bench.fail(`There is no answer ${at}`)
+    if (called !== this.#answers.at(-1)) this.#evidence = [...called.frames, ...this.#evidence]
+    return called
+  }
+
   /** A key that nobody else has, one per name. */
-  key(name?: string): string
-  expect(condition: boolean, says: string, frames?: Evidence): void
-  fail(says: string, frames?: Evidence): never
-  /** Puts away what was opened for this scene, before another attempt is made. */
-  close?(): Promise<void>
+  readonly key = (name = ''): string => {
+    const key = this.#keys.get(name) ?? newKey()
+    this.#keys.set(name, key)
+    return key
+  }
+
+  readonly fail = (says: string, frames: Evidence = this.#evidence): never => this.bench.fail(says, frames)
+
+  readonly expect = (condition: boolean, says: string, frames?: Evidence): void => {
+    if (!condition) this.fail(says, frames)
+  }
+
   /** Holds a table against anything. What fails is shown by the frames that it has, or is. */
-  hold<It>(it: It, expected: Expectations<It, Scene>): void
+  readonly hold = <It>(it: It, expected: Expectations<It, Scene>): void =>
+    hold(expected, it, this, says => this.fail(says, it === this.#answers.at(-1) ? undefined : framesOf(it)))
+
   /** Fails unless the call was made. */
-  made(called: PeerAnswer, says: string): void
+  readonly made = (called: PeerAnswer, says: string): void => this.#judged(called, isMade, says)
+
   /** Fails unless the call was refused by a problem of this code. */
-  refused(called: PeerAnswer, code: string, says: string): void
+  readonly refused = (called: PeerAnswer, code: string, says: string): void => this.#judged(called, isRefusedBy(code), says)
+
   /** A text that must be there, which is given back. */
-  text(value: unknown, says: string): string
+  readonly text = (value: unknown, says: string): string => (is.word(value) ? value : this.fail(says))
+
   /** An object that must be there, which is given back. */
-  object(value: unknown, says: string): Json
-}
+  readonly object = (value: unknown, says: string): Json => (isRecord(value) ? value : this.fail(says))
 
-/** Opens the connection of a scenario; `false`: it opens its own, if any. */
-export async function openScene(bench: Bench, open: OpenOptions | false): Promise<Scene> {
-  return sceneOf(bench, open === false ? undefined : await bench.open(open))
-}
+  readonly #heard = (called: PeerAnswer): void => {
+    this.#answers.push(called)
+    this.#evidence = called.frames
+  }
 
-/** A scene on a connection that is open. `meta` goes along with every request. */
-export function sceneOf(bench: Bench, connection: RawPeer | undefined, meta?: () => Json): Scene {
-  const answers: PeerAnswer[] = []
-  const keys = new Map<string, string>()
-  let evidence: Evidence = []
-  const heard = (called: PeerAnswer): void => {
-    answers.push(called)
-    evidence = called.frames
+  /** Puts away what was opened for this scene, before another attempt is made. */
+  async close(): Promise<void> {}
+
+  #open(): Requester {
+    return this.#requester ?? this.bench.fail('The scenario has opened no connection')
   }
-  const talk = connection === undefined ? undefined : requesterOn(connection, meta, heard)
-  const open = (): Requester => talk ?? bench.fail('The scenario has opened no connection')
-  const tool = (finder: Finder): FoundTool => finder.find(bench.peer) ?? bench.leave('There is no such tool')
-  const callable = (given: Finder | FoundTool | string): FoundTool | string =>
-    typeof given !== 'string' && 'find' in given ? tool(given) : given
-  const fail = (says: string, frames: Evidence = evidence): never => bench.fail(says, frames)
-  const expect: Scene['expect'] = (condition, says, frames) => (condition ? undefined : fail(says, frames))
-  const judged = (called: PeerAnswer, check: Expectation<PeerAnswer>, says: string): void =>
-    hold({ [says]: check }, called, undefined, told => fail(told, called.frames))
-  const scene: Scene = {
-    bench,
-    get peer() {
-      return open().peer
-    },
-    revision: bench.revision,
-    carrier: bench.carrier,
-    modern: bench.revision === '2026-07-28',
-    call: (given, options) => open().call(callable(given), options),
-    ask: (method, params, options) => open().ask(method, params, options),
-    begin: (given, options) => open().begin(callable(given), options),
-    tool,
-    was: at => {
-      const called = answers.at(at) ?? bench.fail(`There is no answer ${at}`)
-      if (called !== answers.at(-1)) evidence = [...called.frames, ...evidence]
-      return called
-    },
-    key: (name = '') => {
-      const key = keys.get(name) ?? newKey()
-      keys.set(name, key)
-      return key
-    },
-    expect,
-    fail,
-    warn: bench.warn,
-    leave: bench.leave,
-    hold: (it, expected) => hold(expected, it, scene, says => fail(says, it === answers.at(-1) ? undefined : framesOf(it))),
-    made: (called, says) => judged(called, isMade, says),
-    refused: (called, code, says) => judged(called, isRefusedBy(code), says),
-    text: (value, says) => (is.word(value) ? value : fail(says)),
-    object: (value, says) => (isRecord(value) ? value : fail(says)),
+
+  #found(tool: Callable): FoundTool | string {
+    return typeof tool !== 'string' && 'find' in tool ? this.tool(tool) : tool
   }
-  return scene
+
+  #judged(called: PeerAnswer, check: Expectation<PeerAnswer>, says: string): void {
+    hold({ [says]: check }, called, undefined, told => this.fail(told, called.frames))
+  }
 }
 
 /** The frames that show a value: it is one, has some, or is a list of such; undefined: it has none. */

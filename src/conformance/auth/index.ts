@@ -3,7 +3,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { type Given, table } from '../define.ts'
 import { is, listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
-import { type Scene, sceneOf } from '../steps.ts'
+import { Scene } from '../steps.ts'
 import { isStateless, keys, kitInfo, wireVersion } from '../wire/envelope.ts'
 import type { HttpReply } from '../wire/raw-peer.ts'
 import type { TokenFlaw } from './issuer.ts'
@@ -60,7 +60,7 @@ async function approach(bench: Bench, { tokens }: GuardGiven): Promise<GuardScen
     expect(status < 400, `A good token was answered with HTTP ${status}`)
   }
   if ((await knock()).status < 400) leave('it lets everybody in')
-  return { ...sceneOf(bench, peer), peer, knock, token, mustPass }
+  return Object.assign(new Scene(bench, peer), { knock, token, mustPass })
 }
 
 /** The message that begins a conversation. */

@@ -41,7 +41,7 @@ export interface ClientScenario extends Heading {
 export type ClientNeed = (seen: Observation) => string | undefined
 
 /** What a row, or all rows of a table, are given. */
-export interface ClientGiven extends Partial<Pick<ClientScenario, 'role' | 'play' | 'revisions' | 'carriers'>> {
+interface ClientGiven extends Partial<Pick<ClientScenario, 'role' | 'play' | 'revisions' | 'carriers'>> {
   /** Added to those of the table. */
   readonly needs?: readonly ClientNeed[]
 }

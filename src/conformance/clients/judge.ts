@@ -55,7 +55,7 @@ interface Trial extends JudgeClientOptions {
 type Shown = { readonly seen: Observation; readonly ms: number } | { readonly fault: unknown }
 
 /** The same for one role, with its scenarios. */
-export interface RoleOptions extends JudgeClientOptions {
+interface RoleOptions extends JudgeClientOptions {
   readonly role: Role
   readonly scenarios: readonly ClientScenario[]
   readonly first?: Play
@@ -64,7 +64,7 @@ export interface RoleOptions extends JudgeClientOptions {
 const never = new AbortController().signal
 
 /** For one role; `judgeClient` and `judgeHost` say which. */
-export async function judgeRole(client: ClientUnderTest, options: RoleOptions): Promise<Report> {
+async function judgeRole(client: ClientUnderTest, options: RoleOptions): Promise<Report> {
   const { now = () => new Date(), parallel = 4, first = plainRun } = options
   const trial: Trial = { ...options, client, first }
   const cells = cellsFor(client, options)

@@ -40,7 +40,7 @@ export type Step =
   | { readonly do: 'stay'; readonly ms: number; readonly as?: string }
 
 /** A folder that the client shows to servers. */
-export interface Root {
+interface Root {
   readonly uri: string
   readonly name?: string
 }

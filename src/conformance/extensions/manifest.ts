@@ -36,7 +36,7 @@ const tokens: Readonly<Record<string, string>> = {
 }
 
 /** RFC 8785, for JSON as it came. */
-export function canonical(value: unknown): string {
+function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (!isRecord(value)) return JSON.stringify(value)
   const members = Object.keys(value)

@@ -34,7 +34,7 @@ import { onState, stateTokenIn } from './ongoing.ts'
 const row = extensionTable('permissions')
 
 /** One that a single scope lets in. */
-export const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
+const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
 /** One that can be called without harm, where there is such a one. */
 const seen = either(
   toolThat('needs one scope and reads only', (tool, peer) => scopesOf(tool).length === 1 && peer.mayCall(String(tool.name))),

@@ -5,7 +5,7 @@ import { type Expectation, firstFault, fitsPattern, is, objectIn, objectsIn, sam
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
 import { broughtBy, extensionId } from '../tools.ts'
-import { bringingSet, type LiveScene, live, Refusal, type Said, turn, usesOf, using } from './host.ts'
+import { bringingSet, inferred, type LiveScene, live, type Said, turn, usesOf, using } from './host.ts'
 
 const pushing = bringingSet('push')
 const inferring = bringingSet('inference')
@@ -73,7 +73,7 @@ export const actScenarios: readonly Scenario[] = [
       host.answer('push/event', params => {
         if (refused || !holds(text)(params)) return { accepted: true }
         refused = true
-        throw new Refusal(-32603, 'Could not be written')
+        throw Object.assign(new Error('Could not be written'), { code: -32603 })
       })
       const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
       await push(x, text)
@@ -127,8 +127,7 @@ export const actScenarios: readonly Scenario[] = [
     x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
   }),
   live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages').by(inferring, async x => {
-    const usage = { inputTokens: 1, outputTokens: 1 }
-    x.host.answer('inference/request', () => ({ content: 'The sum', model: 'kit', finishReason: 'end_turn', usage }))
+    x.host.answer('inference/request', () => inferred('The sum'))
     const called = await x.call(inferring)
     const said = await x.host.next('inference/request')
     const set = broughtBy(x.tool(inferring).listed, 'inference')
@@ -189,7 +188,7 @@ export const listenScenarios: readonly Scenario[] = [
     const second = await peer.next(isAsked)
     const isSame = paramsOf(second).deliveryId === deliveryId && sameJson(paramsOf(second).params, params)
     x.expect(isSame, 'What comes again is not the same', [first, second])
-    const result = { content: 'Yes', model: 'kit', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
+    const result = inferred('Yes')
     const known = await ask('live/answer', { deliveryId, result })
     x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) })
     const done = await asking.called

@@ -9,7 +9,7 @@ import type { HttpCall, HttpReply, StreamEvent } from './raw-peer.ts'
 const maxBody = 32 * 1024 * 1024
 
 /** Keeps sockets for the calls of one peer. */
-export interface Sockets {
+interface Sockets {
   readonly plain: Agent
   readonly secure: SecureAgent
   close(): void

@@ -101,7 +101,7 @@ function lowered(headers: Readonly<Record<string, string | undefined>> = {}): Re
 const endpointMs = 10_000
 
 /** Where a server is reached over HTTP. */
-export interface HttpPlace {
+interface HttpPlace {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
 }
