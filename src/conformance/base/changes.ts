@@ -72,11 +72,11 @@ export const changeScenarios: readonly Scenario[] = [
   ...kinds.map(({ name, fixture }) =>
     change(`${name} MCP server/${name}#list-changed-notification`, `a change of the ${name} is told to who is connected`).by(
       [capability(`${name}.listChanged`), tool(fixture)],
-      async ({ call, peer, expect }) => {
-        await call(fixture)
-        const frame = await peer.next(`notifications/${name}/list_changed`)
-        await call(fixture)
-        expect(objectIn(frame.value).id === undefined, 'it must be a notification', [frame])
+      async x => {
+        await x.call(fixture)
+        const frame = await x.peer.next(`notifications/${name}/list_changed`)
+        await x.call(fixture)
+        x.expect(objectIn(frame.value).id === undefined, 'it must be a notification', [frame])
       },
     ),
   ),

@@ -60,12 +60,12 @@ export const dialectScenarios: readonly Scenario[] = [
   ),
   row('cancel', 'a cancelled request is answered as cancelled').by(
     { carriers: duplex, needs: [tool('slow_compute')] },
-    async ({ peer, expect }) => {
-      const begun = peer.begin('tools/invoke', { name: 'slow_compute', arguments: { seconds: 20 } }, { ms: 5_000 })
-      await peer.settled()
-      await peer.notify('cancel', { id: begun.id })
+    async x => {
+      const begun = x.peer.begin('tools/invoke', { name: 'slow_compute', arguments: { seconds: 20 } }, { ms: 5_000 })
+      await x.peer.settled()
+      await x.peer.notify('cancel', { id: begun.id })
       const { result, frame } = await begun.answer
-      expect(objectIn(result).status === 'cancelled', 'status must be "cancelled"', [frame])
+      x.expect(objectIn(result).status === 'cancelled', 'status must be "cancelled"', [frame])
     },
   ),
   row('shutdown', 'shutdown is answered with null, and nothing is served after it').by(

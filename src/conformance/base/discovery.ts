@@ -40,15 +40,15 @@ const asked = '1999-01-01'
 export const discoveryScenarios: readonly Scenario[] = [
   row('result MCP 2026-07-28 server/discover', 'server/discover names the versions and the capabilities').by(
     { open: { fresh: true } },
-    async ({ peer, revision, expect, warn }) => {
-      const hello = peer.hello ?? {}
-      const frames = peer.frames.slice(0, 2)
-      const isSpoken = listIn(hello, 'supportedVersions').includes(wireVersion(revision))
-      expect(isSpoken, 'supportedVersions must hold the version that is spoken', frames)
-      expect(isRecord(hello.capabilities), 'capabilities must be an object', frames)
-      const isDraft = revision === 'draft-2026-v1'
-      if (isDraft) expect(isRecord(hello.serverInfo), 'serverInfo must be in the result', frames)
-      else if (!isRecord(objectIn(hello, '_meta')[keys.serverInfo])) warn(`_meta should hold ${keys.serverInfo}`)
+    async x => {
+      const hello = x.peer.hello ?? {}
+      const frames = x.peer.frames.slice(0, 2)
+      const isSpoken = listIn(hello, 'supportedVersions').includes(wireVersion(x.revision))
+      x.expect(isSpoken, 'supportedVersions must hold the version that is spoken', frames)
+      x.expect(isRecord(hello.capabilities), 'capabilities must be an object', frames)
+      const isDraft = x.revision === 'draft-2026-v1'
+      if (isDraft) x.expect(isRecord(hello.serverInfo), 'serverInfo must be in the result', frames)
+      else if (!isRecord(objectIn(hello, '_meta')[keys.serverInfo])) x.warn(`_meta should hold ${keys.serverInfo}`)
     },
   ),
   row(

@@ -162,23 +162,23 @@ export const batchScenarios: readonly Scenario[] = [
   }),
   batch('no-initialize MCP 2025-03-26 basic/lifecycle#initialization', 'initialize does not work inside a batch').by(
     { open: { hello: false } },
-    async ({ peer, revision, expect }) => {
-      const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
+    async x => {
+      const params = { protocolVersion: x.revision, capabilities: {}, clientInfo: kitInfo }
       const initialize = { jsonrpc: '2.0', id: 'i', method: 'initialize', params }
-      await peer.send(JSON.stringify([initialize, harmless(revision, 'p')]))
-      const came = await peer.hears(() => answers(peer, 0, 'i'), 500)
-      expect(!came, 'initialize must not be part of a batch', peer.frames)
+      await x.peer.send(JSON.stringify([initialize, harmless(x.revision, 'p')]))
+      const came = await x.peer.hears(() => answers(x.peer, 0, 'i'), 500)
+      x.expect(!came, 'initialize must not be part of a batch', x.peer.frames)
     },
   ),
   batch('refused MCP 2025-06-18 changelog MCP basic/transports', 'revisions without batches do not serve arrays').by(
     { revisions: since('2025-06-18') },
-    async ({ peer, revision, carrier, expect }) => {
-      const before = peer.frames.length
-      const { status = 0 } = await peer.send(JSON.stringify([harmless(revision, 'b1'), harmless(revision, 'b2')]))
-      await peer.settled()
-      const served = answers(peer, before, 'b1') || answers(peer, before, 'b2')
-      expect(!served, 'a batch must not be served: this revision has none', peer.frames.slice(before))
-      expect(carrier !== 'http' || status >= 400, `a batch must be refused with HTTP status 4xx, not ${status}`)
+    async x => {
+      const before = x.peer.frames.length
+      const { status = 0 } = await x.peer.send(JSON.stringify([harmless(x.revision, 'b1'), harmless(x.revision, 'b2')]))
+      await x.peer.settled()
+      const served = answers(x.peer, before, 'b1') || answers(x.peer, before, 'b2')
+      x.expect(!served, 'a batch must not be served: this revision has none', x.peer.frames.slice(before))
+      x.expect(x.carrier !== 'http' || status >= 400, `a batch must be refused with HTTP status 4xx, not ${status}`)
     },
   ),
 ]

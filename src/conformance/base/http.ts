@@ -176,18 +176,16 @@ export const httpScenarios: readonly Scenario[] = [
   row('no-version-header', 'a request of a session without the version header is served').by(version, [
     posts({ 'mcp-protocol-version': undefined }).expect(isOk),
   ]),
-  row('several-streams', 'requests posted at once are each answered on their own exchange').by(
-    async ({ peer, revision, expect }) => {
-      const ids = ['s1', 's2', 's3']
-      const replies = await Promise.all(ids.map(id => post(peer, {}, harmless(revision, id))))
-      for (const [at, reply] of replies.entries()) {
-        const said = reply.body + reply.events.map(({ data }) => data).join()
-        const others = ids.filter(id => id !== ids[at])
-        expect(said.includes(`"${ids[at]}"`), 'each exchange must bring the answer to its own request')
-        expect(!others.some(id => said.includes(`"id":"${id}"`)), 'an exchange must not bring answers to other requests')
-      }
-    },
-  ),
+  row('several-streams', 'requests posted at once are each answered on their own exchange').by(async x => {
+    const ids = ['s1', 's2', 's3']
+    const replies = await Promise.all(ids.map(id => post(x.peer, {}, harmless(x.revision, id))))
+    for (const [at, reply] of replies.entries()) {
+      const said = reply.body + reply.events.map(({ data }) => data).join()
+      const others = ids.filter(id => id !== ids[at])
+      x.expect(said.includes(`"${ids[at]}"`), 'each exchange must bring the answer to its own request')
+      x.expect(!others.some(id => said.includes(`"id":"${id}"`)), 'an exchange must not bring answers to other requests')
+    }
+  }),
   ...(['host', 'origin'] as const).map(name =>
     row(
       `foreign-${name} MCP basic/transports#security-warning`,

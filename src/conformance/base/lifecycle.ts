@@ -72,19 +72,17 @@ export const lifecycleScenarios: readonly Scenario[] = [
     }),
     settle,
   ]),
-  any('answered-once JSON-RPC 5', 'a request is answered once, by a result or by an error').by(
-    async ({ peer, revision, expect }) => {
-      for (const method of [harmlessMethod(revision), 'vivarium/no-such-method']) {
-        const { id } = await peer.request(method)
-        await peer.settled()
-        await peer.hears(() => false, 50)
-        const answers = peer.heard(message => message.id === id && message.method === undefined)
-        expect(answers.length === 1, `${method} must be answered once, not ${answers.length} times`, answers)
-        const value = objectIn(answers[0]?.value)
-        expect(!('result' in value && 'error' in value), 'an answer must have a result or an error, not both', answers)
-      }
-    },
-  ),
+  any('answered-once JSON-RPC 5', 'a request is answered once, by a result or by an error').by(async x => {
+    for (const method of [harmlessMethod(x.revision), 'vivarium/no-such-method']) {
+      const { id } = await x.peer.request(method)
+      await x.peer.settled()
+      await x.peer.hears(() => false, 50)
+      const answers = x.peer.heard(message => message.id === id && message.method === undefined)
+      x.expect(answers.length === 1, `${method} must be answered once, not ${answers.length} times`, answers)
+      const value = objectIn(answers[0]?.value)
+      x.expect(!('result' in value && 'error' in value), 'an answer must have a result or an error, not both', answers)
+    }
+  }),
   any('several-in-flight JSON-RPC 4 MCP basic', 'requests sent at once are each answered under their own id').by(async x => {
     const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => x.ask(harmlessMethod(x.revision), {}, { id })))
     for (const it of answers) x.hold(it, { 'each request must be answered with a result': isServed })

@@ -97,11 +97,11 @@ export const cancellationScenarios: readonly Scenario[] = [
   ),
   cancelling('hang-up MCP basic/transports#disconnection', 'hanging up on a request does no harm to the next').by(
     { carriers: ['http'], needs },
-    async ({ peer, begin }) => {
-      const begun = begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
-      await peer.settled()
+    async x => {
+      const begun = x.begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
+      await x.peer.settled()
       begun.abort()
-      await peer.settled()
+      await x.peer.settled()
     },
   ),
   cancelling('unknown', 'cancelling a request that does not exist is ignored').by([

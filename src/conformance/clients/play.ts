@@ -157,6 +157,11 @@ export function play(name: string, more: Partial<Omit<Play, 'name'>> = {}): Play
   return { name, steps: plainSteps, ...more }
 }
 
+/** The same for a client that says at the end what came of each step. */
+export function reportedPlay(name: string, more: Partial<Omit<Play, 'name'>>): Play {
+  return play(name, { report: true, ...more })
+}
+
 /** The tool that every run calls. */
 export const testTool: Json = { name: 'test-tool', description: 'Called by every run', inputSchema: { type: 'object' } }
 

@@ -77,11 +77,11 @@ export const setScenarios: readonly Scenario[] = [
   ),
   live('L5.1-1 LB-1', 'Capabilities stand under the keys that there are for them, and cover what the sets use').by(
     { writes: false },
-    async ({ declared, sets, expect }) => {
-      const { pushEvents = false, inferenceRequest = false, contextHooks = {} } = declared
-      expect(typeof pushEvents === 'boolean', 'pushEvents is no boolean')
-      expect(typeof inferenceRequest === 'boolean' || isRecord(inferenceRequest), 'inferenceRequest is no object')
-      expect(isRecord(contextHooks), 'contextHooks is no object')
+    async x => {
+      const { pushEvents = false, inferenceRequest = false, contextHooks = {} } = x.declared
+      x.expect(typeof pushEvents === 'boolean', 'pushEvents is no boolean')
+      x.expect(typeof inferenceRequest === 'boolean' || isRecord(inferenceRequest), 'inferenceRequest is no object')
+      x.expect(isRecord(contextHooks), 'contextHooks is no object')
       const { beforeInference = false, afterInference = false } = objectIn(contextHooks)
       const has: Record<string, boolean> = {
         pushEvents: pushEvents === true,
@@ -89,21 +89,21 @@ export const setScenarios: readonly Scenario[] = [
         'contextHooks.beforeInference': (beforeInference ?? false) !== false,
         'contextHooks.afterInference': (afterInference ?? false) !== false,
       }
-      for (const [name, set] of sets)
+      for (const [name, set] of x.sets)
         for (const use of usesOf(set))
-          expect(has[String(use)] ?? true, `The set ${name} uses ${String(use)}, which is not announced`)
+          x.expect(has[String(use)] ?? true, `The set ${name} uses ${String(use)}, which is not announced`)
     },
   ),
   live('L6.2-1 L6.2-2 L7.1-1 L8.1-1 LB-1', 'Each feature set has a description and names what it uses').by(
     { writes: false },
-    async ({ sets, expect }) => {
-      expect(sets.size > 0, 'MCP Live is declared without feature sets')
-      for (const [name, set] of sets) {
-        expect(is.word(set.description), `The set ${name} has no description`)
+    async x => {
+      x.expect(x.sets.size > 0, 'MCP Live is declared without feature sets')
+      for (const [name, set] of x.sets) {
+        x.expect(is.word(set.description), `The set ${name} has no description`)
         const known = Array.isArray(set.uses) && set.uses.every(use => uses.includes(String(use)))
-        expect(known, `The set ${name} uses what there is not`)
+        x.expect(known, `The set ${name} uses what there is not`)
         for (const flag of ['scoped', 'rollback', 'hostState'])
-          expect(set[flag] === undefined || is.boolean(set[flag]), `${flag} of the set ${name} is no boolean`)
+          x.expect(set[flag] === undefined || is.boolean(set[flag]), `${flag} of the set ${name} is no boolean`)
       }
     },
   ),

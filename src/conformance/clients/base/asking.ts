@@ -151,17 +151,14 @@ const lets = { 'the client lets nobody ask its model': orSkip((seen: Observation
 
 /** What a server of a session asks. */
 export const askingScenarios = [
-  row('ping MCP basic/utilities/ping', 'A ping is answered with an empty result, under its own id').by(
-    strangely,
-    (seen, { expect }) => {
-      for (const id of ['ping-1', 0]) {
-        const answer = seen.answer(id)
-        const result = answer?.frame?.['result']
-        const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
-        expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
-      }
-    },
-  ),
+  row('ping MCP basic/utilities/ping', 'A ping is answered with an empty result, under its own id').by(strangely, (seen, x) => {
+    for (const id of ['ping-1', 0]) {
+      const answer = seen.answer(id)
+      const result = answer?.frame?.['result']
+      const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
+      x.expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
+    }
+  }),
   row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601').by(strangely, (seen, { expect }) => {
     for (const id of ['', -7]) {
       const answer = seen.answer(id)
@@ -171,12 +168,12 @@ export const askingScenarios = [
   }),
   row('undeclared MCP basic/lifecycle#capability-negotiation', 'What the client does not declare it refuses, and does not do').by(
     [undeclared, wasAsked],
-    (seen, { expect, leave }) => {
+    (seen, x) => {
       const kinds = ['sampling', 'roots', 'elicitation'].filter(kind => !seen.has(kind))
-      if (kinds.length === 0) leave('the client declares everything that it could be asked')
+      if (kinds.length === 0) x.leave('the client declares everything that it could be asked')
       for (const kind of kinds) {
         const answer = seen.answer(`ask-${kind}`)
-        expect(isRecord(answer?.frame?.['error']), `${kind} was not declared, and was not refused`, [answer])
+        x.expect(isRecord(answer?.frame?.['error']), `${kind} was not declared, and was not refused`, [answer])
       }
     },
   ),
@@ -198,26 +195,26 @@ export const askingScenarios = [
   ),
   row('defaults MCP client/elicitation', 'What the user leaves open is filled with the defaults of the form').by(
     asked(defaults, urls, 'elicitation'),
-    (seen, { expect, leave }) => {
+    (seen, x) => {
       const { action, content } = answered(seen)
-      if (action !== 'accept') leave('the client does not accept the form')
+      if (action !== 'accept') x.leave('the client does not accept the form')
       const missing = Object.entries(prefilled.properties).filter(([key, want]) => objectIn(content)[key] !== want.default)
       const named = missing.map(([key]) => key).join(', ')
-      expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
+      x.expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
     },
   ),
   row('page JSON-RPC 5.1 E4-10', 'A page is consented to, never fetched by the client itself').by(
     { play: page, revisions: urls, needs: [wasAsked] },
-    (seen, { expect, leave }) => {
-      expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
-      if (!seen.has('elicitation')) leave('the client does not declare elicitation')
+    (seen, x) => {
+      x.expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
+      if (!seen.has('elicitation')) x.leave('the client does not declare elicitation')
       const { action, content, refused } = answered(seen)
       if (!seen.has('elicitation.url')) {
         const told = seen.stateless ? !isRecord(seen.note('answer')) : objectIn(refused)['code'] === -32602
-        return expect(told, 'A client without pages answers -32602', seen.answers)
+        return x.expect(told, 'A client without pages answers -32602', seen.answers)
       }
-      expect(isAction(action), 'The page was not answered with an action', seen.answers)
-      expect(content === undefined, 'A page is answered without content', seen.answers)
+      x.expect(isAction(action), 'The page was not answered with an action', seen.answers)
+      x.expect(content === undefined, 'A page is answered without content', seen.answers)
     },
   ),
   row('sample MCP client/sampling', 'A question to the model is answered with a message, its model and its role').by(

@@ -18,7 +18,7 @@ import {
   times,
 } from '../define.ts'
 import type { Observation } from '../log.ts'
-import { type CallWishes, call, listTools, play, stepsAgain, testTool, textResult } from '../play.ts'
+import { type CallWishes, call, listTools, play, reportedPlay, stepsAgain, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer, Refusal } from '../script.ts'
 
 /** Two calls at once, which are told apart by their argument. */
@@ -27,8 +27,7 @@ const twoCalls = (wishes: CallWishes = {}) => [
   { do: 'together', steps: [call('first', { n: 1 }, wishes), call('second', { n: 2 }, wishes)] } as const,
 ]
 
-const outOfOrder = play('out-of-order', {
-  report: true,
+const outOfOrder = reportedPlay('out-of-order', {
   steps: twoCalls(),
   on: {
     'tools/call': async ({ args: { n }, log }) => {
@@ -42,8 +41,7 @@ const outOfOrder = play('out-of-order', {
 
 /** Before the answer comes this. */
 function disturbed(name: string, disturb: (request: ClientRequest) => void) {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: stepsAgain,
     on: {
       'tools/call': request => {
@@ -72,18 +70,16 @@ const huge = play('huge', {
   on: { 'tools/call': ({ args }) => textResult(args['again'] === true ? 'small' : 'x'.repeat(20 * 1024 * 1024)) },
 })
 
-const refused = play('refused', { report: true, on: { 'tools/call': new Refusal(-32602, 'No such thing', { why: 'test' }) } })
-const toolError = play('tool-error', { report: true, on: { 'tools/call': textResult('It did not work', { isError: true }) } })
+const refused = reportedPlay('refused', { on: { 'tools/call': new Refusal(-32602, 'No such thing', { why: 'test' }) } })
+const toolError = reportedPlay('tool-error', { on: { 'tools/call': textResult('It did not work', { isError: true }) } })
 
-const structured = play('structured', {
-  report: true,
+const structured = reportedPlay('structured', {
   tools: [{ ...testTool, outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } }],
   on: { 'tools/call': textResult('{"n":"many"}', { structuredContent: { n: 'many' } }) },
 })
 
 /** 2025-03-26 lets servers gather what they say. */
-const batch = play('batch', {
-  report: true,
+const batch = reportedPlay('batch', {
   steps: stepsAgain,
   on: {
     'tools/call': ({ args, id, reply }) => {
@@ -114,13 +110,13 @@ const calledOnce = times(calls, 1)
 const answering = [
   answerRow('matched MCP basic#requests', 'Answers in another order come to those who asked').by(
     [outOfOrder, hasReport],
-    ({ reported }, { expect }) => {
+    ({ reported }, x) => {
       for (const [step, text] of [
         ['first', 'answer 1'],
         ['second', 'answer 2'],
       ] as const) {
         const entry = reported.get(step)
-        expect(entry?.text === text, `The ${step} call got "${entry?.text ?? entry?.message}"`)
+        x.expect(entry?.text === text, `The ${step} call got "${entry?.text ?? entry?.message}"`)
       }
     },
   ),
@@ -172,8 +168,7 @@ function tellProgress({ revision, id, meta: { progressToken }, tell }: ClientReq
   else if (progressToken !== undefined) tell('notifications/progress', { progressToken, progress, total: 10 })
 }
 
-const progress = play('progress', {
-  report: true,
+const progress = reportedPlay('progress', {
   // A client that is busy with something else still comes to the ping.
   patienceMs: 10_000,
   steps: twoCalls({ progress: true }),
@@ -188,8 +183,7 @@ const progress = play('progress', {
   },
 })
 
-const cancel = play('cancel', {
-  report: true,
+const cancel = reportedPlay('cancel', {
   steps: [listTools, call('slow', { slow: true }, { progress: true, cancel: 300 }), call('after', { slow: false })],
   on: ({ carrier, revision }) => {
     const late = revision === 's3' ? { status: 'success', output: 'late' } : { resultType: 'complete', ...textResult('late') }
@@ -222,30 +216,28 @@ const cancelled = { play: cancel, revisions: allRevisions }
 
 const meanwhile = [
   during('progress/token MCP basic/utilities/progress', 'Who wants progress names a token of its own for each call').by(
-    (seen, { expect, leave }) => {
+    (seen, x) => {
       const made = calls(seen)
       const tokens = made.map(({ meta }) => meta['progressToken']).filter(token => token !== undefined)
-      if (tokens.length === 0) leave('the client does not ask for progress')
-      expect(
+      if (tokens.length === 0) x.leave('the client does not ask for progress')
+      x.expect(
         tokens.every(token => typeof token === 'string' || Number.isInteger(token)),
         'A token is a string or an integer',
         made,
       )
-      expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
+      x.expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
     },
   ),
-  during('progress/heard MCP basic/utilities/progress', 'Progress comes to the call that it belongs to').by(
-    (seen, { expect, leave, warn }) => {
-      const heard = seen.reported.get('first')?.progress
-      if (heard === undefined) return leave('the client does not report progress')
-      // Where no ping can tell that all was heard, an answer may overtake what was told before it.
-      const second = seen.reported.get('second')?.progress ?? 0
-      if (seen.stateless && heard <= 3 && second <= 1 && heard + second < 4)
-        return warn(`The calls were told of 3 and 1 steps and heard ${heard} and ${second}`)
-      expect(heard === 3, `The first call was told of 3 steps and heard ${heard}`, seen.calls())
-      expect(second === 1, `The second call was told of 1 step and heard ${second}`, seen.calls())
-    },
-  ),
+  during('progress/heard MCP basic/utilities/progress', 'Progress comes to the call that it belongs to').by((seen, x) => {
+    const heard = seen.reported.get('first')?.progress
+    if (heard === undefined) return x.leave('the client does not report progress')
+    // Where no ping can tell that all was heard, an answer may overtake what was told before it.
+    const second = seen.reported.get('second')?.progress ?? 0
+    if (seen.stateless && heard <= 3 && second <= 1 && heard + second < 4)
+      return x.warn(`The calls were told of 3 and 1 steps and heard ${heard} and ${second}`)
+    x.expect(heard === 3, `The first call was told of 3 steps and heard ${heard}`, seen.calls())
+    x.expect(second === 1, `The second call was told of 1 step and heard ${second}`, seen.calls())
+  }),
   during(
     'cancel/said MCP basic/utilities/cancellation MCP basic/transports#sending-messages-to-the-server',
     'A call that is given up is cancelled as the wire and the carrier say',
@@ -281,8 +273,7 @@ const taskSteps = [listTools, call('call', {}, { task: true })]
 const chosenTask = { taskId: 'task/1', ttl: 60_000, pollInterval: POLL_MS, ...times2026 }
 const decidedTask = { taskId: 'task/1', ttlMs: 60_000, pollIntervalMs: POLL_MS, ...times2026 }
 
-const chosen = play('task-chosen', {
-  report: true,
+const chosen = reportedPlay('task-chosen', {
   steps: taskSteps,
   tools: [{ ...testTool, execution: { taskSupport: 'optional' } }],
   capabilities: { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } },
@@ -298,8 +289,7 @@ const chosen = play('task-chosen', {
   },
 })
 
-const decided = play('task-decided', {
-  report: true,
+const decided = reportedPlay('task-decided', {
   steps: taskSteps,
   capabilities: { tools: {}, extensions: { [keys.tasks]: {} } },
   on: {

@@ -3,7 +3,7 @@ import { stateless } from '../../define.ts'
 import { orSkip, should } from '../../expectations.ts'
 import { calls, clientTable, everything, first, header, httpSessions, none, reported, some, unvisited } from '../define.ts'
 import type { HttpVisit, Observation } from '../log.ts'
-import { call, listTools, type Play, play, stepsAgain, testTool, textResult } from '../play.ts'
+import { call, listTools, type Play, play, reportedPlay, stepsAgain, testTool, textResult } from '../play.ts'
 import { noAnswer } from '../script.ts'
 import { plainRun } from './run.ts'
 
@@ -12,8 +12,7 @@ const waiting = '{"jsonrpc":"2.0","method":"notifications/message","params":{"le
 
 /** The answer of the call comes on a stream that breaks, and goes on where the client comes back with its last event. */
 function broken(name: string, retry: boolean): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     ms: 6_000,
     on: {
       'tools/call': ({ reply, log, id }) => {
@@ -43,8 +42,7 @@ function broken(name: string, retry: boolean): Play {
 const retried = broken('sse-retry-vivarium', true)
 const resumed = broken('sse-resume', false)
 
-const lostSession = play('session-lost', {
-  report: true,
+const lostSession = reportedPlay('session-lost', {
   steps: stepsAgain,
   http:
     ({ log }) =>
@@ -57,8 +55,8 @@ const lostSession = play('session-lost', {
     },
 })
 
-const noStream = play('no-stream', { report: true, deaf: true })
-const streamed = play('streamed', { report: true, streams: true })
+const noStream = reportedPlay('no-stream', { deaf: true })
+const streamed = reportedPlay('streamed', { streams: true })
 
 /** The old pair names an endpoint on another origin, where a token would go to whoever sits there. */
 const foreignEndpoint = play('foreign-endpoint', {
@@ -177,8 +175,7 @@ const impossibleTools = [
   { name: 'object-type', inputSchema: marked({ a: 'Obj' }, 'object') },
 ]
 
-const impossible = play('http-invalid-tool-headers-vivarium', {
-  report: true,
+const impossible = reportedPlay('http-invalid-tool-headers-vivarium', {
   steps: [
     { do: 'list', what: 'tools', as: 'list' },
     ...impossibleTools.map(({ name }) => ({ do: 'call', tool: name, arguments: { a: 'x' }, as: name }) as const),

@@ -4,7 +4,7 @@ import { listIn, objectIn, orSkip, should } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { isStateless, keys } from '../../wire/envelope.ts'
 import { calls, clientTable, first, params, reported, some, times, unvisited } from '../define.ts'
-import { listTools, plainSteps, play, testTool } from '../play.ts'
+import { listTools, plainSteps, play, reportedPlay, testTool } from '../play.ts'
 import { type ClientRequest, type Handler, noAnswer } from '../script.ts'
 import type { ScriptedServer } from '../server.ts'
 
@@ -136,13 +136,13 @@ const inSessions = { play: updated, revisions: sessions }
 
 const changing = [
   changeRow('lists-again MCP server/tools#list-changed-notification', 'A list that was announced as changed is read again').by(
-    (seen, { expect, leave }) => {
-      if (seen.stateless && seen.requests('subscriptions/listen').length === 0) leave('the client does not listen for changes')
+    (seen, x) => {
+      if (seen.stateless && seen.requests('subscriptions/listen').length === 0) x.leave('the client does not listen for changes')
       const announced = seen.log.messages.find(({ from, method }) => from === 'server' && method === listChanged)
-      if (announced === undefined) return leave('the client opened no stream on which the change could be told')
+      if (announced === undefined) return x.leave('the client opened no stream on which the change could be told')
       const again = seen.requests('tools/list').filter(({ at }) => at >= announced.at)
-      if (again.length === 0 && seen.reported.size === 0 && seen.calls().length > 0) leave('the client does not follow changes')
-      expect(again.length > 0, 'The list was not read again after the change', [announced, ...seen.fromClient.slice(-2)])
+      if (again.length === 0 && seen.reported.size === 0 && seen.calls().length > 0) x.leave('the client does not follow changes')
+      x.expect(again.length > 0, 'The list was not read again after the change', [announced, ...seen.fromClient.slice(-2)])
     },
   ),
   changeRow('listen MCP 2026-07-28 basic/versioning', 'A listen says what it wants to hear, and ends with its stream').by(
@@ -186,8 +186,7 @@ const changing = [
 
 const noteUri = 'test://notes/ä b'
 
-const everything = play('everything', {
-  report: true,
+const everything = reportedPlay('everything', {
   steps: [
     ...plainSteps,
     { do: 'list', what: 'resources' },

@@ -4,7 +4,7 @@ import { fitsPattern, is, objectIn, sameJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { type ClientJudging, calls, clientTable, declares, first, reported, sent, shownBy, times } from '../define.ts'
 import type { LoggedMessage, Observation } from '../log.ts'
-import { call, play, textResult } from '../play.ts'
+import { call, play, reportedPlay, textResult } from '../play.ts'
 import { elicitation } from './asking.ts'
 
 /** Odd on purpose: who parses, trims or re-encodes it gives back another one. */
@@ -32,8 +32,7 @@ const rounds = play('rounds', {
   },
 })
 
-const stateOnly = play('state-only', {
-  report: true,
+const stateOnly = reportedPlay('state-only', {
   steps: [call('call')],
   on: {
     'tools/call': ({ params: { requestState } }) =>
@@ -41,8 +40,7 @@ const stateOnly = play('state-only', {
   },
 })
 
-const strangeResult = play('strange-result', {
-  report: true,
+const strangeResult = reportedPlay('strange-result', {
   steps: [call('call')],
   on: { 'tools/call': { resultType: 'of-tomorrow', content: [] } },
 })
@@ -75,15 +73,12 @@ export const roundScenarios = [
   roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call').by(inRounds, {
     'A state was sent that this call was never given': retry('plain-tool', ({ params }) => !('requestState' in params)),
   }),
-  roundRow('twice SEP-2322', 'Each round has the newest state and answers only the last questions').by(
-    inRounds,
-    (seen, { expect }) => {
-      const made = seen.calls('twice-tool')
-      const states = JSON.stringify(made.map(({ params }) => params['requestState']))
-      expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
-      expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
-    },
-  ),
+  roundRow('twice SEP-2322', 'Each round has the newest state and answers only the last questions').by(inRounds, (seen, x) => {
+    const made = seen.calls('twice-tool')
+    const states = JSON.stringify(made.map(({ params }) => params['requestState']))
+    x.expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
+    x.expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
+  }),
   roundRow('state-only SEP-2322', 'A state without questions is brought back at once').by([stateOnly, wasCalled], {
     'The client did not come back with the state': shownBy(calls, seen => calls(seen).at(-1)?.params['requestState'] === 'later'),
   }),

@@ -72,11 +72,11 @@ const running = [
   ),
   row('initialized MCP basic/lifecycle#initialization', 'Nothing is asked before the session is announced as open').by(
     { revisions: [...sessions, 's3'] },
-    (seen, { expect }) => {
+    (seen, x) => {
       const [ready] = seen.notices(seen.revision === 's3' ? 'initialized' : 'notifications/initialized')
-      expect(ready !== undefined, 'The client did not announce that it is ready', seen.fromClient.slice(0, 4))
+      x.expect(ready !== undefined, 'The client did not announce that it is ready', seen.fromClient.slice(0, 4))
       const early = seen.requests().filter(({ method, at }) => at < (ready?.at ?? 0) && !isOpening(method))
-      expect(early.length === 0, 'A request came before the client was ready', [...early.slice(0, 2), ready])
+      x.expect(early.length === 0, 'A request came before the client was ready', [...early.slice(0, 2), ready])
     },
   ),
   row('ids MCP basic#requests', 'Ids are strings or integers, and none is used twice').by(inAll, (seen, { expect }) => {
@@ -250,17 +250,21 @@ const negotiating = [
     ),
   }),
   versionRow('accepts MCP basic/lifecycle#version-negotiation', 'A counter-offer is taken, or the client leaves').by(
-    (seen, { expect, leave }) => {
+    (seen, x) => {
       const [opening] = seen.requests('initialize')
-      if (opening === undefined) return leave('the client did not come to a handshake')
+      if (opening === undefined) return x.leave('the client did not come to a handshake')
       const later = afterOpening(seen).filter(({ at }) => at > opening.at)
       const got = opening.params['protocolVersion'] === seen.wire
-      expect(later.length > 0 || !got, 'The client left though it got what it offered', [opening])
+      x.expect(later.length > 0 || !got, 'The client left though it got what it offered', [opening])
       const odd = later.filter(isModern)
-      expect(odd.length === 0, 'After the handshake the client speaks the other wire', odd.slice(0, 1))
+      x.expect(odd.length === 0, 'After the handshake the client speaks the other wire', odd.slice(0, 1))
       if (seen.carrier !== 'http' || seen.revision === '2025-03-26') return
       const unnamed = later.filter(({ headers }) => headers['mcp-protocol-version'] !== seen.wire)
-      expect(unnamed.length === 0, `MCP-Protocol-Version must be the one that was settled on, ${seen.wire}`, unnamed.slice(0, 1))
+      x.expect(
+        unnamed.length === 0,
+        `MCP-Protocol-Version must be the one that was settled on, ${seen.wire}`,
+        unnamed.slice(0, 1),
+      )
     },
   ),
   versionRow(
@@ -283,13 +287,13 @@ const negotiating = [
   ),
   versionRow('both MCP 2026-07-28 basic/versioning', 'With a server of both eras the client stays in one').by(
     { play: bothEras, revisions: [modern] },
-    (seen, { expect }) => {
+    (seen, x) => {
       const used = usesTools(seen)
       const count = used.filter(isModern).length
-      expect(used.length > 0, 'The client did not list the tools')
-      expect(count === 0 || count === used.length, 'Some requests are of one era, some of the other', used.slice(0, 2))
+      x.expect(used.length > 0, 'The client did not list the tools')
+      x.expect(count === 0 || count === used.length, 'Some requests are of one era, some of the other', used.slice(0, 2))
       const shook = seen.requests('initialize').length > 0
-      expect(count > 0 || shook, 'Requests came without a handshake and without a version', used.slice(0, 1))
+      x.expect(count > 0 || shook, 'Requests came without a handshake and without a version', used.slice(0, 1))
     },
   ),
 ]

@@ -25,7 +25,7 @@ import {
   unvisited,
 } from '../define.ts'
 import type { LoggedMessage } from '../log.ts'
-import { type Answers, call, listTools, type Play, plainSteps, play, testTool, textResult } from '../play.ts'
+import { type Answers, call, listTools, type Play, plainSteps, play, reportedPlay, testTool, textResult } from '../play.ts'
 
 // ── failures and keys ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -35,8 +35,7 @@ const writing = { ...testTool, annotations: { readOnlyHint: false, idempotentHin
 
 /** The call fails with this problem; undefined: it does not. */
 function failing(name: string, problem: Json | undefined, more: Partial<Play> = {}): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     answers: { retries: 3 },
     tools: [writing],
     capabilities: offering('idempotency', 'problem'),

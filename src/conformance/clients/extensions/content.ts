@@ -5,7 +5,7 @@ import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
 import { type ClientScenario, calls, first, knowing, none, offering, reported, some, times, unvisited } from '../define.ts'
 import type { Observation } from '../log.ts'
-import { call, listTools, type Play, play, testTool } from '../play.ts'
+import { call, listTools, type Play, reportedPlay, testTool } from '../play.ts'
 
 const revision = `sha256:${createHash('sha256').update('one').digest('base64url')}`
 const manifest = {
@@ -16,8 +16,7 @@ const manifest = {
 
 /** The manifest is asked for twice; it is good for so long. */
 function manifests(name: string, ttlMs: number): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: ['first', 'second'].map(as => ({ do: 'manifest', as }) as const),
     capabilities: offering('manifest'),
     on: {
@@ -46,8 +45,7 @@ function referring(name: string, data: string, status = 200): Play {
     checksum: { algorithm: 'sha256', value: createHash('sha256').update(CONTENT).digest('hex') },
   })
   const link = { type: 'resource_link', uri: 'ref:r-1', name: 'data', mimeType: 'text/plain' }
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: [{ do: 'reference', tool: 'test-tool', as: 'reference' }],
     capabilities: offering('data-references'),
     on: ({ origin }) => ({
@@ -69,8 +67,7 @@ const tampered = referring('reference-tampered', 'the bata')
 const redirected = referring('reference-redirected', CONTENT, 302)
 
 const image = { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' }
-const largeImage = play('media-too-large', {
-  report: true,
+const largeImage = reportedPlay('media-too-large', {
   steps: [listTools, call('large', { image: Buffer.alloc(5_000, 1).toString('base64') })],
   tools: [
     {
@@ -82,8 +79,7 @@ const largeImage = play('media-too-large', {
   capabilities: offering('media', 'problem'),
 })
 
-const recommending = play('recommend', {
-  report: true,
+const recommending = reportedPlay('recommend', {
   steps: [{ do: 'recommend', capability: 'translate', as: 'recommend' }],
   capabilities: offering('recommendations'),
   on: ({ origin }) => {

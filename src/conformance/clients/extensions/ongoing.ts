@@ -23,7 +23,7 @@ import {
   under,
 } from '../define.ts'
 import type { LoggedMessage, Observation } from '../log.ts'
-import { call, listTools, type Play, play, type Step, testTool, textResult } from '../play.ts'
+import { call, listTools, type Play, play, reportedPlay, type Step, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer } from '../script.ts'
 
 // ── state ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,8 +165,7 @@ function resumes(message: Pick<LoggedMessage, 'meta'>): boolean {
 
 /** The stream breaks after its first chunk; then comes what `resumed` says. */
 function streaming(name: string, resumed: (request: ClientRequest) => unknown): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: [listTools, call('stream', { n: 1 }, { stream: true })],
     tools: [{ ...testTool, _meta: { [extensionId('streaming')]: { supports_streaming: true } } }],
     capabilities: offering('streaming', 'problem', 'idempotency'),
@@ -236,8 +235,7 @@ const wanted = ['notifications', extensionId('events')] as const
 
 /** Subscribes as the wire says, and tells of the events once the subscription stands. */
 function events(name: string, after: EventsAfter, settings: Json = {}): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     ms: 12_000,
     steps: [{ do: 'events', names: ['thing_happened'], count: 2, as: 'events' }],
     capabilities: { tools: {}, extensions: { [extensionId('events')]: settings } },
