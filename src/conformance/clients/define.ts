@@ -14,18 +14,11 @@
  */
 
 import { beforeClause, eras } from '../define.ts'
-import {
-  type CheckResult,
-  type Expectation,
-  fitsPattern,
-  hold,
-  type JsonPattern,
-  type Judging,
-  objectIn,
-} from '../expectations.ts'
+import { type Expectation, hold, type Judging } from '../expectations.ts'
 import { Failed, type Frame, type Heading, type Json, type RevisionId } from '../scenario.ts'
 import { extensionId } from '../tools.ts'
-import type { LoggedMessage, Observation, Reported } from './log.ts'
+import { requires } from './checks.ts'
+import type { LoggedMessage, Observation } from './log.ts'
 import { type Play, textResult } from './play.ts'
 
 /** A scenario for a client or a host: what a play must have shown. */
@@ -55,7 +48,8 @@ export interface ClientJudging extends Judging {
 }
 
 type Evidence = readonly (LoggedMessage | undefined)[]
-type Check = Expectation<Observation, ClientJudging>
+/** One thing that must hold of all that a play has shown. */
+export type Check = Expectation<Observation, ClientJudging>
 /** What must hold, by sentence; or a program, where a scenario is really one. */
 export type ClientBody = Readonly<Record<string, Check>> | ((seen: Observation, judging: ClientJudging) => void)
 
@@ -126,133 +120,6 @@ export function frameOf({ from, at, text, frame }: LoggedMessage): Frame {
 /** Those with sessions over HTTP. */
 export const httpSessions: readonly RevisionId[] = ['2025-03-26', '2025-06-18', '2025-11-25']
 
-// ── which messages ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Some messages of the client: requests of a method (`*`: all), or what a function finds. */
-export type Select = string | ((seen: Observation) => readonly LoggedMessage[])
-
-function selected(select: Select, seen: Observation): readonly LoggedMessage[] {
-  return typeof select === 'function' ? select(seen) : seen.requests(select === '*' ? undefined : select)
-}
-
-/** All that the client sent. */
-export function everything(seen: Observation): readonly LoggedMessage[] {
-  return seen.fromClient
-}
-
-/** Calls of `test-tool`. */
-export function calls(seen: Observation): readonly LoggedMessage[] {
-  return seen.calls('test-tool')
-}
-
-/** What the client answered when it was asked. */
-export function answers(seen: Observation): readonly LoggedMessage[] {
-  return seen.answers
-}
-
-// ── what they must be ───────────────────────────────────────────────────────────────────────────────────────────────
-
-type MessageCheck = (message: LoggedMessage, seen: Observation) => CheckResult
-
-/** At least one of these was sent. */
-export function some(select: Select): Check {
-  return seen => selected(select, seen).length > 0
-}
-
-/** None of these was sent. */
-export function none(select: Select, fits: (message: LoggedMessage, seen: Observation) => boolean = () => true): Check {
-  return (seen, { show }) => {
-    const odd = selected(select, seen).filter(message => fits(message, seen))
-    show(odd.slice(0, 2))
-    return odd.length === 0
-  }
-}
-
-/** Each of these is right. */
-export function each(select: Select, check: MessageCheck): Check {
-  return (seen, { show }) => {
-    for (const message of selected(select, seen)) {
-      const result = check(message, seen)
-      show([message])
-      if (result === false || typeof result === 'string') return result
-    }
-    return true
-  }
-}
-
-/** The first of these, which must be there, is right. */
-export function first(select: Select, check: MessageCheck): Check {
-  return (seen, { show }) => {
-    const [message] = selected(select, seen)
-    show([message])
-    return message !== undefined && check(message, seen)
-  }
-}
-
-/** So many were sent. */
-export function times(select: Select, right: number | ((count: number) => boolean), says?: (count: number) => string): Check {
-  return (seen, { show }) => {
-    const found = selected(select, seen)
-    const { length } = found
-    show(found.slice(-4))
-    return (typeof right === 'number' ? length === right : right(length)) || (says?.(length) ?? false)
-  }
-}
-
-/** It holds of all that was seen, which these messages show. */
-export function shownBy(select: Select, check: Check): Check {
-  return (seen, x, says) => {
-    x.show(selected(select, seen).slice(-4))
-    return check(seen, x, says)
-  }
-}
-
-/** What the client reports of a step, where it does, is right. */
-export function reported(step: string, check: (entry: Reported) => CheckResult): Check {
-  return shownBy(
-    seen => seen.calls(),
-    seen => {
-      const entry = seen.reported.get(step)
-      return entry === undefined || check(entry)
-    },
-  )
-}
-
-/** The client never fetched what is at this path. */
-export function unvisited(path: string): Check {
-  return seen => seen.visits('GET', path).length === 0
-}
-
-/** Its parameters fit. */
-export function params(pattern: JsonPattern): MessageCheck {
-  return message => fitsPattern(pattern, message.params)
-}
-
-/** It has this header, or the header is as it must be. */
-export function header(name: string, value: string | undefined): MessageCheck {
-  return ({ headers }) => headers[name] === value
-}
-
-// ── what must be there to judge ─────────────────────────────────────────────────────────────────────────────────────
-
-/** Needs that it holds. */
-export function requires(ok: (seen: Observation) => boolean, why: string): ClientNeed {
-  return seen => (ok(seen) ? undefined : why)
-}
-
-/** Needs that something of this was sent. */
-export function sent(select: Select, why: string): ClientNeed {
-  return requires(seen => selected(select, seen).length > 0, why)
-}
-
-/** Needs what the client must have declared. */
-export function declares(path: string): ClientNeed {
-  return requires(seen => seen.has(path), `the client does not declare ${path}`)
-}
-
-/** Needs that the client says what came of its steps. */
-export const hasReport: ClientNeed = requires(seen => seen.reported.size > 0, 'the client does not report what came of its steps')
-
 // ── What rows about extensions share: how the scripted server declares them, and what a client must know to be judged.
 
 /** Rows about an extension that the client must know, at the newest revision of each era. */
@@ -267,17 +134,7 @@ export function offering(...extensions: readonly string[]): Json {
   return { tools: {}, extensions: Object.fromEntries(extensions.map(name => [extensionId(name), {}])) }
 }
 
-/** What a request says under the key of an extension. */
-export function under(message: Pick<LoggedMessage, 'meta'> | undefined, extension: string): Json {
-  return objectIn(message?.meta, extensionId(extension))
-}
-
 /** A problem as a tool's result carries it. */
 export function problemResult(problem: Json): Json {
   return textResult(String(problem['message']), { isError: true, _meta: { [extensionId('problem')]: problem } })
-}
-
-/** Whether the client knows that a call was not done. */
-export function isUndone({ ok, isError }: { readonly ok: boolean; readonly isError?: boolean }): boolean {
-  return !ok || isError === true
 }

@@ -1,5 +1,6 @@
 /** Hooks around an inference (§10) and state that travels with calls (§8). */
-import { type ClientNeed, calls, each, first, none, params, requires, type Select, sent, shownBy } from '../clients/define.ts'
+import { calls, each, first, none, params, requires, type Select, sent, shownBy } from '../clients/checks.ts'
+import type { ClientNeed } from '../clients/define.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { type Step, testTool, textResult } from '../clients/play.ts'
 import { type ClientRequest, noAnswer } from '../clients/script.ts'

@@ -1,7 +1,7 @@
 /** How a host opens a live server, and how it leaves plain ones alone (§3–§6). */
 
 import { isRecord } from '../../jsonrpc/message.ts'
-import { none, requires, shownBy } from '../clients/define.ts'
+import { none, requires, shownBy } from '../clients/checks.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { listIn, objectIn, orSkip } from '../expectations.ts'
 import type { Json } from '../scenario.ts'

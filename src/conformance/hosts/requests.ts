@@ -1,5 +1,5 @@
 /** What a live server asks of its host: pushes, scopes, inference, the model (§7, §9, §11, §12). */
-import { answers, shownBy } from '../clients/define.ts'
+import { answers, shownBy } from '../clients/checks.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { fitsPattern, is, type JsonPattern, objectsIn, orSkip, sameJson, should } from '../expectations.ts'
 import type { Json } from '../scenario.ts'

@@ -4,19 +4,8 @@ import { official } from '../../define.ts'
 import { type Expectations, objectIn, orSkip, should } from '../../expectations.ts'
 import { allRevisions } from '../../scenario.ts'
 import { isStateless, keys } from '../../wire/envelope.ts'
-import {
-  type ClientJudging,
-  calls,
-  clientTable,
-  each,
-  hasReport,
-  header,
-  params,
-  reported,
-  requires,
-  some,
-  times,
-} from '../define.ts'
+import { calls, each, hasReport, header, params, reported, requires, some, times } from '../checks.ts'
+import { type ClientJudging, clientTable } from '../define.ts'
 import type { Observation } from '../log.ts'
 import { type CallWishes, call, listTools, play, reportedPlay, stepsAgain, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer, Refusal } from '../script.ts'

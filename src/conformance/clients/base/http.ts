@@ -1,7 +1,8 @@
 /** HTTP beneath the messages: streams that break, sessions that end, endpoints elsewhere, arguments that travel in headers too. */
 import { stateless } from '../../define.ts'
 import { orSkip, should } from '../../expectations.ts'
-import { calls, clientTable, everything, first, header, httpSessions, none, reported, some, unvisited } from '../define.ts'
+import { calls, everything, first, header, none, reported, some, unvisited } from '../checks.ts'
+import { clientTable, httpSessions } from '../define.ts'
 import type { HttpVisit, Observation } from '../log.ts'
 import { call, listTools, type Play, play, reportedPlay, stepsAgain, testTool, textResult } from '../play.ts'
 import { noAnswer } from '../script.ts'

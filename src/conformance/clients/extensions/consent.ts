@@ -5,25 +5,8 @@
 import { orSkip, sameJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
-import {
-  type ClientBody,
-  type ClientScenario,
-  calls,
-  each,
-  first,
-  isUndone,
-  knowing,
-  none,
-  offering,
-  problemResult,
-  reported,
-  requires,
-  shownBy,
-  some,
-  times,
-  under,
-  unvisited,
-} from '../define.ts'
+import { calls, each, first, isUndone, none, reported, requires, shownBy, some, times, under, unvisited } from '../checks.ts'
+import { type ClientBody, type ClientScenario, knowing, offering, problemResult } from '../define.ts'
 import type { LoggedMessage } from '../log.ts'
 import { type Answers, call, listTools, type Play, plainSteps, play, reportedPlay, testTool, textResult } from '../play.ts'
 

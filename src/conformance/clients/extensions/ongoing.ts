@@ -4,24 +4,8 @@ import { is, objectIn, objectsIn, orSkip, sameJson, should } from '../../expecta
 import type { Json } from '../../scenario.ts'
 import { extensionId } from '../../tools.ts'
 import { keys } from '../../wire/envelope.ts'
-import {
-  type ClientScenario,
-  calls,
-  each,
-  first,
-  isUndone,
-  knowing,
-  none,
-  offering,
-  problemResult,
-  reported,
-  requires,
-  sent,
-  shownBy,
-  some,
-  times,
-  under,
-} from '../define.ts'
+import { calls, each, first, isUndone, none, reported, requires, sent, shownBy, some, times, under } from '../checks.ts'
+import { type ClientScenario, knowing, offering, problemResult } from '../define.ts'
 import type { LoggedMessage, Observation } from '../log.ts'
 import { call, listTools, type Play, play, reportedPlay, type Step, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer } from '../script.ts'
