@@ -1,8 +1,9 @@
 /** Requests with what extensions put into `_meta`, their answers taken apart, and the checks that tables hold against answers. */
 import { isRecord } from '../jsonrpc/message.ts'
 import { type Expectation, fitsPattern, is, type JsonPattern, objectIn } from './expectations.ts'
+import { extensionId } from './said.ts'
 import type { Bench, Carrier, Frame, Json, OpenOptions } from './scenario.ts'
-import { extensionId, type FoundTool } from './tools.ts'
+import type { FoundTool } from './tools.ts'
 import { type Answer, letGo, type RawPeer, type RequestOptions } from './wire/raw-peer.ts'
 
 /** An answer, taken apart. */

@@ -2,7 +2,7 @@
 import type { AuthTrial } from './auth/issuer.ts'
 import { runOnBench, stoppedWhy, type Verdict, writeGuard } from './bench.ts'
 import { scenarios as allScenarios } from './registry.ts'
-import { type Report, type Result, resultOf, suiteVersion, summaryOf } from './report.ts'
+import { type Report, type Result, reportOf, resultOf } from './report.ts'
 import {
   type Advertised,
   allRevisions,
@@ -67,16 +67,7 @@ export async function judge(target: JudgeTarget, options: JudgeOptions = {}): Pr
   const cells = cellsOf(options.revisions ?? allRevisions, carriers)
   const began = now()
   const results = await inParallel(cells, options.parallel ?? 2, cell => judgeCell(run, cell))
-  const all = results.flat()
-  return {
-    server_name: run.met?.name ?? 'unknown',
-    server_version: run.met?.version ?? 'unknown',
-    suite_version: suiteVersion,
-    tested_at: began.toISOString(),
-    role: 'server',
-    results: all,
-    summary: summaryOf(all),
-  }
+  return reportOf('server', results.flat(), began, run.met)
 }
 
 /** Who can make tokens comes with one. */

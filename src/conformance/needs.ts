@@ -1,6 +1,8 @@
 /** What a scenario needs of a server to say anything: extensions, capabilities, tools that are found or named, prompts, resources. */
+
+import { extensionId } from './said.ts'
 import type { Advertised } from './scenario.ts'
-import { extensionId, type Finder } from './tools.ts'
+import type { Finder } from './tools.ts'
 
 /** An extension by its short name, a tool that has to be found, or any other reason why a scenario cannot be judged on a peer. */
 export type Need = string | Finder | ((peer: Advertised) => string | undefined)

@@ -8,9 +8,8 @@ import { type Scene, settle, step } from '../steps.ts'
 import { harmless, harmlessMethod, kitInfo } from '../wire/envelope.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 
-const row = table('base/envelope/', { revisions: official })
-const requests = { proves: ['MCP basic#requests'] }
 const silent = { listen: false }
+const row = table('base/envelope/', { revisions: official, open: silent })
 
 const ids: readonly (readonly [string, unknown, string])[] = [
   ['string', 'seven', 'a string'],
@@ -47,9 +46,27 @@ function headersFor(peer: RawPeer): Record<string, string> {
   return peer.carrier === 'http' ? { 'mcp-method': harmlessMethod(peer.revision) } : {}
 }
 
-const wrongIds: readonly (readonly [string, unknown, string])[] = [
-  ['id-null', null, 'a request whose id is null'],
-  ['id-object', { a: 1 }, 'a request whose id is an object'],
+/** Requests that are none: the row, what its title calls them, what failures call them, and how they look. */
+const wrong: readonly (readonly [string, string, string, (on: RevisionId) => Json])[] = [
+  ['id-null MCP basic#requests', 'a request whose id is null', 'a request whose id is null', on => harmless(on, null)],
+  [
+    'id-object MCP basic#requests',
+    'a request whose id is an object',
+    'a request whose id is an object',
+    on => harmless(on, { a: 1 }),
+  ],
+  [
+    'other-version JSON-RPC 4',
+    'a message of another JSON-RPC version',
+    'a message of JSON-RPC 1.0',
+    on => harmless(on, 5, { jsonrpc: '1.0' }),
+  ],
+  [
+    'array-params MCP basic#requests',
+    'a request whose params are an array',
+    'a request with params in an array',
+    on => harmless(on, 5, { params: ['x'] }),
+  ],
 ]
 
 const broken: readonly (readonly [string, string, string])[] = [
@@ -81,19 +98,8 @@ export const envelopeScenarios: readonly Scenario[] = [
       })
     }),
   ),
-  ...wrongIds.map(([name, id, what]) =>
-    row(name, `${what} is not served`).by(
-      { ...requests, open: silent },
-      mustNotServe(what, on => JSON.stringify(harmless(on, id))),
-    ),
-  ),
-  row('other-version JSON-RPC 4', 'a message of another JSON-RPC version is not served').by(
-    { open: silent },
-    mustNotServe('a message of JSON-RPC 1.0', on => JSON.stringify(harmless(on, 5, { jsonrpc: '1.0' }))),
-  ),
-  row('array-params', 'a request whose params are an array is not served').by(
-    { ...requests, open: silent },
-    mustNotServe('a request with params in an array', on => JSON.stringify(harmless(on, 5, { params: ['x'] }))),
+  ...wrong.map(([ids, title, what, message]) =>
+    row(ids, `${title} is not served`).by(mustNotServe(what, on => JSON.stringify(message(on)))),
   ),
   ...broken.map(([name, text, what]) =>
     any(name, `${what} is no message: it is not served, and the connection goes on`).by(
@@ -101,7 +107,7 @@ export const envelopeScenarios: readonly Scenario[] = [
       mustNotServe(what, () => text),
     ),
   ),
-  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700').by({ open: silent }, [
+  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700').by([
     errorsAfter(peer => peer.send('{"jsonrpc":', { headers: headersFor(peer) })).expect({
       'text that is no JSON is a parse error (-32700)': errors =>
         errors.every(({ value }) => !isRecord(objectIn(value).error) || objectIn(value, 'error').code === -32700),
@@ -112,7 +118,7 @@ export const envelopeScenarios: readonly Scenario[] = [
       'a notification must not be answered': (errors, { carrier }) => carrier === 'http' || errors.length === 0,
     }),
   ]),
-  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm').by({ open: silent }, [
+  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm').by([
     step(x => x.peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')),
     settle,
   ]),

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFailure, type PeerAnswer } from '../calls.ts'
 import { table } from '../define.ts'
-import { firstFault, fitsPattern, is, objectIn, objectsIn, should } from '../expectations.ts'
+import { type Expectations, firstFault, fitsPattern, is, objectIn, objectsIn, should } from '../expectations.ts'
 import { callableFixture, capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene, send } from '../steps.ts'
@@ -39,16 +39,17 @@ async function create(x: Scene, name: string, args: Json = {}): Promise<string> 
   return String(task.taskId)
 }
 
-/** Looks at it until it has ended as it should. */
-async function mustEnd(x: Scene, taskId: string, wanted: string): Promise<void> {
+/** Looks at it until it has this status. */
+async function until(x: Scene, taskId: string, wanted: string, shape: Expectations<PeerAnswer>): Promise<PeerAnswer> {
   for (let look = 0; look < 100; look++) {
     const answer = await x.ask('tasks/get', { taskId })
-    x.hold(answer, isTask)
-    const { status } = answer.result
-    if (terminal.includes(String(status))) return x.expect(status === wanted, `the status must be ${wanted}`)
+    x.hold(answer, shape)
+    const status = String(answer.result.status)
+    if (status === wanted) return answer
+    x.expect(!terminal.includes(status), `the task ended as ${status}, not as ${wanted}`)
     await wait(100)
   }
-  x.fail('the task does not end')
+  return x.fail(`the task does not become ${wanted}`)
 }
 
 /** Names the task in `_meta`. */
@@ -62,7 +63,7 @@ export const taskScenarios: readonly Scenario[] = [
       'tasks/result must give what the call would have given': hasResult({ content: Array.isArray }),
       [`_meta must hold ${keys.relatedTask} with the taskId`]: ({ result }) => relates(result._meta, taskId),
     })
-    await mustEnd(x, taskId, 'completed')
+    await until(x, taskId, 'completed', isTask)
   }),
   row('cancel', 'a task can be cancelled, once').by([capability('tasks.cancel'), ...fixture('slow_compute')], async x => {
     const taskId = await create(x, 'slow_compute', { seconds: 30 })
@@ -86,7 +87,7 @@ export const taskScenarios: readonly Scenario[] = [
   ),
   row('failed', 'a tool that fails makes its task fail, and the result says why').by(fixture('failing_job'), async x => {
     const taskId = await create(x, 'failing_job')
-    await mustEnd(x, taskId, 'failed')
+    await until(x, taskId, 'failed', isTask)
     x.hold(await x.ask('tasks/result', { taskId }), { 'the result must be that of the failed call': isFailure })
   }),
   row('required', 'a tool that runs as a task only refuses another call').by(fixture('failing_job'), async x => {
@@ -148,23 +149,12 @@ async function createLater(x: Scene, name: string, args: Json = {}): Promise<str
   return String(answer.result.taskId)
 }
 
-/** Looks at it until it has this status. */
-async function until(x: Scene, taskId: string, wanted: string): Promise<PeerAnswer> {
-  for (let look = 0; look < 100; look++) {
-    const answer = await x.ask('tasks/get', { taskId })
-    x.hold(answer, { ...isLaterTask, 'the resultType of tasks/get must be "complete"': isComplete })
-    const status = String(answer.result.status)
-    if (status === wanted) return answer
-    x.expect(!terminal.includes(status), `the task ended as ${status}, not as ${wanted}`)
-    await wait(100)
-  }
-  return x.fail(`the task does not become ${wanted}`)
-}
+const isGot = { ...isLaterTask, 'the resultType of tasks/get must be "complete"': isComplete }
 
 /** Tasks that the server decides on (2026-07-28). */
 export const taskExtensionScenarios: readonly Scenario[] = [
   later('result', 'a call becomes a task, and its result comes inside tasks/get').by(callableFixture('slow_compute'), async x => {
-    const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed')
+    const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed', isGot)
     x.hold(done, { 'a completed task must hold its result': hasResult({ result: { content: Array.isArray } }) })
   }),
   later('undeclared-call', 'a caller that does not know tasks gets no task').by(
@@ -201,16 +191,16 @@ export const taskExtensionScenarios: readonly Scenario[] = [
       x.hold(await x.ask('tasks/cancel', { taskId }), {
         'tasks/cancel must be answered with an empty complete result': isComplete,
       })
-    await until(x, taskId, 'cancelled')
+    await until(x, taskId, 'cancelled', isGot)
   }),
   later('tool-error', 'a tool that fails completes its task with isError').by(callableFixture('failing_job'), async x => {
-    const done = await until(x, await createLater(x, 'failing_job'), 'completed')
+    const done = await until(x, await createLater(x, 'failing_job'), 'completed', isGot)
     x.hold(done, { 'the result must have isError': hasResult({ result: { isError: true } }) })
   }),
   later('protocol-error', 'a call that fails as a request makes its task fail').by(
     callableFixture('protocol_error_job'),
     async x => {
-      const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed')
+      const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed', isGot)
       x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: is.number } }) })
     },
   ),
@@ -226,20 +216,20 @@ export const taskExtensionScenarios: readonly Scenario[] = [
   ),
   later('asking', 'a task that asks is answered by tasks/update').by(callableFixture('confirm_delete'), async x => {
     const taskId = await createLater(x, 'confirm_delete', { filename: 'kit.txt' })
-    const asked = Object.keys(objectIn((await until(x, taskId, 'input_required')).result, 'inputRequests'))
+    const asked = Object.keys(objectIn((await until(x, taskId, 'input_required', isGot)).result, 'inputRequests'))
     x.expect(asked.length === 1, 'the task must hold its question')
     const reply = { action: 'accept', content: { confirm: true } }
     const inputResponses = Object.fromEntries(asked.map(key => [key, reply]))
     x.hold(await x.ask('tasks/update', { taskId, inputResponses }), {
       'tasks/update must be answered with an empty complete result': isComplete,
     })
-    await until(x, taskId, 'completed')
+    await until(x, taskId, 'completed', isGot)
   }),
   later('asks-first', 'a call may ask before it becomes a task').by(callableFixture('test_tool_with_task'), async x => {
     x.peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }))
     const answer = await x.call('test_tool_with_task', { converse: true })
     x.hold(answer, { 'after the answer it must become a task': hasResult({ resultType: 'task' }) })
-    const done = await until(x, String(answer.result.taskId), 'completed')
+    const done = await until(x, String(answer.result.taskId), 'completed', isGot)
     const isNamed = JSON.stringify(done.result.result ?? {}).includes('Ada')
     x.expect(isNamed, 'the result must name what was answered')
   }),

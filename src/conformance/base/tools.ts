@@ -5,9 +5,9 @@ import { hasCode, hasResult, isFailure, isFault, isRefused, isResult, type PeerA
 import { official, since, table, until } from '../define.ts'
 import { type Expectation, type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
 import { callableFixture, capability, peerHas, tool } from '../needs.ts'
+import { isPlain } from '../said.ts'
 import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
 import { callTool, type Scene, send, step } from '../steps.ts'
-import { isPlain } from '../tools.ts'
 import { blockFault } from './content.ts'
 
 const row = table('base/tools/', {

@@ -1,7 +1,7 @@
 /** What the messages of a client must be, and what must be there to judge them: the words that tables for clients are written with. */
 import { type CheckResult, fitsPattern, type JsonPattern, objectIn } from '../expectations.ts'
+import { extensionId } from '../said.ts'
 import type { Json } from '../scenario.ts'
-import { extensionId } from '../tools.ts'
 import type { Check, ClientNeed } from './define.ts'
 import type { LoggedMessage, Observation, Reported } from './log.ts'
 

@@ -15,8 +15,8 @@
 
 import { beforeClause, eras } from '../define.ts'
 import { type Expectation, hold, type Judging } from '../expectations.ts'
+import { extensionId } from '../said.ts'
 import { Failed, type Frame, type Heading, type Json, type RevisionId } from '../scenario.ts'
-import { extensionId } from '../tools.ts'
 import { requires } from './checks.ts'
 import type { LoggedMessage, Observation } from './log.ts'
 import { type Play, textResult } from './play.ts'

@@ -6,7 +6,7 @@ import { stoppedWhy } from '../bench.ts'
 import { inferenceScenarios } from '../hosts/inference.ts'
 import { hello, openingScenarios } from '../hosts/opening.ts'
 import { requestScenarios } from '../hosts/requests.ts'
-import { type Report, type Result, resultOf, type Status, suiteVersion, summaryOf } from '../report.ts'
+import { type Report, type Result, reportOf, resultOf, type Status } from '../report.ts'
 import { allRevisions, type Cell, cellsOf, Failed, type Role, Skipped, scenariosFor } from '../scenario.ts'
 import { authScenarios } from './auth/sign-in.ts'
 import { askingScenarios } from './base/asking.ts'
@@ -71,15 +71,7 @@ async function judgeRole(client: ClientUnderTest, options: RoleOptions): Promise
   const began = now()
   const results: Result[] = []
   for (const cell of cells) results.push(...(await judgeCell(trial, cell, parallel)))
-  return {
-    server_name: trial.met?.name ?? 'unknown',
-    server_version: trial.met?.version ?? 'unknown',
-    suite_version: suiteVersion,
-    tested_at: began.toISOString(),
-    role: options.role,
-    results,
-    summary: summaryOf(results),
-  }
+  return reportOf(options.role, results, began, trial.met)
 }
 
 /** A URL alone is enough for HTTP; whoever wants a command or a socket says so. */

@@ -3,20 +3,11 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { hasMeta, hasResult, isFailure, isMade, isRefusedBy, openRequester, type PeerAnswer, type Saying } from '../calls.ts'
 import { extensionTable } from '../define.ts'
 import { type Expectation, firstFault, is, objectIn } from '../expectations.ts'
+import { peerHas } from '../needs.ts'
+import { brings, broughtBy, needsConfirmation, otherArguments, saidOf, scopesOf } from '../said.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
 import { callPlain, callTool, inWords, type Scene, step, type TableStep } from '../steps.ts'
-import {
-  bringing,
-  brings,
-  broughtBy,
-  type Finder,
-  foundTool,
-  needsConfirmation,
-  otherArguments,
-  saidOf,
-  scopesOf,
-  toolThat,
-} from '../tools.ts'
+import { bringing, type Finder, foundTool, toolThat } from '../tools.ts'
 
 const row = extensionTable('confirmation')
 
@@ -84,6 +75,11 @@ function changing(peer: Advertised) {
     ? undefined
     : { by: String(by.name), tool: tool && needsConfirmation(tool) ? foundTool(tool, {}) : undefined }
 }
+
+const changes = peerHas(
+  peer => changing(peer) !== undefined,
+  'No tool is listed that brings about "change:tool:NAME" of one that needs a yes',
+)
 
 /** E6: calls that need the yes of a user. */
 export const confirmation: readonly Scenario[] = [
@@ -186,22 +182,12 @@ export const confirmation: readonly Scenario[] = [
       return asking.call(x.tool(page), { converse: true })
     }).expect({ 'A form let a call through that only a page can approve': isFailure }),
   ]),
-  row('X4', 'When a tool has changed, what was agreed to before is void').by(
-    {
-      needs: [
-        peer =>
-          changing(peer) === undefined
-            ? 'No tool is listed that brings about "change:tool:NAME" of one that needs a yes'
-            : undefined,
-      ],
-    },
-    async x => {
-      const { by, tool } = changing(x.bench.peer) ?? {}
-      if (by === undefined || tool === undefined) return x.leave('There is no such tool')
-      const found = { that: '', find: () => tool }
-      await asked(found).run(x)
-      x.made(await x.call(by, { args: {} }), 'The call that changes a tool')
-      x.refused(await x.call(tool, answered()(x)), 'CONFIRMATION_REQUIRED', 'The yes to a tool as it was before')
-    },
-  ),
+  row('X4', 'When a tool has changed, what was agreed to before is void').by(changes, async x => {
+    const { by, tool } = changing(x.bench.peer) ?? {}
+    if (by === undefined || tool === undefined) return x.leave('There is no such tool')
+    const found = { that: '', find: () => tool }
+    await asked(found).run(x)
+    x.made(await x.call(by, { args: {} }), 'The call that changes a tool')
+    x.refused(await x.call(tool, answered()(x)), 'CONFIRMATION_REQUIRED', 'The yes to a tool as it was before')
+  }),
 ]

@@ -20,23 +20,10 @@ import {
 } from '../calls.ts'
 import { extensionTable } from '../define.ts'
 import { allOf, type Expectation, fitsPattern, is, listIn, objectIn, objectsIn, orSkip, sameJson } from '../expectations.ts'
+import { brings, costOf, isPlain, needsConfirmation, otherArguments, saidOf, scopesOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, keyedAnew, newKey, rest, type Scene, type SentStep, send, step, type TableStep } from '../steps.ts'
-import {
-  bringing,
-  brings,
-  callable,
-  costOf,
-  counting,
-  type Finder,
-  isPlain,
-  needsConfirmation,
-  otherArguments,
-  saidOf,
-  scopesOf,
-  toolThat,
-  undoable,
-} from '../tools.ts'
+import { bringing, callable, counting, type Finder, toolThat, undoable } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 import { onState, stateTokenIn } from './ongoing.ts'
 import { asksFor, holding, tokenIn } from './permissions.ts'

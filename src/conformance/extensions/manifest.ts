@@ -6,9 +6,10 @@ import { hasResult, isMade, openRequester, type PeerAnswer } from '../calls.ts'
 import { eras, extensionTable, table } from '../define.ts'
 import { type Expectation, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
 import { peerHas } from '../needs.ts'
+import { extensionId, isPlain, saidOf } from '../said.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
 import { type Scene, send, step, type TableStep } from '../steps.ts'
-import { bringing, extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
+import { bringing, foundTool } from '../tools.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'
 
 const row = extensionTable('manifest')

@@ -2,9 +2,10 @@
 import { alike, hasMeta, isMade, isRefusedBy, type PeerAnswer, shownIn, showsAs, showsOtherThan } from '../calls.ts'
 import { extensionTable } from '../define.ts'
 import { is, listIn, objectIn } from '../expectations.ts'
+import { extensionId, isPlain, otherArguments, saidOf } from '../said.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene } from '../steps.ts'
-import { bringing, extensionId, type Finder, isPlain, otherArguments, saidOf, toolThat } from '../tools.ts'
+import { bringing, type Finder, toolThat } from '../tools.ts'
 
 const row = extensionTable('state')
 

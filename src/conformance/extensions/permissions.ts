@@ -12,26 +12,15 @@ import {
 } from '../calls.ts'
 import { extensionTable } from '../define.ts'
 import { type Expectation, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
+import { extensionId, isPlain, needsConfirmation, saidOf, scopesOf } from '../said.ts'
 import type { Bench, Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, newKey, rest, type Scene, send, step, type TableStep } from '../steps.ts'
-import {
-  bringing,
-  callable,
-  either,
-  extensionId,
-  type Finder,
-  type FoundTool,
-  isPlain,
-  needsConfirmation,
-  saidOf,
-  scopesOf,
-  toolThat,
-  undoable,
-} from '../tools.ts'
+import { bringing, callable, either, type Finder, type FoundTool, toolThat, undoable } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 import { onState, stateTokenIn } from './ongoing.ts'
 
 const row = extensionTable('permissions')
+const reads = { writes: false }
 
 /** One that a single scope lets in. */
 const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
@@ -113,7 +102,7 @@ export const permissions: readonly Scenario[] = [
     x.made(await x.call(scopedTool, { say }), 'The call that the check allowed')
   }),
   row('E4-2', 'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter').by(
-    { writes: false },
+    reads,
     [
       send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
         'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: is.string }),
@@ -124,18 +113,15 @@ export const permissions: readonly Scenario[] = [
       }),
     ],
   ),
-  row('E4-2b E4-1', 'Several checks in one request are answered one by one').by(
-    [scopedTool, callable],
-    [
-      lacks(scopedTool),
-      send('permissions/check', x => ({
-        checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
-      })).expect({
-        'Several checks are not answered in their order': ({ result }) =>
-          JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
-      }),
-    ],
-  ),
+  row('E4-2b E4-1', 'Several checks in one request are answered one by one').by({ needs: [scopedTool, callable] }, [
+    lacks(scopedTool),
+    send('permissions/check', x => ({
+      checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
+    })).expect({
+      'Several checks are not answered in their order': ({ result }) =>
+        JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
+    }),
+  ]),
   row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once').by([
     lacks(guarded),
     callTool(guarded).expect({
@@ -145,7 +131,7 @@ export const permissions: readonly Scenario[] = [
     }),
   ]),
   row('E4-4', 'What is asked for is granted or denied with a reason, scope by scope').by(
-    { writes: false, needs: [guarded] },
+    { ...reads, needs: [guarded] },
     async x => {
       const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
       const { result } = await x.ask('permissions/negotiate', { requested_scopes: wanted })
@@ -189,7 +175,7 @@ export const permissions: readonly Scenario[] = [
     },
   ),
   row('E4-9', 'Tools are listed for those who may not call them, with the scopes that they need').by(
-    { writes: false, needs: [seen] },
+    { ...reads, needs: [seen] },
     // Nothing is called that may write.
     x => expectLack(x, seen, x.bench.peer.mayCall(x.tool(seen).name)),
   ),

@@ -5,12 +5,14 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { hasMeta, hasProblem, hasResult, isFirst, isMade, isRefusedBy, isReplay, type PeerAnswer, shownIn } from '../calls.ts'
 import { extensionTable } from '../define.ts'
 import { type Expectation, firstFault, is, listIn, objectIn, objectsIn, sameJson } from '../expectations.ts'
+import { costOf, extensionId, isPlain, saidOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callPlain, callTool, inWords, keyed, type Scene, step } from '../steps.ts'
-import { bringing, callable, costOf, counting, extensionId, isPlain, saidOf, toolThat } from '../tools.ts'
+import { bringing, callable, counting, toolThat } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 
 const intentRow = extensionTable('intent')
+const reads = { writes: false }
 
 const words = ['greet somebody', 'welcome a guest', 'find what else there is', 'see whether all is well', 'clean up']
 const meant = (intent: string, more: Json = {}) => ({ say: { intent: { intent, ...more } } })
@@ -113,25 +115,22 @@ async function usedUp(x: Scene): Promise<{ says: string; frames: PeerAnswer['fra
 
 /** E3: prices, budgets, quotas and rates. */
 export const cost: readonly Scenario[] = [
-  costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters').by(
-    { writes: false },
-    [
-      step(x => x.bench.peer.tools).expect({
-        'Every tool says of its cost what can be said': tools =>
-          firstFault(tools, tool => {
-            const { cost, latency, quota, units_used: used } = saidOf(tool, 'operational')
-            const name = String(tool.name)
-            if (cost !== undefined && !(isRecord(cost) && categories.includes(String(cost.category))))
-              return `The cost of ${name} has no category`
-            if (latency !== undefined && !latencies.includes(String(latency)))
-              return `The latency of ${name} is none of ${latencies.join(', ')}`
-            return (quota !== undefined || used !== undefined) && `${name} lists counters: a list that is kept would lie`
-          }),
-      }),
-    ],
-  ),
+  costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters').by(reads, [
+    step(x => x.bench.peer.tools).expect({
+      'Every tool says of its cost what can be said': tools =>
+        firstFault(tools, tool => {
+          const { cost, latency, quota, units_used: used } = saidOf(tool, 'operational')
+          const name = String(tool.name)
+          if (cost !== undefined && !(isRecord(cost) && categories.includes(String(cost.category))))
+            return `The cost of ${name} has no category`
+          if (latency !== undefined && !latencies.includes(String(latency)))
+            return `The latency of ${name} is none of ${latencies.join(', ')}`
+          return (quota !== undefined || used !== undefined) && `${name} lists counters: a list that is kept would lie`
+        }),
+    }),
+  ]),
   costRow('E3-7', 'What says nothing of its cost is nowhere said to be free').by(
-    { tries: 3, writes: false, needs: ['manifest'] },
+    { ...reads, tries: 3, needs: ['manifest'] },
     async x => {
       const called = await x.ask('manifest/get')
       x.made(called, 'manifest/get')

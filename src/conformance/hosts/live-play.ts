@@ -10,8 +10,8 @@ import { type ClientRequest, noAnswer } from '../clients/script.ts'
 import type { ScriptedServer } from '../clients/server.ts'
 import { eras } from '../define.ts'
 import { objectIn } from '../expectations.ts'
+import { extensionId } from '../said.ts'
 import type { Json } from '../scenario.ts'
-import { extensionId } from '../tools.ts'
 import { isStateless } from '../wire/envelope.ts'
 
 /** The extension under which MCP Live is declared without sessions. */

@@ -2,13 +2,15 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isServed, type PeerAnswer, requesterOn } from '../calls.ts'
 import { type Expectation, firstFault, fitsPattern, is, objectIn, objectsIn, sameJson } from '../expectations.ts'
+import { broughtBy, extensionId } from '../said.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
-import { broughtBy, extensionId } from '../tools.ts'
 import { bringingSet, inferred, type LiveScene, live, type Said, turn, usesOf, using } from './host.ts'
 
 const pushing = bringingSet('push')
 const inferring = bringingSet('inference')
+/** Other hosts may take what is pushed. */
+const pushes = { tries: 3, needs: [pushing] }
 const holds = (text: string) => (params: Json) => JSON.stringify(params).includes(text)
 const isMedia = { type: 'base64', media_type: is.string, data: is.string }
 
@@ -48,7 +50,7 @@ async function push(x: LiveScene, text: string): Promise<Said | undefined> {
 /** Pushes, hooks and inference. */
 export const actScenarios: readonly Scenario[] = [
   live('L9.2-1 L6.5-1 L10.3-1 L4.1-1', 'A push has its set, an id, a time and content, and wants an answer').by(
-    { tries: 3, needs: [pushing] },
+    pushes,
     async x => {
       const said = await push(x, newKey())
       if (said === undefined) return x.fail('A push did not come')
@@ -64,32 +66,29 @@ export const actScenarios: readonly Scenario[] = [
       })
     },
   ),
-  live('L9.4-2', 'A push that failed comes again as it was; another one has another id').by(
-    { tries: 3, needs: [pushing] },
-    async x => {
-      const { host } = x
-      let refused = false
-      const text = newKey()
-      host.answer('push/event', params => {
-        if (refused || !holds(text)(params)) return { accepted: true }
-        refused = true
-        throw Object.assign(new Error('Could not be written'), { code: -32603 })
-      })
-      const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
-      await push(x, text)
-      await host.next('push/event', params => holds(text)(params) && seen().length > 1, 8_000)
-      const [first, second] = seen()
-      x.expect(second !== undefined, 'A push that failed did not come again', host.peer.frames.slice(-3))
-      x.expect(
-        sameJson(first?.params, second?.params),
-        'A push comes again with another eventId, timestamp or content',
-        host.peer.heard('push/event'),
-      )
-      const next = await push(x, newKey())
-      const isOther = next !== undefined && next.params.eventId !== first?.params.eventId
-      x.expect(isOther, 'Two pushes share an eventId', [next?.frame])
-    },
-  ),
+  live('L9.4-2', 'A push that failed comes again as it was; another one has another id').by(pushes, async x => {
+    const { host } = x
+    let refused = false
+    const text = newKey()
+    host.answer('push/event', params => {
+      if (refused || !holds(text)(params)) return { accepted: true }
+      refused = true
+      throw Object.assign(new Error('Could not be written'), { code: -32603 })
+    })
+    const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
+    await push(x, text)
+    await host.next('push/event', params => holds(text)(params) && seen().length > 1, 8_000)
+    const [first, second] = seen()
+    x.expect(second !== undefined, 'A push that failed did not come again', host.peer.frames.slice(-3))
+    x.expect(
+      sameJson(first?.params, second?.params),
+      'A push comes again with another eventId, timestamp or content',
+      host.peer.heard('push/event'),
+    )
+    const next = await push(x, newKey())
+    const isOther = next !== undefined && next.params.eventId !== first?.params.eventId
+    x.expect(isOther, 'Two pushes share an eventId', [next?.frame])
+  }),
   live(
     'L10.2-1 L6.5-2 L10.3-1 L10.4-1 L4.1-2',
     'A hook before inference names its set and gives injections with namespace, position and content',

@@ -3,14 +3,18 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, type PeerAnswer } from '../calls.ts'
 import { type Expectation, fitsPattern, is, listIn, objectIn, sameJson } from '../expectations.ts'
+import { broughtBy } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
-import { bringing, broughtBy } from '../tools.ts'
+import { bringing } from '../tools.ts'
 import { bringingSet, type LiveScene, live, turn, usesOf, using } from './host.ts'
 
 const uses = ['pushEvents', 'contextHooks.beforeInference', 'contextHooks.afterInference', 'inferenceRequest', 'tools']
 const toHost = ['push/event', 'inference/request', 'model/info', 'scope/elevate']
 const pushing = bringingSet('push')
+/** Other hosts may take what is pushed. */
+const pushes = { tries: 3, needs: [pushing] }
+const reads = { writes: false }
 const acting = bringingSet('scope')
 const changing = bringing('change:sets')
 const hooked = [using('contextHooks.beforeInference')]
@@ -34,7 +38,7 @@ const addsNothing: Expectation<PeerAnswer> = it => it.code !== undefined || list
 /** The declaration, and which sets are on. */
 export const setScenarios: readonly Scenario[] = [
   live('L3.1-1', 'MCP Live is declared under experimental.mcpl with its version, beside the revision of MCP').by(
-    { writes: false },
+    reads,
     async x => {
       const mcpl = objectIn(x.bench.peer.capabilities, 'experimental', 'mcpl')
       x.expect(is.string(mcpl.version) && mcpl.version.startsWith('0.'), 'experimental.mcpl has no version')
@@ -76,7 +80,7 @@ export const setScenarios: readonly Scenario[] = [
     },
   ),
   live('L5.1-1 LB-1', 'Capabilities stand under the keys that there are for them, and cover what the sets use').by(
-    { writes: false },
+    reads,
     async x => {
       const { pushEvents = false, inferenceRequest = false, contextHooks = {} } = x.declared
       x.expect(typeof pushEvents === 'boolean', 'pushEvents is no boolean')
@@ -94,21 +98,18 @@ export const setScenarios: readonly Scenario[] = [
           x.expect(has[String(use)] ?? true, `The set ${name} uses ${String(use)}, which is not announced`)
     },
   ),
-  live('L6.2-1 L6.2-2 L7.1-1 L8.1-1 LB-1', 'Each feature set has a description and names what it uses').by(
-    { writes: false },
-    async x => {
-      x.expect(x.sets.size > 0, 'MCP Live is declared without feature sets')
-      for (const [name, set] of x.sets) {
-        x.expect(is.word(set.description), `The set ${name} has no description`)
-        const known = Array.isArray(set.uses) && set.uses.every(use => uses.includes(String(use)))
-        x.expect(known, `The set ${name} uses what there is not`)
-        for (const flag of ['scoped', 'rollback', 'hostState'])
-          x.expect(set[flag] === undefined || is.boolean(set[flag]), `${flag} of the set ${name} is no boolean`)
-      }
-    },
-  ),
+  live('L6.2-1 L6.2-2 L7.1-1 L8.1-1 LB-1', 'Each feature set has a description and names what it uses').by(reads, async x => {
+    x.expect(x.sets.size > 0, 'MCP Live is declared without feature sets')
+    for (const [name, set] of x.sets) {
+      x.expect(is.word(set.description), `The set ${name} has no description`)
+      const known = Array.isArray(set.uses) && set.uses.every(use => uses.includes(String(use)))
+      x.expect(known, `The set ${name} uses what there is not`)
+      for (const flag of ['scoped', 'rollback', 'hostState'])
+        x.expect(set[flag] === undefined || is.boolean(set[flag]), `${flag} of the set ${name} is no boolean`)
+    }
+  }),
   live('L6.4-1', 'Before the host has chosen, nothing is said; what waited comes when its set is on').by(
-    { host: { select: false }, tries: 3, needs: [pushing] },
+    { ...pushes, host: { select: false } },
     async x => {
       const { came, next } = await pushed(x, 250)
       x.expect(!came, 'A push came before the host had chosen', lastOf(x))
@@ -119,7 +120,7 @@ export const setScenarios: readonly Scenario[] = [
     },
   ),
   live('L6.7-2 L6.7-3 L6.7-1', 'When a set is switched off, its pushes stop at once; queued ones are not sent').by(
-    { tries: 3, needs: [pushing] },
+    pushes,
     async x => {
       const set = String(broughtBy(x.tool(pushing).listed, 'push'))
       x.expect((await pushed(x)).came, 'A push of a set that is on did not come', lastOf(x))

@@ -3,8 +3,8 @@
  * cost (E3), intent and suggestions (E2).
  */
 import { orSkip, sameJson } from '../../expectations.ts'
+import { extensionId } from '../../said.ts'
 import type { Json } from '../../scenario.ts'
-import { extensionId } from '../../tools.ts'
 import { calls, each, first, isUndone, none, reported, requires, shownBy, some, times, under, unvisited } from '../checks.ts'
 import { type ClientBody, type ClientScenario, knowing, offering, problemResult } from '../define.ts'
 import type { LoggedMessage } from '../log.ts'

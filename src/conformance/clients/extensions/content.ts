@@ -1,8 +1,8 @@
 /** Manifests (E1), references (E9), media (E10) and recommendations (E13): read, checked, and never followed blindly. */
 import { createHash } from 'node:crypto'
 import { is, orSkip } from '../../expectations.ts'
+import { extensionId } from '../../said.ts'
 import type { Json } from '../../scenario.ts'
-import { extensionId } from '../../tools.ts'
 import { calls, first, none, reported, some, times, unvisited } from '../checks.ts'
 import { type ClientScenario, knowing, offering } from '../define.ts'
 import type { Observation } from '../log.ts'

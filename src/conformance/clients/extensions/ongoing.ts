@@ -1,8 +1,8 @@
 /** What goes on over several messages: session state (E14), transactions (E5), streams that are resumed (E8) and events (E15). */
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { is, objectIn, objectsIn, orSkip, sameJson, should } from '../../expectations.ts'
+import { extensionId } from '../../said.ts'
 import type { Json } from '../../scenario.ts'
-import { extensionId } from '../../tools.ts'
 import { keys } from '../../wire/envelope.ts'
 import { calls, each, first, isUndone, none, reported, requires, sent, shownBy, some, times, under } from '../checks.ts'
 import { type ClientScenario, knowing, offering, problemResult } from '../define.ts'
