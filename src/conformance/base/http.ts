@@ -10,6 +10,7 @@ import { tool } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Scene, type SentStep, send, step } from '../steps.ts'
 import { harmless, keys, kitInfo } from '../wire/envelope.ts'
+import { present } from '../wire/http-call.ts'
 import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
 
 const transport = { proves: ['MCP basic/transports#streamable-http'], carriers: ['http'] } as const
@@ -25,14 +26,9 @@ const session = table('base/http/', {
 /** Headers with some changed; undefined leaves one out. */
 type HeaderChanges = Readonly<Record<string, string | undefined>>
 
-function changed(headers: HeaderChanges, changes: HeaderChanges): Record<string, string> {
-  const given = Object.entries({ ...headers, ...changes }).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given) as Record<string, string>
-}
-
 /** Posts a message with the headers that it should have, but for some; the body may be another text. */
 function post(peer: RawPeer, changes: HeaderChanges = {}, message = harmless(peer.revision, 1), body = JSON.stringify(message)) {
-  return peer.http.call({ method: 'POST', headers: changed(peer.http.headers(message), changes), body })
+  return peer.http.call({ method: 'POST', headers: present({ ...peer.http.headers(message), ...changes }), body })
 }
 
 /** The same as a step. */
@@ -42,7 +38,7 @@ const posts = (changes: HeaderChanges = {}, body?: string): SentStep<HttpReply> 
 /** Asks for a stream of events. */
 function get(peer: RawPeer, more: Partial<Parameters<RawPeer['http']['call']>[0]> = {}, lastEvent?: string): Promise<HttpReply> {
   const accept = { 'content-type': undefined, accept: 'text/event-stream', 'last-event-id': lastEvent }
-  return peer.http.call({ method: 'GET', headers: changed(peer.http.headers(), accept), ...more })
+  return peer.http.call({ method: 'GET', headers: present({ ...peer.http.headers(), ...accept }), ...more })
 }
 
 function isRefused({ status }: HttpReply): boolean {

@@ -29,6 +29,11 @@ export function openSockets(): Sockets {
   }
 }
 
+/** Headers without those that are undefined: so one is left out. */
+export function present(headers: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
 /** Lets a server of the kit's own listen on this machine; it is closed with all its connections. */
 export async function listenHere(server: Server, port = 0): Promise<{ readonly origin: string; close(): Promise<void> }> {
   server.listen(port, '127.0.0.1')
