@@ -9,7 +9,7 @@ import type { SendGuard, WirePeer } from './wire/peer.ts'
 import { promised } from './wire/raw-peer.ts'
 
 /** What a bench is made of. */
-export interface BenchParts {
+interface BenchParts {
   readonly peer: Advertised
   readonly allowWrites: boolean
   readonly signal: AbortSignal
@@ -157,7 +157,7 @@ function verdictOf(error: unknown, frames: readonly Frame[]): Verdict {
 // ── The last thing before the wire: a call of a tool that may write does not leave the kit unless that was allowed.
 
 /** Decides about each frame before it is sent. */
-export interface WriteGuard {
+interface WriteGuard {
   readonly check: SendGuard
   /** From here on it is known which tools there are. */
   learn(peer: Advertised): void

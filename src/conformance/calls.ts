@@ -1,29 +1,13 @@
 /** Requests with what extensions put into `_meta`, their answers taken apart, and the checks that tables hold against answers. */
 import { isRecord } from '../jsonrpc/message.ts'
-import { type Expectation, fitsPattern, isWord, type JsonPattern, objectIn } from './expectations.ts'
+import { type Expectation, fitsPattern, is, type JsonPattern, objectIn } from './expectations.ts'
+import { extensionId } from './said.ts'
 import type { Bench, Carrier, Frame, Json, OpenOptions } from './scenario.ts'
-import { extensionId, type FoundTool } from './tools.ts'
+import type { FoundTool } from './tools.ts'
 import { type Answer, letGo, type RawPeer, type RequestOptions } from './wire/raw-peer.ts'
 
 /** An answer, taken apart. */
-export interface PeerAnswer {
-  readonly answer: Answer
-  /** Empty where there is no result, or one that is no object. */
-  readonly result: Json
-  readonly isError: boolean
-  /** The texts of its content, joined. */
-  readonly text: string
-  readonly code: unknown
-  /** The HTTP status, where there was one. */
-  readonly status: number | undefined
-  /** The problem, wherever it is. */
-  readonly problem: Json
-  readonly frames: readonly (Frame | undefined)[]
-  /** What the result says under an extension; undefined where it says nothing. */
-  said(extension: string): unknown
-  /** The same, where it is an object; empty where it is none. */
-  member(extension: string): Json
-}
+export type PeerAnswer = ReturnType<typeof taken>
 
 /** What a request says under extensions, by their short names. */
 export type Saying = Readonly<Record<string, unknown>>
@@ -44,16 +28,7 @@ export interface CallExtras extends RequestExtras {
 }
 
 /** A tool that was found, or one by its name, which is called without arguments unless they are given. */
-export type Callable = FoundTool | string
-
-/** A connection, and the two ways of asking something on it. */
-export interface Requester {
-  readonly peer: RawPeer
-  call(tool: Callable, options?: CallExtras): Promise<PeerAnswer>
-  ask(method: string, params?: Json, options?: RequestExtras): Promise<PeerAnswer>
-  /** A call that is not waited for. */
-  begin(tool: Callable, options?: CallExtras): { readonly id: unknown; readonly called: Promise<PeerAnswer>; abort(): void }
-}
+type Callable = FoundTool | string
 
 /** All that the kit knows. Declared always, so that scenarios can share a process that was started for one of them. */
 const known = [
@@ -69,12 +44,11 @@ export async function openRequester(bench: Bench, options: OpenOptions = {}): Pr
   return requesterOn(await bench.open({ ...knowing, ...options }))
 }
 
+/** A connection, and the two ways of asking something on it. */
+export type Requester = ReturnType<typeof requesterOn>
+
 /** `meta` goes along with every request; `heard` is told every answer. */
-export function requesterOn(
-  peer: RawPeer,
-  meta: () => Json = () => ({}),
-  heard: (called: PeerAnswer) => void = () => {},
-): Requester {
+export function requesterOn(peer: RawPeer, meta: () => Json = () => ({}), heard: (called: PeerAnswer) => void = () => {}) {
   const told = (answer: Answer): PeerAnswer => {
     const called = taken(answer)
     heard(called)
@@ -84,15 +58,16 @@ export function requesterOn(
     ...given,
     meta: { ...meta(), ...given.meta, ...named(say) },
   })
-  const ask: Requester['ask'] = (method, params = {}, given = {}) => {
+  const ask = (method: string, params: Json = {}, given: RequestExtras = {}): Promise<PeerAnswer> => {
     const all = options({ ...given, headers: { ...routing(params), ...given.headers } })
     return letGo((given.converse === true ? peer.converse(method, params, all) : peer.request(method, params, all)).then(told))
   }
   return {
     peer,
     ask,
-    call: (tool, given = {}) => ask('tools/call', paramsFor(tool, given), given),
-    begin: (tool, given = {}) => {
+    call: (tool: Callable, given: CallExtras = {}) => ask('tools/call', paramsFor(tool, given), given),
+    /** A call that is not waited for. */
+    begin: (tool: Callable, given: CallExtras = {}) => {
       const begun = peer.begin('tools/call', paramsFor(tool, given), options(given))
       return { id: begun.id, called: letGo(begun.answer.then(told)), abort: () => begun.abort() }
     },
@@ -116,20 +91,27 @@ function named(saying: Saying): Json {
 }
 
 /** Takes an answer apart. */
-export function taken(answer: Answer): PeerAnswer {
+export function taken(answer: Answer) {
   const result = objectIn(answer.result)
   const meta = objectIn(result, '_meta')
+  const frames: readonly (Frame | undefined)[] = [...answer.during, answer.frame]
   return {
     answer,
+    /** Empty where there is no result, or one that is no object. */
     result,
     isError: result['isError'] === true,
+    /** The texts of its content, joined. */
     text: textIn(result['content']),
     code: answer.error?.code,
+    /** The HTTP status, where there was one. */
     status: answer.status,
+    /** The problem, wherever it is. */
     problem: objectIn(meta[extensionId('problem')] ?? problemOf(answer.error?.data)),
-    frames: [...answer.during, answer.frame],
-    said: extension => meta[extensionId(extension)],
-    member: extension => objectIn(meta, extensionId(extension)),
+    frames,
+    /** What the result says under an extension; undefined where it says nothing. */
+    said: (extension: string) => meta[extensionId(extension)],
+    /** The same, where it is an object; empty where it is none. */
+    member: (extension: string) => objectIn(meta, extensionId(extension)),
   }
 }
 
@@ -157,7 +139,7 @@ export const isMade: Expectation<PeerAnswer> = (it, _, says) =>
 export function isRefusedBy(code: string): Expectation<PeerAnswer> {
   return (it, _, says) => {
     if (it.problem['code'] !== code) return `${says}: expected a problem ${code}, ${got(it)}`
-    return isWord(it.isError ? it.text : it.answer.error?.message) || `The refusal ${code} has no words for a reader`
+    return is.word(it.isError ? it.text : it.answer.error?.message) || `The refusal ${code} has no words for a reader`
   }
 }
 

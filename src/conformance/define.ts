@@ -7,7 +7,7 @@
  * const row = extensionTable('idempotency')
  *
  * export const idempotency = [
- *   row('E5-2', 'A repeated call gets the stored result, and is not made again', [
+ *   row('E5-2', 'A repeated call gets the stored result, and is not made again').by([
  *     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
  *     callTool(callable, keyed).expect({
  *       'The repetition': isMade,
@@ -23,25 +23,14 @@
  * a client or a host has a play instead of steps, and one table of expectations about all that the play has shown.
  */
 import { knowing } from './calls.ts'
-import {
-  type Advertised,
-  allRevisions,
-  type Bench,
-  type Carrier,
-  type OpenOptions,
-  type RevisionId,
-  type Scenario,
-} from './scenario.ts'
-import { attempted, openScene, type Scene, type TableStep } from './steps.ts'
-import { extensionId, type Finder, missingTool } from './tools.ts'
+import { missingIn, type Need } from './needs.ts'
+import { allRevisions, type Bench, type Carrier, type OpenOptions, type RevisionId, type Scenario } from './scenario.ts'
+import { attempted, Scene, type TableStep } from './steps.ts'
 
 /** Where in `'E11-3 E5-2'` or `'ids MCP basic#requests RFC 6750 §3'` the next statement or clause begins. */
 export const beforeClause = / (?=MCP |RFC |JSON-RPC |SEP-|[A-Z]{1,2}[\d-])/
 /** Ids of rows that are ids of statements: `E5-3`, `L6.6-1`, `X8`. */
 const isStatement = /^[A-Z]/
-
-/** Why a scenario cannot be judged on this peer; undefined: it can. */
-export type Need = (peer: Advertised) => string | undefined
 
 /** What a row, or all rows of a table, are given before anything is sent. */
 export interface Given {
@@ -52,10 +41,7 @@ export interface Given {
   readonly carriers?: readonly Carrier[]
   /** May have effects that stay. */
   readonly writes?: boolean
-  /** Extensions without which it says nothing, by their short names. */
-  readonly wants?: readonly string[]
-  /** Tools that a program looks for; those of steps are known. */
-  readonly tools?: readonly Finder[]
+  /** Without which it says nothing. Those of the table come first; what steps need is known. */
   readonly needs?: readonly Need[]
   /** How its connection is opened; false: it opens its own, if any. */
   readonly open?: OpenOptions | ((bench: Bench) => OpenOptions) | false
@@ -64,12 +50,15 @@ export interface Given {
 }
 
 /** What is done: steps, or a program. */
-export type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
+type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
 
-/** Makes a scenario of a row: its id, its title, what is given where that is anything, and what is done. */
-export interface RowDefiner<X extends Scene, G extends Given> {
-  (id: string, title: string, body: Body<X>): Scenario
-  (id: string, title: string, given: G, body: Body<X>): Scenario
+/** Makes a scenario of a row: of its id and its title, then of what it needs or else is given, where that is anything, and of what is done. */
+type RowDefiner<X extends Scene, G extends Given> = (
+  id: string,
+  title: string,
+) => {
+  by(body: Body<X>): Scenario
+  by(given: G | Need | readonly Need[], body: Body<X>): Scenario
 }
 
 /** A table of the base protocol, of an extension, or of anything else whose connections are opened by `enter`. */
@@ -85,11 +74,12 @@ export function table<X extends Scene, G extends Given>(
   common: G,
   enter?: (bench: Bench, given: G) => Promise<X>,
 ): RowDefiner<X, G> {
-  return (ids: string, title: string, own: G | Body<X>, last?: Body<X>) => {
-    const [given, body] = last === undefined ? [{} as G, own as Body<X>] : [own as G, last]
+  const rowOf = (ids: string, title: string, given: G, body: Body<X>): Scenario => {
     const [id = '', ...clauses] = ids.split(beforeClause)
-    const all = joined(common, given)
-    const begin = enter ?? ((bench: Bench) => openScene(bench, openingOf(bench, common, given)) as Promise<X>)
+    const all: G = { ...common, ...given }
+    const steps = typeof body === 'function' ? [] : body.flatMap(step => step.needs)
+    const needs = [...(common.needs ?? []), ...(given.needs ?? []), ...steps]
+    const begin = enter ?? ((bench: Bench) => openScene(bench, common, given) as Promise<X>)
     return {
       id: `${prefix}${id}`,
       role: 'server',
@@ -98,7 +88,7 @@ export function table<X extends Scene, G extends Given>(
       revisions: all.revisions ?? allRevisions,
       ...(all.carriers === undefined ? {} : { carriers: all.carriers }),
       ...(all.writes === undefined ? {} : { writes: all.writes }),
-      needs: peer => missing(peer, all, body),
+      needs: peer => missingIn(peer, needs),
       run: bench =>
         attempted(all.tries ?? 1, async () => {
           const x = await begin(bench, all)
@@ -106,65 +96,33 @@ export function table<X extends Scene, G extends Given>(
             if (typeof body === 'function') await body(x)
             else for (const step of body) await step.run(x)
           } finally {
-            await x.close?.()
+            await x.close()
           }
         }),
     }
   }
+  return (ids, title) => ({
+    by: (own: G | Need | readonly Need[] | Body<X>, body?: Body<X>) =>
+      body === undefined
+        ? rowOf(ids, title, {} as G, own as Body<X>)
+        : rowOf(ids, title, givenBy(own as G | Need | readonly Need[]), body),
+  })
 }
 
 /** A table of one extension, at the newest revision of both eras: run where it is advertised, by a client that knows them all. */
 export function extensionTable(extension: string): RowDefiner<Scene, Given> {
-  return table('ext/', { revisions: eras, writes: true, wants: [extension], open: knowing })
+  return table('ext/', { revisions: eras, writes: true, needs: [extension], open: knowing })
 }
 
-/** What the table says, and what the row says beside it or instead. */
-function joined<G extends Given>(common: G, given: G): G {
-  const both = <K extends 'wants' | 'tools' | 'needs'>(name: K) => [...(common[name] ?? []), ...(given[name] ?? [])]
-  return { ...common, ...given, wants: both('wants'), tools: both('tools'), needs: both('needs') }
+/** Needs alone can be given as they are. */
+function givenBy<G extends Given>(given: G | Need | readonly Need[]): G {
+  if (Array.isArray(given)) return { needs: given } as Given as G
+  return (typeof given === 'object' && !('find' in given) ? given : { needs: [given] }) as G
 }
 
-function openingOf(bench: Bench, ...given: readonly Given[]): OpenOptions | false {
+async function openScene(bench: Bench, ...given: readonly Given[]): Promise<Scene> {
   const all = given.map(({ open = {} }) => (typeof open === 'function' ? open(bench) : open))
-  return all.some(open => open === false) ? false : Object.assign({}, ...all)
-}
-
-function missing<X extends Scene>(peer: Advertised, { wants = [], tools = [], needs = [] }: Given, body: Body<X>) {
-  for (const name of wants)
-    if (peer.extension(extensionId(name)) === undefined) return `The server does not advertise ${extensionId(name)}`
-  const finders = typeof body === 'function' ? tools : [...tools, ...body.flatMap(step => step.tools)]
-  const absent = missingTool(peer, finders)
-  return absent ?? needs.map(need => need(peer)).find(why => why !== undefined)
-}
-
-/** A capability is advertised. */
-export function capability(path: string): Need {
-  return peer => (peer.has(path) ? undefined : `it does not advertise ${path}`)
-}
-
-/** An extension of the protocol is advertised, by its whole id. */
-export function extension(id: string): Need {
-  return peer => (peer.extension(id) === undefined ? `it does not advertise the extension ${id}` : undefined)
-}
-
-/** A fixture of conformance suites. */
-export function tool(name: string): Need {
-  return peer => (peer.tool(name) === undefined ? `it has no tool ${name}` : undefined)
-}
-
-/** A fixture that may be called without the leave to write. */
-export function callableFixture(name: string): readonly Need[] {
-  return [tool(name), peer => (peer.mayCall(name) ? undefined : `${name} may not be called`)]
-}
-
-/** A prompt of conformance suites. */
-export function prompt(name: string): Need {
-  return peer => (peer.prompt(name) === undefined ? `it has no prompt ${name}` : undefined)
-}
-
-/** A resource of conformance suites, as it is listed. */
-export function resource(uri: string): Need {
-  return peer => (peer.resources.some(one => one['uri'] === uri) ? undefined : `it has no resource ${uri}`)
+  return new Scene(bench, all.includes(false) ? undefined : await bench.open(Object.assign({}, ...all)))
 }
 
 const ages = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', 'draft-2026-v1', '2026-07-28'] as const

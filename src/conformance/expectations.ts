@@ -100,48 +100,29 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** For patterns: a member that must not be there. */
-export function isAbsent(value: unknown): value is undefined {
-  return value === undefined
-}
-
-/** For patterns: a member that may be missing, and passes the test where it is not. */
-export function ifThere(test: (value: unknown) => boolean): (value: unknown) => boolean {
-  return value => value === undefined || test(value)
-}
-
-/** For patterns: one of these. */
-export function isOneOf(...values: readonly unknown[]): (value: unknown) => boolean {
-  return value => values.includes(value)
-}
-
-/** A text, be it empty. */
-export function isString(value: unknown): value is string {
-  return typeof value === 'string'
-}
-
-/** A text that says something. */
-export function isWord(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
-}
-
-/** A number of any kind. */
-export function isNumeric(value: unknown): value is number {
-  return typeof value === 'number'
-}
-
-/** True or false. */
-export function isFlag(value: unknown): value is boolean {
-  return typeof value === 'boolean'
-}
-
-/** An ISO 8601 time with its zone. */
-export function isTime(value: unknown): value is string {
-  return (
+/** What members of patterns, and values of any kind, are tested by. */
+export const is = {
+  /** A member that must not be there. */
+  absent: (value: unknown): value is undefined => value === undefined,
+  /** A member that may be missing, and passes the test where it is not. */
+  optional: (test: (value: unknown) => boolean) => (value: unknown) => value === undefined || test(value),
+  oneOf:
+    (...values: readonly unknown[]) =>
+    (value: unknown) =>
+      values.includes(value),
+  /** A text, be it empty. */
+  string: (value: unknown): value is string => typeof value === 'string',
+  /** A text that says something. */
+  word: (value: unknown): value is string => typeof value === 'string' && value !== '',
+  number: (value: unknown): value is number => typeof value === 'number',
+  /** A whole number from 0 on. */
+  count: (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0,
+  boolean: (value: unknown): value is boolean => typeof value === 'boolean',
+  /** An ISO 8601 time with its zone. */
+  time: (value: unknown): value is string =>
     typeof value === 'string' &&
     /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value) &&
-    !Number.isNaN(Date.parse(value))
-  )
+    !Number.isNaN(Date.parse(value)),
 }
 
 /** A member that should be an object, wherever it is; empty where it is none. */

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Connection, Door } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { createServer } from '../server/index.ts'
-import { table, tool } from './define.ts'
+import { table } from './define.ts'
 import { judge } from './judge.ts'
+import { tool } from './needs.ts'
 import type { Scenario } from './scenario.ts'
 import { tableOf } from './table.ts'
 
@@ -73,8 +74,10 @@ describe('judging', () => {
   })
 
   it('E12-2: a fault of the kit is an error, and the others are judged all the same', async () => {
-    const broken = own('broken', 'This one is broken', { open: false }, () => Promise.reject(new TypeError('a mistake of ours')))
-    const fine = own('fine', 'This one is fine', { open: false }, async () => {})
+    const broken = own('broken', 'This one is broken').by({ open: false }, () =>
+      Promise.reject(new TypeError('a mistake of ours')),
+    )
+    const fine = own('fine', 'This one is fine').by({ open: false }, async () => {})
     await using server = createServer({ name: 'plain', version: '1' })
     const report = await judge(server, { revisions, scenarios: [broken, fine] })
     expect(report.results.map(({ test_id, status }) => [test_id, status])).toEqual([
@@ -96,7 +99,7 @@ describe('judging', () => {
 
   it('a server that does not answer in time has failed, and nothing hangs', async () => {
     const server = scripted({}, () => undefined)
-    const asks = own('asks', 'It answers', async ({ peer }) => {
+    const asks = own('asks', 'It answers').by(async ({ peer }) => {
       await peer.request('ping', {}, { ms: 50 })
     })
     const report = await judge(server, { revisions, scenarios: [asks] })
@@ -105,7 +108,7 @@ describe('judging', () => {
 
   it('a scenario that does not end is ended', async () => {
     await using server = createServer({ name: 'plain', version: '1' })
-    const endless = own('endless', 'It ends', { open: false }, () => new Promise(() => {}))
+    const endless = own('endless', 'It ends').by({ open: false }, () => new Promise(() => {}))
     const report = await judge(server, { revisions, scenarios: [endless], scenarioMs: 50 })
     expect(statusOf(report, 'own/endless')[0]).toBe('failed')
   })
@@ -127,7 +130,7 @@ describe('tools that may write', () => {
   }
 
   function calling(name: string): Scenario {
-    return own(name, 'It is called', { needs: [tool(name)] }, async ({ peer }) => {
+    return own(name, 'It is called').by(tool(name), async ({ peer }) => {
       await peer.request('tools/call', { name })
     })
   }

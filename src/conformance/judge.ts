@@ -2,7 +2,7 @@
 import type { AuthTrial } from './auth/issuer.ts'
 import { runOnBench, stoppedWhy, type Verdict, writeGuard } from './bench.ts'
 import { scenarios as allScenarios } from './registry.ts'
-import { type Report, type Result, resultOf, suiteVersion, summaryOf } from './report.ts'
+import { type Report, type Result, reportOf, resultOf } from './report.ts'
 import {
   type Advertised,
   allRevisions,
@@ -10,8 +10,6 @@ import {
   type Cell,
   cellsOf,
   type Frame,
-  type Planned,
-  planFor,
   type RevisionId,
   type Scenario,
   scenariosFor,
@@ -69,16 +67,7 @@ export async function judge(target: JudgeTarget, options: JudgeOptions = {}): Pr
   const cells = cellsOf(options.revisions ?? allRevisions, carriers)
   const began = now()
   const results = await inParallel(cells, options.parallel ?? 2, cell => judgeCell(run, cell))
-  const all = results.flat()
-  return {
-    server_name: run.met?.name ?? 'unknown',
-    server_version: run.met?.version ?? 'unknown',
-    suite_version: suiteVersion,
-    tested_at: began.toISOString(),
-    role: 'server',
-    results: all,
-    summary: summaryOf(all),
-  }
+  return reportOf('server', results.flat(), began, run.met)
 }
 
 /** Who can make tokens comes with one. */
@@ -176,31 +165,39 @@ const mostUnmet = 5
 
 /** Each planned scenario has one result, whatever becomes of the server meanwhile. */
 async function runPlan(run: Run, peer: Advertised, connector: Connector): Promise<readonly Result[]> {
-  const { only, allowWrites = false } = run
   const results: Result[] = []
   let unmet = 0
   let gone = ''
-  for (const planned of planFor(peer, run.scenarios, { only, allowWrites })) {
+  for (const scenario of scenariosFor(peer.role, peer, run.scenarios, run.only)) {
     const began = performance.now()
-    const verdict = unmet < mostUnmet ? await verdictOn(run, planned, peer, connector) : unreached(planned, gone)
+    const reached = unmet < mostUnmet
+    const verdict = leftOut(run, scenario, peer) ?? (reached ? await verdictOn(run, scenario, peer, connector) : unreached(gone))
     if (verdict.unmet === true) gone = verdict.message
     unmet = verdict.unmet === true ? unmet + 1 : verdict.status === 'skipped' || unmet >= mostUnmet ? unmet : 0
-    results.push(told(run, resultOf(planned.scenario, peer, verdict, performance.now() - began)))
+    results.push(told(run, resultOf(scenario, peer, verdict, performance.now() - began)))
   }
   return results
 }
 
-async function verdictOn(run: Run, planned: Planned, peer: Advertised, connector: Connector): Promise<Verdict> {
-  const { scenario, skip, fault } = planned
-  if (fault !== undefined) return { status: 'error', message: fault, frames: [] }
-  if (skip !== undefined) return { status: 'skipped', message: skip, frames: [] }
+/** Why it is not run; undefined: it is. */
+function leftOut({ allowWrites }: Run, scenario: Scenario, peer: Advertised): Verdict | undefined {
+  if (scenario.writes === true && allowWrites !== true)
+    return { status: 'skipped', message: 'it may write: allow that to run it', frames: [] }
+  try {
+    const why = scenario.needs(peer)
+    return why === undefined ? undefined : { status: 'skipped', message: why, frames: [] }
+  } catch (error) {
+    return { status: 'error', message: error instanceof Error ? error.message : String(error), frames: [] }
+  }
+}
+
+async function verdictOn(run: Run, scenario: Scenario, peer: Advertised, connector: Connector): Promise<Verdict> {
   if (run.signal?.aborted === true) return { status: 'skipped', message: stoppedWhy, frames: [] }
   const signal = limited(run, run.scenarioMs ?? 30_000)
   return runOnBench(scenario, { peer, allowWrites: run.allowWrites ?? false, signal, connector, auth: run.auth })
 }
 
-function unreached({ skip }: Planned, why: string): Verdict {
-  if (skip !== undefined) return { status: 'skipped', message: skip, frames: [] }
+function unreached(why: string): Verdict {
   return { status: 'error', message: `Not run: the server could not be reached any more (${why})`, frames: [] }
 }
 

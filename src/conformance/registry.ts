@@ -28,7 +28,7 @@ import { setScenarios, stateScenarios } from './live/sets.ts'
 import type { Scenario } from './scenario.ts'
 
 /** Scenarios for servers: the base protocol at every revision, on every carrier. */
-export const baseScenarios: readonly Scenario[] = [
+const baseScenarios: readonly Scenario[] = [
   ...lifecycleScenarios,
   ...discoveryScenarios,
   ...envelopeScenarios,

@@ -43,7 +43,7 @@ describe('a report', () => {
     const report = reportOf(result('passed'), failed, result('skipped'), result('error'))
     expectFits(report, 'conformance.schema.json')
     expectFits(report, 'conformance.schema.json', 'ConformanceReport')
-    const one = table('ext/', { revisions: stateless })('E5-3', 'A sentence', async () => {})
+    const one = table('ext/', { revisions: stateless })('E5-3', 'A sentence').by(async () => {})
     expect(suiteOf([one])).toMatchObject({ tests: [{ test_id: 'ext/E5-3', proposal_ref: 'proposal-5' }] })
     expectFits(suiteOf([one]), 'conformance.schema.json')
   })

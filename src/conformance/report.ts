@@ -2,7 +2,7 @@
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Verdict } from './bench.ts'
-import type { Carrier, Frame, RevisionId, Role, Scenario } from './scenario.ts'
+import type { Advertised, Carrier, Frame, RevisionId, Role, Scenario } from './scenario.ts'
 
 /** What stands for the set of scenarios; changes when a verdict may change. */
 export const suiteVersion = '1.0.0'
@@ -81,6 +81,18 @@ export function resultOf(
 
 function reported({ way, at, text, status }: Frame): ReportedFrame {
   return { way, at, text: clip(text, frameLength), ...(status === undefined ? {} : { status }) }
+}
+
+/** What becomes of the results of a run. `met`: who was judged, where anybody was met. */
+export function reportOf(
+  role: Role,
+  results: readonly Result[],
+  began: Date,
+  met?: Pick<Advertised, 'name' | 'version'>,
+): Report {
+  const [server_name, server_version] = [met?.name ?? 'unknown', met?.version ?? 'unknown']
+  const told = { server_name, server_version, suite_version: suiteVersion, tested_at: began.toISOString(), role }
+  return { ...told, results, summary: summaryOf(results) }
 }
 
 /** Counts results by their status. */

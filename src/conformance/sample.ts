@@ -8,7 +8,7 @@ import type { Json } from './scenario.ts'
 const deepest = 8
 
 /** Which of the possible values is made. */
-export interface SampleOptions {
+interface SampleOptions {
   /** Chooses among several values where there are some. Default 0: the first one. */
   readonly variant?: number
 }

@@ -173,20 +173,6 @@ export function cellsOf(revisions: readonly RevisionId[], carriers: readonly Car
   )
 }
 
-/** Which scenarios are chosen, and whether they may write. */
-export interface PlanOptions {
-  readonly only?: RegExp | undefined
-  readonly allowWrites: boolean
-}
-
-/** A scenario, and why it is skipped; neither reason nor fault: it is run. */
-export interface Planned {
-  readonly scenario: Scenario
-  readonly skip?: string
-  /** The kit could not even find out whether it applies. */
-  readonly fault?: string
-}
-
 /** The scenarios that a cell has, by role, revision, carrier and choice. */
 export function scenariosFor<S extends Heading>(role: Role, { revision, carrier }: Cell, scenarios: readonly S[], only?: RegExp) {
   return scenarios.filter(
@@ -196,19 +182,4 @@ export function scenariosFor<S extends Heading>(role: Role, { revision, carrier 
       (scenario.carriers ?? [carrier]).includes(carrier) &&
       (only === undefined || only.test(scenario.id) || scenario.proves.some(statement => only.test(statement))),
   )
-}
-
-/** What becomes of each scenario of a cell. */
-export function planFor(peer: Advertised, scenarios: readonly Scenario[], options: PlanOptions): readonly Planned[] {
-  return scenariosFor(peer.role, peer, scenarios, options.only).map(scenario => planned(scenario, peer, options))
-}
-
-function planned(scenario: Scenario, peer: Advertised, { allowWrites }: PlanOptions): Planned {
-  if (scenario.writes === true && !allowWrites) return { scenario, skip: 'it may write: allow that to run it' }
-  try {
-    const skip = scenario.needs(peer)
-    return skip === undefined ? { scenario } : { scenario, skip }
-  } catch (error) {
-    return { scenario, fault: error instanceof Error ? error.message : String(error) }
-  }
 }

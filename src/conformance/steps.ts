@@ -11,103 +11,121 @@ import {
   requesterOn,
   type Saying,
 } from './calls.ts'
-import { type Expectation, type Expectations, hold, isWord, type Judging } from './expectations.ts'
-import { type Bench, type Carrier, Failed, type Frame, type Json, type OpenOptions, type RevisionId } from './scenario.ts'
+import { type Expectation, type Expectations, hold, is, type Judging } from './expectations.ts'
+import { tool as fixture, type Need } from './needs.ts'
+import { type Bench, type Carrier, Failed, type Frame, type Json, type RevisionId } from './scenario.ts'
 import type { Finder, FoundTool } from './tools.ts'
 import type { RawPeer } from './wire/raw-peer.ts'
 
 type Evidence = readonly (Frame | undefined)[]
+/** A tool that is found by what the server says of it, one that was found, or one by its name. */
+type Callable = Finder | FoundTool | string
 
 /**
- * What steps, checks and programs work with. What fails without evidence of its own shows the frames of the answer that came last,
- * and of those that were looked at again by `was`.
+ * What steps, checks and programs work with, on a connection that is open; without one a scenario opens its own, if any. What fails
+ * without evidence of its own shows the frames of the answer that came last, and of those that were looked at again by `was`.
  */
-export interface Scene extends Omit<Requester, 'call' | 'begin'>, Judging {
+export class Scene implements Judging {
   readonly bench: Bench
   readonly revision: RevisionId
   readonly carrier: Carrier
   /** The newest revision, where every request stands alone. */
   readonly modern: boolean
-  call(tool: Finder | FoundTool | string, options?: CallExtras): Promise<PeerAnswer>
-  begin(tool: Finder | FoundTool | string, options?: CallExtras): ReturnType<Requester['begin']>
+  readonly warn: Bench['warn']
+  readonly leave: Bench['leave']
+  readonly #requester: Requester | undefined
+  readonly #answers: PeerAnswer[] = []
+  readonly #keys = new Map<string, string>()
+  #evidence: Evidence = []
+
+  /** `meta` goes along with every request. */
+  constructor(bench: Bench, connection: RawPeer | undefined, meta?: () => Json) {
+    this.bench = bench
+    this.revision = bench.revision
+    this.carrier = bench.carrier
+    this.modern = bench.revision === '2026-07-28'
+    this.warn = bench.warn
+    this.leave = bench.leave
+    this.#requester = connection && requesterOn(connection, meta, this.#heard)
+  }
+
+  get peer(): RawPeer {
+    return this.#open().peer
+  }
+
+  readonly call = (tool: Callable, options?: CallExtras): Promise<PeerAnswer> => this.#open().call(this.#found(tool), options)
+  readonly begin = (tool: Callable, options?: CallExtras) => this.#open().begin(this.#found(tool), options)
+  readonly ask: Requester['ask'] = (...asked) => this.#open().ask(...asked)
+
   /** The tool that was found for the scenario. */
-  tool(finder: Finder): FoundTool
+  readonly tool = (finder: Finder): FoundTool => finder.find(this.bench.peer) ?? this.leave('There is no such tool')
+
   /** An answer of this scenario: from 0 on, or from -1, the newest, back. */
-  was(at: number): PeerAnswer
+  readonly was = (at: number): PeerAnswer => {
+    const called = this.#answers.at(at) ?? this.bench.fail(`There is no answer ${at}`)
+    if (called !== this.#answers.at(-1)) this.#evidence = [...called.frames, ...this.#evidence]
+    return called
+  }
+
   /** A key that nobody else has, one per name. */
-  key(name?: string): string
-  expect(condition: boolean, says: string, frames?: Evidence): void
-  fail(says: string, frames?: Evidence): never
-  /** Puts away what was opened for this scene, before another attempt is made. */
-  close?(): Promise<void>
-  /** Holds a table against anything. */
-  hold<It>(it: It, expected: Expectations<It, Scene>, frames?: Evidence): void
+  readonly key = (name = ''): string => {
+    const key = this.#keys.get(name) ?? newKey()
+    this.#keys.set(name, key)
+    return key
+  }
+
+  readonly fail = (says: string, frames: Evidence = this.#evidence): never => this.bench.fail(says, frames)
+
+  readonly expect = (condition: boolean, says: string, frames?: Evidence): void => {
+    if (!condition) this.fail(says, frames)
+  }
+
+  /** Holds a table against anything. What fails is shown by the frames that it has, or is. */
+  readonly hold = <It>(it: It, expected: Expectations<It, Scene>): void =>
+    hold(expected, it, this, says => this.fail(says, it === this.#answers.at(-1) ? undefined : framesOf(it)))
+
   /** Fails unless the call was made. */
-  made(called: PeerAnswer, says: string): void
+  readonly made = (called: PeerAnswer, says: string): void => this.#judged(called, isMade, says)
+
   /** Fails unless the call was refused by a problem of this code. */
-  refused(called: PeerAnswer, code: string, says: string): void
+  readonly refused = (called: PeerAnswer, code: string, says: string): void => this.#judged(called, isRefusedBy(code), says)
+
   /** A text that must be there, which is given back. */
-  text(value: unknown, says: string): string
+  readonly text = (value: unknown, says: string): string => (is.word(value) ? value : this.fail(says))
+
   /** An object that must be there, which is given back. */
-  object(value: unknown, says: string): Json
+  readonly object = (value: unknown, says: string): Json => (isRecord(value) ? value : this.fail(says))
+
+  readonly #heard = (called: PeerAnswer): void => {
+    this.#answers.push(called)
+    this.#evidence = called.frames
+  }
+
+  /** Puts away what was opened for this scene, before another attempt is made. */
+  async close(): Promise<void> {}
+
+  #open(): Requester {
+    return this.#requester ?? this.bench.fail('The scenario has opened no connection')
+  }
+
+  #found(tool: Callable): FoundTool | string {
+    return typeof tool !== 'string' && 'find' in tool ? this.tool(tool) : tool
+  }
+
+  #judged(called: PeerAnswer, check: Expectation<PeerAnswer>, says: string): void {
+    hold({ [says]: check }, called, undefined, told => this.fail(told, called.frames))
+  }
 }
 
-/** Opens the connection of a scenario; `false`: it opens its own, if any. */
-export async function openScene(bench: Bench, open: OpenOptions | false): Promise<Scene> {
-  return sceneOf(bench, open === false ? undefined : await bench.open(open))
-}
-
-/** A scene on a connection that is open. `meta` goes along with every request. */
-export function sceneOf(bench: Bench, connection: RawPeer | undefined, meta?: () => Json): Scene {
-  const answers: PeerAnswer[] = []
-  const keys = new Map<string, string>()
-  let evidence: Evidence = []
-  const heard = (called: PeerAnswer): void => {
-    answers.push(called)
-    evidence = called.frames
+/** The frames that show a value: it is one, has some, or is a list of such; undefined: it has none. */
+function framesOf(it: unknown): Evidence | undefined {
+  if (Array.isArray(it)) {
+    const all = it.map(framesOf)
+    return all.includes(undefined) ? undefined : all.flat()
   }
-  const talk = connection === undefined ? undefined : requesterOn(connection, meta, heard)
-  const open = (): Requester => talk ?? bench.fail('The scenario has opened no connection')
-  const tool = (finder: Finder): FoundTool => finder.find(bench.peer) ?? bench.leave('There is no such tool')
-  const callable = (given: Finder | FoundTool | string): FoundTool | string =>
-    typeof given !== 'string' && 'find' in given ? tool(given) : given
-  const fail = (says: string, frames: Evidence = evidence): never => bench.fail(says, frames)
-  const expect: Scene['expect'] = (condition, says, frames) => (condition ? undefined : fail(says, frames))
-  const judged = (called: PeerAnswer, check: Expectation<PeerAnswer>, says: string): void =>
-    hold({ [says]: check }, called, undefined, told => fail(told, called.frames))
-  const scene: Scene = {
-    bench,
-    get peer() {
-      return open().peer
-    },
-    revision: bench.revision,
-    carrier: bench.carrier,
-    modern: bench.revision === '2026-07-28',
-    call: (given, options) => open().call(callable(given), options),
-    ask: (method, params, options) => open().ask(method, params, options),
-    begin: (given, options) => open().begin(callable(given), options),
-    tool,
-    was: at => {
-      const called = answers.at(at) ?? bench.fail(`There is no answer ${at}`)
-      if (called !== answers.at(-1)) evidence = [...called.frames, ...evidence]
-      return called
-    },
-    key: (name = '') => {
-      const key = keys.get(name) ?? newKey()
-      keys.set(name, key)
-      return key
-    },
-    expect,
-    fail,
-    warn: bench.warn,
-    leave: bench.leave,
-    hold: (it, expected, frames) => hold(expected, it, scene, says => fail(says, frames)),
-    made: (called, says) => judged(called, isMade, says),
-    refused: (called, code, says) => judged(called, isRefusedBy(code), says),
-    text: (value, says) => (isWord(value) ? value : fail(says)),
-    object: (value, says) => (isRecord(value) ? value : fail(says)),
-  }
-  return scene
+  if (!isRecord(it)) return undefined
+  if ((it['way'] === 'in' || it['way'] === 'out') && is.string(it['text'])) return [it as unknown as Frame]
+  return Array.isArray(it['frames']) ? it['frames'] : framesOf(it['frame'])
 }
 
 /** A key that nobody else has. */
@@ -127,8 +145,8 @@ export function keyedAnew(x: Scene): CallExtras {
 
 /** What a row does, one after the other. */
 export interface TableStep {
-  /** The tools without which it cannot be done. */
-  readonly tools: readonly Finder[]
+  /** Without which it cannot be done. */
+  readonly needs: readonly Need[]
   run(x: Scene): Promise<void>
 }
 
@@ -144,34 +162,23 @@ function madeOf<T extends object>(given: Made<T>, x: Scene): T {
   return typeof given === 'function' ? given(x) : given
 }
 
-/** A step of any kind. `frames`: what is shown where its answer is no answer of the peer to a request. */
-export function step<It>(
-  send: (x: Scene) => Promise<It>,
-  tools: readonly Finder[] = [],
-  frames: (it: It) => Evidence | undefined = () => undefined,
-): SentStep<It> {
+/** A step of any kind: it sends something, or looks at what is there. */
+export function step<It>(send: (x: Scene) => It | Promise<It>, ...needs: readonly Need[]): SentStep<It> {
   const running = (expected: Expectations<It, Scene>): TableStep => ({
-    tools,
-    run: async x => {
-      const it = await send(x)
-      x.hold(it, expected, frames(it))
-    },
+    needs,
+    run: async x => x.hold(await send(x), expected),
   })
   return { ...running({}), expect: running }
 }
 
-/** Calls a tool: one that is found by what the server says of it, or one by its name. */
+/** Calls a tool: one that is found by what the server says of it, or a fixture by its name. */
 export function callTool(tool: Finder | string, options: Made<CallExtras> = {}): SentStep<PeerAnswer> {
-  return step(x => x.call(tool, madeOf(options, x)), typeof tool === 'string' ? [] : [tool])
+  return step(x => x.call(tool, madeOf(options, x)), typeof tool === 'string' ? fixture(tool) : tool)
 }
 
 /** Calls a tool on another connection, which knows nothing of extensions. */
 export function callPlain(tool: Finder): SentStep<PeerAnswer> {
-  return step(
-    async x => requesterOn(await x.bench.open()).call(x.tool(tool)),
-    [tool],
-    it => it.frames,
-  )
+  return step(async x => requesterOn(await x.bench.open()).call(x.tool(tool)), tool)
 }
 
 /** A failed result with something to read. */
@@ -182,26 +189,12 @@ export function send(method: string, params: Made<Json> = {}, options: Made<Requ
   return step(x => x.ask(method, madeOf(params, x), madeOf(options, x)))
 }
 
-/** Waits for a frame: by its method. */
-export function hear(method: string): SentStep<Frame> {
-  return step(
-    x => x.peer.next(method),
-    [],
-    frame => [frame],
-  )
-}
-
 /** Comes back when something harmless that was sent after all else has been answered. */
 export const settle: TableStep = step(x => x.peer.settled())
 
 /** Lets some time pass. */
 export function rest(ms: number): TableStep {
   return step(() => wait(ms))
-}
-
-/** Looks at what is there without sending anything. */
-export function look<It>(at: (x: Scene) => It): SentStep<It> {
-  return step(async x => at(x))
 }
 
 /** Cells are judged side by side: what fails where they see the same thing may do so `tries` times before it counts. */

@@ -23,14 +23,7 @@ export async function surveyServer(peer: RawPeer, signal: AbortSignal): Promise<
 }
 
 /** What was asked of a server, as it came. */
-export interface Surveyed {
-  readonly hello: Json
-  readonly capabilities: Json
-  readonly tools: readonly Json[]
-  readonly resources: readonly Json[]
-  readonly templates: readonly Json[]
-  readonly prompts: readonly Json[]
-}
+type Surveyed = Pick<Advertised, 'hello' | 'capabilities' | 'tools' | 'resources' | 'templates' | 'prompts'>
 
 /** Makes what the server said ready for questions. */
 export function advertisedBy(revision: RevisionId, carrier: Carrier, surveyed: Surveyed): Advertised {
@@ -124,7 +117,7 @@ const ordinary = new Set([
 const marks = ['test_simple_text', 'test_tool_with_task', 'test_error_handling']
 
 /** Whether a tool of this name is a fixture of conformance suites. */
-export function isFixture(name: string, tools: readonly Json[]): boolean {
+function isFixture(name: string, tools: readonly Json[]): boolean {
   if (name.startsWith('test_')) return true
   return ordinary.has(name) && tools.some(tool => marks.includes(String(tool['name'])))
 }

@@ -1,9 +1,9 @@
 /** Scenarios for a server that guards itself with OAuth, as a resource server (RFC 6750, RFC 9728; 2025-06-18 and later). */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Given, table } from '../define.ts'
-import { isString, listIn, objectIn, parsedJson } from '../expectations.ts'
+import { is, listIn, objectIn, parsedJson } from '../expectations.ts'
 import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
-import { type Scene, sceneOf } from '../steps.ts'
+import { Scene } from '../steps.ts'
 import { isStateless, keys, kitInfo, wireVersion } from '../wire/envelope.ts'
 import type { HttpReply } from '../wire/raw-peer.ts'
 import type { TokenFlaw } from './issuer.ts'
@@ -60,7 +60,7 @@ async function approach(bench: Bench, { tokens }: GuardGiven): Promise<GuardScen
     expect(status < 400, `A good token was answered with HTTP ${status}`)
   }
   if ((await knock()).status < 400) leave('it lets everybody in')
-  return { ...sceneOf(bench, peer), peer, knock, token, mustPass }
+  return Object.assign(new Scene(bench, peer), { knock, token, mustPass })
 }
 
 /** The message that begins a conversation. */
@@ -112,7 +112,7 @@ const withTokens = { tokens: 'any' } as const
 
 /** A token with a flaw that must be refused with 401. */
 function refused(id: string, title: string, flaw: TokenFlaw): Scenario {
-  return row(`${id} MCP basic/authorization#token-handling RFC 9068 §4`, title, withTokens, async x => {
+  return row(`${id} MCP basic/authorization#token-handling RFC 9068 §4`, title).by(withTokens, async x => {
     await x.mustPass()
     const reply = await x.knock({ token: await x.token(flaw) })
     x.expect(reply.status === 401, `Such a token was answered with HTTP ${reply.status}, and must be with 401`)
@@ -130,63 +130,62 @@ export const authScenarios: readonly Scenario[] = [
   row(
     'challenge MCP basic/authorization#error-handling RFC 9728 §5.1',
     'Without a token a request is answered 401 with a challenge that names the metadata',
-    async x => {
-      const reply = await x.knock()
-      expectStatus(x, reply, 401)
-      const challenge = challengeIn(reply)
-      x.expect(challenge?.scheme === 'bearer', 'WWW-Authenticate must begin with Bearer')
-      const named = challenge?.parameters.get('resource_metadata')
-      if (named === undefined && x.revision !== '2025-06-18') return x.warn('The challenge does not name resource_metadata')
-      x.expect(named !== undefined && URL.canParse(named), 'resource_metadata must be the address of the metadata')
-    },
-  ),
+  ).by(async x => {
+    const reply = await x.knock()
+    expectStatus(x, reply, 401)
+    const challenge = challengeIn(reply)
+    x.expect(challenge?.scheme === 'bearer', 'WWW-Authenticate must begin with Bearer')
+    const named = challenge?.parameters.get('resource_metadata')
+    if (named === undefined && x.revision !== '2025-06-18') return x.warn('The challenge does not name resource_metadata')
+    x.expect(named !== undefined && URL.canParse(named), 'resource_metadata must be the address of the metadata')
+  }),
   row(
     'metadata MCP basic/authorization#token-handling RFC 9728 §3.2',
     'The metadata name the resource and who gives tokens for it, and need no token',
-    async x => {
-      const { url } = x.peer.http
-      const named = challengeIn(await x.knock())?.parameters.get('resource_metadata')
-      const places = named !== undefined && URL.canParse(named) ? [new URL(named)] : metadataPlaces(url)
-      const reply = await firstFound(x, places)
-      if (reply === undefined) return x.fail(`There are no metadata at ${places.map(String).join(' or ')}`)
-      const metadata = parsedJson(reply.body)
-      x.expect(isRecord(metadata), 'The metadata must be a JSON object')
-      const { resource, authorization_servers: servers } = objectIn(metadata)
-      const isThis = isString(resource) && covers(resource, url)
-      x.expect(isThis, `resource is ${JSON.stringify(resource)} and must be this server`)
-      const isNamed = listIn(servers).length > 0 && listIn(servers).every(one => URL.canParse(String(one)))
-      x.expect(isNamed, 'authorization_servers must name at least one')
-    },
-  ),
-  row('metadata-place RFC 9728 §3.1', 'The metadata are where clients look for them without a challenge', async x => {
+  ).by(async x => {
+    const { url } = x.peer.http
+    const named = challengeIn(await x.knock())?.parameters.get('resource_metadata')
+    const places = named !== undefined && URL.canParse(named) ? [new URL(named)] : metadataPlaces(url)
+    const reply = await firstFound(x, places)
+    if (reply === undefined) return x.fail(`There are no metadata at ${places.map(String).join(' or ')}`)
+    const metadata = parsedJson(reply.body)
+    x.expect(isRecord(metadata), 'The metadata must be a JSON object')
+    const { resource, authorization_servers: servers } = objectIn(metadata)
+    const isThis = is.string(resource) && covers(resource, url)
+    x.expect(isThis, `resource is ${JSON.stringify(resource)} and must be this server`)
+    const isNamed = listIn(servers).length > 0 && listIn(servers).every(one => URL.canParse(String(one)))
+    x.expect(isNamed, 'authorization_servers must name at least one')
+  }),
+  row('metadata-place RFC 9728 §3.1', 'The metadata are where clients look for them without a challenge').by(async x => {
     const found = await firstFound(x, metadataPlaces(x.peer.http.url))
     if (found === undefined) x.warn('Clients that do not read challenges do not find the metadata')
   }),
-  row('garbage RFC 6750 §3.1', 'A token that is none is refused as invalid_token, and not repeated', async x => {
+  row('garbage RFC 6750 §3.1', 'A token that is none is refused as invalid_token, and not repeated').by(async x => {
     const reply = await x.knock({ token: 'no-token-but-CANARY' })
     expectStatus(x, reply, 401)
     const error = challengeIn(reply)?.parameters.get('error')
     x.expect(error === undefined || error === 'invalid_token', `error is "${error}" and must be invalid_token`)
     x.expect(!JSON.stringify([reply.body, reply.headers]).includes('CANARY'), 'The refusal repeats the token')
   }),
-  row('scheme RFC 6750 §2.1', 'Credentials of another kind are refused', async x => {
+  row('scheme RFC 6750 §2.1', 'Credentials of another kind are refused').by(async x => {
     const { status } = await x.knock({ headers: { authorization: 'Basic dXNlcjpwYXNz' } })
     x.expect(status === 401 || status === 400, `Basic credentials were answered with HTTP ${status}`)
   }),
-  row('streams MCP basic/authorization#token-handling', 'Streams and the end of sessions are guarded too', async x => {
+  row('streams MCP basic/authorization#token-handling', 'Streams and the end of sessions are guarded too').by(async x => {
     for (const method of ['GET', 'DELETE']) {
       const { status } = await x.knock({ method })
       x.expect(status >= 400, `${method} without a token was answered with HTTP ${status}`)
     }
   }),
-  row('query MCP basic/authorization#token-handling RFC 6750 §2.3', 'A token in the address is no token', withTokens, async x => {
-    await x.mustPass()
-    const { status } = await x.knock({ query: `access_token=${await x.token()}` })
-    x.expect(status === 401 || status === 400, `A token in the query was answered with HTTP ${status}`)
-  }),
-  row(
-    'accepts MCP basic/authorization#token-handling',
-    'A token of the named issuer, for this server, is taken',
+  row('query MCP basic/authorization#token-handling RFC 6750 §2.3', 'A token in the address is no token').by(
+    withTokens,
+    async x => {
+      await x.mustPass()
+      const { status } = await x.knock({ query: `access_token=${await x.token()}` })
+      x.expect(status === 401 || status === 400, `A token in the query was answered with HTTP ${status}`)
+    },
+  ),
+  row('accepts MCP basic/authorization#token-handling', 'A token of the named issuer, for this server, is taken').by(
     withTokens,
     ({ mustPass }) => mustPass(),
   ),
@@ -201,32 +200,28 @@ export const authScenarios: readonly Scenario[] = [
   row(
     'scope MCP basic/authorization#error-handling RFC 6750 §3.1',
     'A token without the scope is answered 403, with what is missing',
-    { tokens: 'scoped' },
-    async x => {
-      await x.mustPass()
-      const reply = await x.knock({ token: await x.token({ scope: '' }) })
-      expectStatus(x, reply, 403)
-      const parameters = challengeIn(reply)?.parameters
-      x.expect(parameters?.get('error') === 'insufficient_scope', 'The challenge must say error="insufficient_scope"')
-      if (parameters?.get('scope') === undefined) x.warn('The challenge should name the scope')
-    },
-  ),
+  ).by({ tokens: 'scoped' }, async x => {
+    await x.mustPass()
+    const reply = await x.knock({ token: await x.token({ scope: '' }) })
+    expectStatus(x, reply, 403)
+    const parameters = challengeIn(reply)?.parameters
+    x.expect(parameters?.get('error') === 'insufficient_scope', 'The challenge must say error="insufficient_scope"')
+    if (parameters?.get('scope') === undefined) x.warn('The challenge should name the scope')
+  }),
   row(
     'each-request MCP basic/authorization#token-handling',
     'A session is no credential: each of its requests needs the token of whoever opened it',
-    withTokens,
-    async x => {
-      if (x.modern) x.leave('this wire has no sessions')
-      const opened = await x.knock({ token: await x.token() })
-      const session = opened.headers['mcp-session-id'] ?? x.leave('it keeps no sessions')
-      const headers = { 'mcp-session-id': session, 'mcp-protocol-version': x.revision }
-      const message = { jsonrpc: '2.0', id: 2, method: 'ping' }
-      const { status } = await x.knock({ headers, message })
-      x.expect(status === 401, `Without a token the session was answered with HTTP ${status}`)
-      const other = await x.knock({ headers, message, token: await x.token({ subject: 'somebody-else' }) })
-      x.expect(other.status >= 400, `Somebody else’s token in this session was answered with HTTP ${other.status}`)
-    },
-  ),
+  ).by(withTokens, async x => {
+    if (x.modern) x.leave('this wire has no sessions')
+    const opened = await x.knock({ token: await x.token() })
+    const session = opened.headers['mcp-session-id'] ?? x.leave('it keeps no sessions')
+    const headers = { 'mcp-session-id': session, 'mcp-protocol-version': x.revision }
+    const message = { jsonrpc: '2.0', id: 2, method: 'ping' }
+    const { status } = await x.knock({ headers, message })
+    x.expect(status === 401, `Without a token the session was answered with HTTP ${status}`)
+    const other = await x.knock({ headers, message, token: await x.token({ subject: 'somebody-else' }) })
+    x.expect(other.status >= 400, `Somebody else’s token in this session was answered with HTTP ${other.status}`)
+  }),
 ]
 
 /** Metadata may be for the origin, or for the very address. */

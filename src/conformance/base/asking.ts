@@ -1,8 +1,9 @@
 /** A server that asks in the middle of a call: the user, the client's model, its roots. Pushed or inside results, the same rows. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isFailure, isFault, isResult, type PeerAnswer } from '../calls.ts'
-import { capability, official, sessions, since, table, tool } from '../define.ts'
-import { type Expectations, firstFault, isNumeric, isOneOf, isString, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { eras, official, sessions, since, table } from '../define.ts'
+import { type Expectations, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { capability, tool } from '../needs.ts'
 import type { Frame, Json, RevisionId, Scenario } from '../scenario.ts'
 import { type Scene, type SentStep, settle, step, type TableStep } from '../steps.ts'
 import { blockFault } from './content.ts'
@@ -25,38 +26,31 @@ interface AskedCall {
 
 /** Calls a tool and answers what it asks by this method: with a value, or with what a function of the number of questions gives. */
 function asks(method: string, name: string, reply: Json | ((count: number) => Json), args?: Json): SentStep<AskedCall> {
-  return step(
-    async ({ peer, call }) => {
-      const questions: Json[] = []
-      peer.onRequest(method, params => {
-        const count = questions.push(params)
-        return typeof reply === 'function' ? reply(count) : reply
-      })
-      const it = await call(name, { converse: true, ...(args === undefined ? {} : { args }) })
-      return { it, questions, question: questions[0] ?? {}, frames: peer.frames.slice(-4) }
-    },
-    [],
-    ({ frames }) => frames,
-  )
+  return step(async ({ peer, call }) => {
+    const questions: Json[] = []
+    peer.onRequest(method, params => {
+      const count = questions.push(params)
+      return typeof reply === 'function' ? reply(count) : reply
+    })
+    const it = await call(name, { converse: true, ...(args === undefined ? {} : { args }) })
+    return { it, questions, question: questions[0] ?? {}, frames: peer.frames.slice(-4) }
+  }, tool(name))
 }
 
 /** The call is answered with a result or an error once its question was. */
 const isAnswered = {
   'the call must be answered after the question was': ({ it }: AskedCall) => isRecord(it.answer.result) || it.code !== undefined,
 }
-const hasMessage = { 'the question must have a message': ({ question }: AskedCall) => isString(question.message) }
+const hasMessage = { 'the question must have a message': ({ question }: AskedCall) => is.string(question.message) }
 
 /** Calls what needs a client that can be asked, from one that declared nothing of the kind. */
 function mustNotAsk(method: string, name: string, args?: Json): readonly TableStep[] {
   return [
-    step(
-      async ({ peer, call }) => {
-        const it = await call(name, args === undefined ? {} : { args })
-        return { it, pushed: peer.heard(method) }
-      },
-      [],
-      ({ it, pushed }) => (pushed.length > 0 ? pushed : it.frames),
-    ).expect({
+    step(async ({ peer, call }) => {
+      const it = await call(name, args === undefined ? {} : { args })
+      const pushed = peer.heard(method)
+      return { it, pushed, frames: pushed.length > 0 ? pushed : it.frames }
+    }, tool(name)).expect({
       [`${method} must not be sent to a client that did not declare it`]: ({ pushed }) => pushed.length === 0,
       [`a result must not ask for ${method}, which was not declared`]: ({ it }) =>
         !JSON.stringify(objectIn(it.result, 'inputRequests')).includes(method),
@@ -108,7 +102,7 @@ const choices: Readonly<Record<string, (field: Json) => boolean>> = {
 /** Questions to the user: forms and pages. */
 export const elicitationScenarios: readonly Scenario[] = [
   ...['accept', 'decline', 'cancel'].map(action =>
-    form(action, `a form that the user answers with "${action}" lets the call go on`, { needs: [tool('test_elicitation')] }, [
+    form(action, `a form that the user answers with "${action}" lets the call go on`).by([
       asks(create, 'test_elicitation', action === 'accept' ? accept : { action }, whoAreYou).expect({
         ...isForm,
         'the call must be answered with a result': ({ it }) => isRecord(it.answer.result),
@@ -116,33 +110,23 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ]),
   ),
-  form(
-    'undeclared',
-    'a client that did not declare elicitation is not asked',
-    { needs: [tool('test_elicitation')], open: { capabilities: {} } },
+  form('undeclared', 'a client that did not declare elicitation is not asked').by(
+    { open: { capabilities: {} } },
     mustNotAsk(create, 'test_elicitation', whoAreYou),
   ),
-  form(
-    'defaults MCP client/elicitation SEP-1034',
-    'the fields of a form keep their defaults',
-    // The draft's own schema knows no default that is no integer.
-    { revisions: ['2025-11-25', '2026-07-28'], needs: [tool('test_elicitation_sep1034_defaults')] },
-    [
-      asks(create, 'test_elicitation_sep1034_defaults', { action: 'accept', content: {} }).expect({
-        ...isForm,
-        'the fields must have their defaults': asked =>
-          firstFault(
-            Object.entries(defaults),
-            ([name, value]) =>
-              objectIn(fieldsIn(asked), name).default !== value && `the field ${name} must have the default ${value}`,
-          ),
-      }),
-    ],
-  ),
-  form(
-    'choices MCP client/elicitation SEP-1330',
-    'a form offers choices in all five ways',
-    { revisions: since('2025-11-25'), needs: [tool('test_elicitation_sep1330_enums')] },
+  form('defaults MCP client/elicitation SEP-1034', 'the fields of a form keep their defaults').by({ revisions: eras }, [
+    asks(create, 'test_elicitation_sep1034_defaults', { action: 'accept', content: {} }).expect({
+      ...isForm,
+      'the fields must have their defaults': asked =>
+        firstFault(
+          Object.entries(defaults),
+          ([name, value]) =>
+            objectIn(fieldsIn(asked), name).default !== value && `the field ${name} must have the default ${value}`,
+        ),
+    }),
+  ]),
+  form('choices MCP client/elicitation SEP-1330', 'a form offers choices in all five ways').by(
+    { revisions: since('2025-11-25') },
     [
       asks(create, 'test_elicitation_sep1330_enums', { action: 'decline' }).expect({
         ...isForm,
@@ -154,12 +138,9 @@ export const elicitationScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  form(
-    'url MCP client/elicitation SEP-1036',
-    'a user can be sent to a page',
+  form('url MCP client/elicitation SEP-1036', 'a user can be sent to a page').by(
     {
       revisions: since('2025-11-25'),
-      needs: [tool('test_url_elicitation')],
       open: ({ revision }) => ({ capabilities: elicitation(revision, true) }),
     },
     [
@@ -167,14 +148,12 @@ export const elicitationScenarios: readonly Scenario[] = [
         'the mode of the question must be "url"': ({ question }) => question.mode === 'url',
         'url must be a URL': ({ question }) => URL.canParse(String(question.url)),
         ...hasMessage,
-        'elicitationId must be a string': ({ question }, { modern }) => modern || isString(question.elicitationId),
+        'elicitationId must be a string': ({ question }, { modern }) => modern || is.string(question.elicitationId),
         ...isAnswered,
       }),
     ],
   ),
-  form(
-    'url-undeclared MCP client/elicitation SEP-1036',
-    'a client that takes forms only is not sent to a page',
+  form('url-undeclared MCP client/elicitation SEP-1036', 'a client that takes forms only is not sent to a page').by(
     { revisions: since('2025-11-25'), needs: [tool('test_url_elicitation')] },
     [
       step(async ({ peer, call }) => ({ it: await call('test_url_elicitation'), pushed: peer.heard(create) })).expect({
@@ -197,14 +176,13 @@ const toolUse = {
   content: [{ type: 'tool_use', id: 'use-1', name: 'add', input: { a: 1, b: 2 } }],
 }
 const prompt = { prompt: 'Say hello' }
-const needsSampling = { needs: [tool('test_sampling')] }
 const listRoots = 'test_input_required_result_list_roots'
 const clientRoots = [{ uri: 'file:///vivarium/kit', name: 'kit-root' }]
 
 /** What is wrong with a message that a model is given; blocks about tools are for another row. */
 function messageFault(message: unknown, revision: RevisionId): string | undefined {
   const { role, content } = objectIn(message)
-  if (!isOneOf('user', 'assistant')(role)) return 'the role of a message must be user or assistant'
+  if (!is.oneOf('user', 'assistant')(role)) return 'the role of a message must be user or assistant'
   return firstFault([content].flat(), block =>
     String(objectIn(block).type).startsWith('tool_') ? undefined : blockFault(block, revision),
   )
@@ -212,26 +190,22 @@ function messageFault(message: unknown, revision: RevisionId): string | undefine
 
 /** Questions to the client's model, and for its roots. */
 export const samplingScenarios: readonly Scenario[] = [
-  sampling('text', "a tool asks the client's model, and gets what it said", needsSampling, [
+  sampling('text', "a tool asks the client's model, and gets what it said").by([
     asks(sample, 'test_sampling', said, prompt).expect({
       'the tool must ask by sampling/createMessage': ({ questions }) => questions.length > 0,
-      'maxTokens must be a number': ({ question }) => isNumeric(question.maxTokens),
+      'maxTokens must be a number': ({ question }) => is.number(question.maxTokens),
       'there must be messages': ({ question }) => listIn(question, 'messages').length > 0,
       'every message must be whole': ({ question }, { revision }) =>
         firstFault(listIn(question, 'messages'), message => messageFault(message, revision)),
       'the tool must see what the model said': ({ it }) => it.text.includes('vivarium-says-hello'),
     }),
   ]),
-  sampling(
-    'undeclared',
-    'a client that did not declare sampling is not asked',
-    { ...needsSampling, open: { capabilities: {} } },
+  sampling('undeclared', 'a client that did not declare sampling is not asked').by(
+    { open: { capabilities: {} } },
     mustNotAsk(sample, 'test_sampling', prompt),
   ),
-  sampling(
-    'refused',
-    'a question that the client refuses ends the call in order',
-    { ...needsSampling, revisions: sessions },
+  sampling('refused', 'a question that the client refuses ends the call in order').by(
+    { revisions: sessions, needs: [tool('test_sampling')] },
     async x => {
       x.peer.onRequest(sample, () => {
         throw Object.assign(new Error('User rejected sampling request'), { code: -1 })
@@ -243,12 +217,9 @@ export const samplingScenarios: readonly Scenario[] = [
       await x.peer.settled()
     },
   ),
-  sampling(
-    'tools MCP client/sampling SEP-1577',
-    'the model may be given tools, and their use goes back and forth',
+  sampling('tools MCP client/sampling SEP-1577', 'the model may be given tools, and their use goes back and forth').by(
     {
       revisions: since('2025-11-25'),
-      needs: [tool('test_sampling_with_tools')],
       open: { capabilities: { sampling: { tools: {} } } },
     },
     [
@@ -265,23 +236,19 @@ export const samplingScenarios: readonly Scenario[] = [
   sampling(
     'tools-undeclared MCP client/sampling SEP-1577',
     'tools are not given to a model of a client that did not declare it takes them',
-    { revisions: since('2025-11-25'), needs: [tool('test_sampling_with_tools')] },
-    [
-      asks(sample, 'test_sampling_with_tools', said).expect({
-        'tools must not be sent to a client that did not declare sampling.tools': ({ questions }) =>
-          questions.every(({ tools, toolChoice }) => tools === undefined && toolChoice === undefined),
-      }),
-    ],
-  ),
-  roots('list', 'a tool asks for the roots of the client, and gets them', { needs: [tool(listRoots)] }, [
+  ).by({ revisions: since('2025-11-25') }, [
+    asks(sample, 'test_sampling_with_tools', said).expect({
+      'tools must not be sent to a client that did not declare sampling.tools': ({ questions }) =>
+        questions.every(({ tools, toolChoice }) => tools === undefined && toolChoice === undefined),
+    }),
+  ]),
+  roots('list', 'a tool asks for the roots of the client, and gets them').by([
     asks('roots/list', listRoots, { roots: clientRoots }).expect({
       'the tool must ask by roots/list, once': ({ questions }) => questions.length === 1,
       'the tool must see the roots': ({ it }) => it.text.includes('kit-root') || it.text.includes('file:///vivarium/kit'),
     }),
   ]),
-  roots(
-    'changed MCP client/roots#root-list-changes',
-    'roots that change are told, and do no harm',
+  roots('changed MCP client/roots#root-list-changes', 'roots that change are told, and do no harm').by(
     { revisions: sessions, open: { capabilities: { roots: { listChanged: true } } } },
     [
       step(({ peer }) => {
@@ -291,10 +258,8 @@ export const samplingScenarios: readonly Scenario[] = [
       settle,
     ],
   ),
-  roots(
-    'undeclared',
-    'a client that did not declare roots is not asked for them',
-    { needs: [capability('tools'), tool(listRoots)], open: { capabilities: {} } },
+  roots('undeclared', 'a client that did not declare roots is not asked for them').by(
+    { open: { capabilities: {} }, needs: [capability('tools')] },
     mustNotAsk('roots/list', listRoots),
   ),
 ]

@@ -1,6 +1,7 @@
 /** Lists that change: on wires with sessions it is said unasked, on stateless ones only to who listens. */
-import { capability, resource, sessions, stateless, table, tool } from '../define.ts'
+import { sessions, stateless, table } from '../define.ts'
 import { listIn, objectIn } from '../expectations.ts'
+import { capability, resource, tool } from '../needs.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import type { Scene } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
@@ -69,23 +70,19 @@ async function hearsOfTools({ peer }: Scene): Promise<boolean> {
 /** Changes that are told unasked, and changes that are told on a listen. */
 export const changeScenarios: readonly Scenario[] = [
   ...kinds.map(({ name, fixture }) =>
-    change(
-      `${name} MCP server/${name}#list-changed-notification`,
-      `a change of the ${name} is told to who is connected`,
-      { needs: [capability(`${name}.listChanged`), tool(fixture)] },
-      async ({ call, peer, expect }) => {
-        await call(fixture)
-        const frame = await peer.next(`notifications/${name}/list_changed`)
-        await call(fixture)
-        expect(objectIn(frame.value).id === undefined, 'it must be a notification', [frame])
+    change(`${name} MCP server/${name}#list-changed-notification`, `a change of the ${name} is told to who is connected`).by(
+      [capability(`${name}.listChanged`), tool(fixture)],
+      async x => {
+        await x.call(fixture)
+        const frame = await x.peer.next(`notifications/${name}/list_changed`)
+        await x.call(fixture)
+        x.expect(objectIn(frame.value).id === undefined, 'it must be a notification', [frame])
       },
     ),
   ),
   ...kinds.map(({ name, fixture, filter }) =>
-    listenRow(
-      name,
-      `who listens for the ${name} hears of their change`,
-      { needs: [capability(`${name}.listChanged`), tool(fixture)] },
+    listenRow(name, `who listens for the ${name} hears of their change`).by(
+      [capability(`${name}.listChanged`), tool(fixture)],
       async x => {
         const { begun, acknowledged, stop } = await listen(x, { [filter]: true })
         x.expect(acknowledged[filter] === true, `the acknowledgement must repeat ${filter}`)
@@ -97,10 +94,8 @@ export const changeScenarios: readonly Scenario[] = [
       },
     ),
   ),
-  listenRow(
-    'only-asked',
-    'who listens for prompts does not hear of tools',
-    { needs: [capability('tools.listChanged'), capability('prompts.listChanged'), tool(toolChange)] },
+  listenRow('only-asked', 'who listens for prompts does not hear of tools').by(
+    [capability('tools.listChanged'), capability('prompts.listChanged'), tool(toolChange)],
     async x => {
       const { stop } = await listen(x, { promptsListChanged: true })
       await trigger(x, toolChange)
@@ -110,16 +105,14 @@ export const changeScenarios: readonly Scenario[] = [
       await stop()
     },
   ),
-  listenRow('unasked', 'who does not listen hears of no change', { needs: tellsOfTools }, async x => {
+  listenRow('unasked', 'who does not listen hears of no change').by(tellsOfTools, async x => {
     await x.call(toolChange)
     const came = await hearsOfTools(x)
     await x.call(toolChange)
     x.expect(!came, 'changes must be told on a listen only')
   }),
-  listenRow(
-    'resource-updated',
-    'who listens for a resource hears that it was updated',
-    { needs: [capability('resources.subscribe'), tool('test_trigger_resource_update'), resource('test://watched-resource')] },
+  listenRow('resource-updated', 'who listens for a resource hears that it was updated').by(
+    [capability('resources.subscribe'), tool('test_trigger_resource_update'), resource('test://watched-resource')],
     async x => {
       const uri = 'test://watched-resource'
       const { begun, acknowledged, stop } = await listen(x, { resourceSubscriptions: [uri] })
@@ -131,18 +124,13 @@ export const changeScenarios: readonly Scenario[] = [
       await stop()
     },
   ),
-  listenRow(
-    'string-id',
-    'a listen under a string is told under that string',
-    { needs: [capability('tools.listChanged')] },
-    async x => {
-      const notifications = { toolsListChanged: true }
-      const begun = x.peer.begin('subscriptions/listen', { notifications }, { id: 'my-listen', ms: 20_000 })
-      expectTag(x, begun, await x.peer.next('notifications/subscriptions/acknowledged'))
-      begun.abort()
-    },
-  ),
-  listenRow('ended', 'after a listen was cancelled nothing more is told', { needs: tellsOfTools }, async x => {
+  listenRow('string-id', 'a listen under a string is told under that string').by(capability('tools.listChanged'), async x => {
+    const notifications = { toolsListChanged: true }
+    const begun = x.peer.begin('subscriptions/listen', { notifications }, { id: 'my-listen', ms: 20_000 })
+    expectTag(x, begun, await x.peer.next('notifications/subscriptions/acknowledged'))
+    begun.abort()
+  }),
+  listenRow('ended', 'after a listen was cancelled nothing more is told').by(tellsOfTools, async x => {
     const { stop } = await listen(x, { toolsListChanged: true })
     await stop()
     await x.peer.settled()

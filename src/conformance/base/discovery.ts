@@ -38,58 +38,54 @@ const asked = '1999-01-01'
 
 /** What every stateless request says of itself, and what `server/discover` says of the server. */
 export const discoveryScenarios: readonly Scenario[] = [
-  row(
-    'result MCP 2026-07-28 server/discover',
-    'server/discover names the versions and the capabilities',
+  row('result MCP 2026-07-28 server/discover', 'server/discover names the versions and the capabilities').by(
     { open: { fresh: true } },
-    async ({ peer, revision, expect, warn }) => {
-      const hello = peer.hello ?? {}
-      const frames = peer.frames.slice(0, 2)
-      const isSpoken = listIn(hello, 'supportedVersions').includes(wireVersion(revision))
-      expect(isSpoken, 'supportedVersions must hold the version that is spoken', frames)
-      expect(isRecord(hello.capabilities), 'capabilities must be an object', frames)
-      const isDraft = revision === 'draft-2026-v1'
-      if (isDraft) expect(isRecord(hello.serverInfo), 'serverInfo must be in the result', frames)
-      else if (!isRecord(objectIn(hello, '_meta')[keys.serverInfo])) warn(`_meta should hold ${keys.serverInfo}`)
+    async x => {
+      const hello = x.peer.hello ?? {}
+      const frames = x.peer.frames.slice(0, 2)
+      const isSpoken = listIn(hello, 'supportedVersions').includes(wireVersion(x.revision))
+      x.expect(isSpoken, 'supportedVersions must hold the version that is spoken', frames)
+      x.expect(isRecord(hello.capabilities), 'capabilities must be an object', frames)
+      const isDraft = x.revision === 'draft-2026-v1'
+      if (isDraft) x.expect(isRecord(hello.serverInfo), 'serverInfo must be in the result', frames)
+      else if (!isRecord(objectIn(hello, '_meta')[keys.serverInfo])) x.warn(`_meta should hold ${keys.serverInfo}`)
     },
   ),
   row(
     'unknown-version MCP 2026-07-28 basic/versioning',
     'a version that the server does not speak is refused, and the refusal names those it does',
-
-    async x => {
-      const params = { _meta: metaOf(x.revision, undefined, { [keys.version]: asked }) }
-      const headers = { 'mcp-protocol-version': asked }
-      // Between the draft and the release the number changed more than once.
-      const codes = x.revision === 'draft-2026-v1' ? [-32602, -32022, -32004] : [-32022]
-      const offered = listIn(x.peer.hello, 'supportedVersions')
-      const supported = ({ answer }: PeerAnswer): readonly unknown[] => listIn(answer.error, 'data', 'supported')
-      x.hold(await x.ask(ordinaryMethod(x.bench), params, { envelope: false, headers }), {
-        ...isRefusal('an unknown version', ...codes),
-        'data.supported must list versions': it => supported(it).length > 0,
-        'data.requested must repeat the version asked for': hasErrorData({ requested: asked }),
-        'data.supported must be among supportedVersions': it =>
-          offered.length === 0 || supported(it).every(version => offered.includes(version)),
-      })
-    },
-  ),
-  row('without-capabilities', `a request without ${keys.capabilities} is refused`, [
+  ).by(async x => {
+    const params = { _meta: metaOf(x.revision, undefined, { [keys.version]: asked }) }
+    const headers = { 'mcp-protocol-version': asked }
+    // Between the draft and the release the number changed more than once.
+    const codes = x.revision === 'draft-2026-v1' ? [-32602, -32022, -32004] : [-32022]
+    const offered = listIn(x.peer.hello, 'supportedVersions')
+    const supported = ({ answer }: PeerAnswer): readonly unknown[] => listIn(answer.error, 'data', 'supported')
+    x.hold(await x.ask(ordinaryMethod(x.bench), params, { envelope: false, headers }), {
+      ...isRefusal('an unknown version', ...codes),
+      'data.supported must list versions': it => supported(it).length > 0,
+      'data.requested must repeat the version asked for': hasErrorData({ requested: asked }),
+      'data.supported must be among supportedVersions': it =>
+        offered.length === 0 || supported(it).every(version => offered.includes(version)),
+    })
+  }),
+  row('without-capabilities', `a request without ${keys.capabilities} is refused`).by([
     discoverWith(on => metaOf(on, keys.capabilities)).expect(isRefusal(`a request without ${keys.capabilities}`, -32602)),
   ]),
   // Without a version a pipe cannot know that a stateless request is meant.
-  row('without-version', `a request without ${keys.version} is refused`, { carriers: ['http'] }, [
+  row('without-version', `a request without ${keys.version} is refused`).by({ carriers: ['http'] }, [
     discoverWith(on => metaOf(on, keys.version)).expect(isRefusal(`a request without ${keys.version}`, -32602)),
   ]),
-  row('without-meta', 'a request without _meta is refused', { carriers: ['http'] }, [
+  row('without-meta', 'a request without _meta is refused').by({ carriers: ['http'] }, [
     send('server/discover', {}, { envelope: false }).expect(isRefusal('a request without _meta', -32602)),
   ]),
-  row('without-client-info', 'clientInfo may be left out', { revisions: ['2026-07-28'] }, [
+  row('without-client-info', 'clientInfo may be left out').by({ revisions: ['2026-07-28'] }, [
     discoverWith(on => metaOf(on, keys.info)).expect({ 'a request without clientInfo must be served': isServed }),
   ]),
-  row('draft-client-info SEP-2575 draft', 'the draft demands clientInfo', { revisions: ['draft-2026-v1'] }, [
+  row('draft-client-info SEP-2575 draft', 'the draft demands clientInfo').by({ revisions: ['draft-2026-v1'] }, [
     discoverWith(on => metaOf(on, keys.info)).expect(isRefusal('a request without clientInfo', -32602)),
   ]),
-  row('bad-client-capabilities', 'clientCapabilities that are no object are refused', [
+  row('bad-client-capabilities', 'clientCapabilities that are no object are refused').by([
     discoverWith(on => metaOf(on, undefined, { [keys.capabilities]: 'all of them' })).expect(
       isRefusal('clientCapabilities that are no object', -32602),
     ),
@@ -98,23 +94,21 @@ export const discoveryScenarios: readonly Scenario[] = [
     row(
       `removed-${method.replace('/', '-')} MCP 2026-07-28 changelog`,
       `${method} no longer exists where every request stands alone`,
-
-      [
-        send(method, { uri: 'test://none', level: 'info' }).expect({
-          [`${method} must be refused with error -32601`]: hasCode(-32601),
-          'the HTTP status must be 404': hasStatus(404),
-        }),
-      ],
-    ),
+    ).by([
+      send(method, { uri: 'test://none', level: 'info' }).expect({
+        [`${method} must be refused with error -32601`]: hasCode(-32601),
+        'the HTTP status must be 404': hasStatus(404),
+      }),
+    ]),
   ),
-  row('result-type MCP 2026-07-28 basic#results', 'every result says which kind it is', async x => {
+  row('result-type MCP 2026-07-28 basic#results', 'every result says which kind it is').by(async x => {
     const lists = ['tools', 'resources', 'prompts'].filter(name => x.bench.peer.has(name)).map(name => `${name}/list`)
     for (const method of ['server/discover', ...lists])
       x.hold(await x.ask(method), {
         [`the resultType of ${method} must be "complete"`]: hasResult({ resultType: 'complete' }),
       })
   }),
-  row('nothing-remembered', 'what one request declared is not remembered for the next', [
+  row('nothing-remembered', 'what one request declared is not remembered for the next').by([
     send('server/discover', {}, { meta: { [keys.capabilities]: { sampling: {} } } }),
     discoverWith(on => metaOf(on, keys.capabilities)).expect(
       isRefusal('a request without clientCapabilities after one that had them', -32602),

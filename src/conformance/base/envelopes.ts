@@ -8,9 +8,8 @@ import { type Scene, settle, step } from '../steps.ts'
 import { harmless, harmlessMethod, kitInfo } from '../wire/envelope.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 
-const row = table('base/envelope/', { revisions: official })
-const requests = { proves: ['MCP basic#requests'] }
 const silent = { listen: false }
+const row = table('base/envelope/', { revisions: official, open: silent })
 
 const ids: readonly (readonly [string, unknown, string])[] = [
   ['string', 'seven', 'a string'],
@@ -47,9 +46,27 @@ function headersFor(peer: RawPeer): Record<string, string> {
   return peer.carrier === 'http' ? { 'mcp-method': harmlessMethod(peer.revision) } : {}
 }
 
-const wrongIds: readonly (readonly [string, unknown, string])[] = [
-  ['id-null', null, 'a request whose id is null'],
-  ['id-object', { a: 1 }, 'a request whose id is an object'],
+/** Requests that are none: the row, what its title calls them, what failures call them, and how they look. */
+const wrong: readonly (readonly [string, string, string, (on: RevisionId) => Json])[] = [
+  ['id-null MCP basic#requests', 'a request whose id is null', 'a request whose id is null', on => harmless(on, null)],
+  [
+    'id-object MCP basic#requests',
+    'a request whose id is an object',
+    'a request whose id is an object',
+    on => harmless(on, { a: 1 }),
+  ],
+  [
+    'other-version JSON-RPC 4',
+    'a message of another JSON-RPC version',
+    'a message of JSON-RPC 1.0',
+    on => harmless(on, 5, { jsonrpc: '1.0' }),
+  ],
+  [
+    'array-params MCP basic#requests',
+    'a request whose params are an array',
+    'a request with params in an array',
+    on => harmless(on, 5, { params: ['x'] }),
+  ],
 ]
 
 const broken: readonly (readonly [string, string, string])[] = [
@@ -62,74 +79,46 @@ const broken: readonly (readonly [string, string, string])[] = [
 
 /** Sends something, and gives the errors that come before all is quiet. */
 const errorsAfter = (sent: (peer: RawPeer) => Promise<unknown>) =>
-  step(
-    async ({ peer }) => {
-      const before = peer.frames.length
-      await sent(peer)
-      await peer.settled()
-      return cameSince(peer, before).filter(({ value }) => 'error' in objectIn(value))
-    },
-    [],
-    errors => errors,
-  )
+  step(async ({ peer }) => {
+    const before = peer.frames.length
+    await sent(peer)
+    await peer.settled()
+    return cameSince(peer, before).filter(({ value }) => 'error' in objectIn(value))
+  })
 
 const any = table('base/envelope/', {})
 
 /** Ids of every kind, and frames that are no messages. */
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
-    any(
-      `id-${name} JSON-RPC 5 MCP basic#requests`,
-      `an id that is ${what} comes back as it was, type included`,
-
-      async x => {
-        x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
-          'the request must be answered with a result': isServed,
-          'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
-        })
-      },
-    ),
+    any(`id-${name} JSON-RPC 5 MCP basic#requests`, `an id that is ${what} comes back as it was, type included`).by(async x => {
+      x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
+        'the request must be answered with a result': isServed,
+        'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
+      })
+    }),
   ),
-  ...wrongIds.map(([name, id, what]) =>
-    row(
-      name,
-      `${what} is not served`,
-      { ...requests, open: silent },
-      mustNotServe(what, on => JSON.stringify(harmless(on, id))),
-    ),
-  ),
-  row(
-    'other-version JSON-RPC 4',
-    'a message of another JSON-RPC version is not served',
-    { open: silent },
-    mustNotServe('a message of JSON-RPC 1.0', on => JSON.stringify(harmless(on, 5, { jsonrpc: '1.0' }))),
-  ),
-  row(
-    'array-params',
-    'a request whose params are an array is not served',
-    { ...requests, open: silent },
-    mustNotServe('a request with params in an array', on => JSON.stringify(harmless(on, 5, { params: ['x'] }))),
+  ...wrong.map(([ids, title, what, message]) =>
+    row(ids, `${title} is not served`).by(mustNotServe(what, on => JSON.stringify(message(on)))),
   ),
   ...broken.map(([name, text, what]) =>
-    any(
-      name,
-      `${what} is no message: it is not served, and the connection goes on`,
+    any(name, `${what} is no message: it is not served, and the connection goes on`).by(
       { proves: ['JSON-RPC 5.1'], open: silent },
       mustNotServe(what, () => text),
     ),
   ),
-  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700', { open: silent }, [
+  row('parse-error JSON-RPC 5.1', 'if text that is no JSON is answered, then with -32700').by([
     errorsAfter(peer => peer.send('{"jsonrpc":', { headers: headersFor(peer) })).expect({
       'text that is no JSON is a parse error (-32700)': errors =>
         errors.every(({ value }) => !isRecord(objectIn(value).error) || objectIn(value, 'error').code === -32700),
     }),
   ]),
-  any('unknown-notification JSON-RPC 4.1', 'a notification that nobody knows is ignored', { open: silent }, [
+  any('unknown-notification JSON-RPC 4.1', 'a notification that nobody knows is ignored').by({ open: silent }, [
     errorsAfter(peer => peer.notify('notifications/vivarium/unknown', {})).expect({
       'a notification must not be answered': (errors, { carrier }) => carrier === 'http' || errors.length === 0,
     }),
   ]),
-  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm', { open: silent }, [
+  row('unasked-response JSON-RPC 5', 'an answer to nothing does no harm').by([
     step(x => x.peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')),
     settle,
   ]),
@@ -166,9 +155,9 @@ const bothAnswered =
 
 /** Arrays of messages: served at 2025-03-26, refused later. */
 export const batchScenarios: readonly Scenario[] = [
-  batch('requests', 'every request of a batch is answered', bothAnswered()),
-  batch('mixed', 'notifications in a batch do not keep its requests from being answered', bothAnswered(note)),
-  batch('notifications-only', 'a batch of notifications is taken without an answer', async ({ peer, carrier, expect }) => {
+  batch('requests', 'every request of a batch is answered').by(bothAnswered()),
+  batch('mixed', 'notifications in a batch do not keep its requests from being answered').by(bothAnswered(note)),
+  batch('notifications-only', 'a batch of notifications is taken without an answer').by(async ({ peer, carrier, expect }) => {
     const before = peer.frames.length
     const { status } = await peer.send(JSON.stringify([note, note]))
     if (carrier === 'http')
@@ -177,29 +166,25 @@ export const batchScenarios: readonly Scenario[] = [
     const answered = messagesAfter(peer, before).filter(({ method }) => method === undefined)
     expect(answered.length === 1, 'notifications must not be answered', peer.frames.slice(before))
   }),
-  batch(
-    'no-initialize MCP 2025-03-26 basic/lifecycle#initialization',
-    'initialize does not work inside a batch',
+  batch('no-initialize MCP 2025-03-26 basic/lifecycle#initialization', 'initialize does not work inside a batch').by(
     { open: { hello: false } },
-    async ({ peer, revision, expect }) => {
-      const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
+    async x => {
+      const params = { protocolVersion: x.revision, capabilities: {}, clientInfo: kitInfo }
       const initialize = { jsonrpc: '2.0', id: 'i', method: 'initialize', params }
-      await peer.send(JSON.stringify([initialize, harmless(revision, 'p')]))
-      const came = await peer.hears(() => answers(peer, 0, 'i'), 500)
-      expect(!came, 'initialize must not be part of a batch', peer.frames)
+      await x.peer.send(JSON.stringify([initialize, harmless(x.revision, 'p')]))
+      const came = await x.peer.hears(() => answers(x.peer, 0, 'i'), 500)
+      x.expect(!came, 'initialize must not be part of a batch', x.peer.frames)
     },
   ),
-  batch(
-    'refused MCP 2025-06-18 changelog MCP basic/transports',
-    'revisions without batches do not serve arrays',
+  batch('refused MCP 2025-06-18 changelog MCP basic/transports', 'revisions without batches do not serve arrays').by(
     { revisions: since('2025-06-18') },
-    async ({ peer, revision, carrier, expect }) => {
-      const before = peer.frames.length
-      const { status = 0 } = await peer.send(JSON.stringify([harmless(revision, 'b1'), harmless(revision, 'b2')]))
-      await peer.settled()
-      const served = answers(peer, before, 'b1') || answers(peer, before, 'b2')
-      expect(!served, 'a batch must not be served: this revision has none', peer.frames.slice(before))
-      expect(carrier !== 'http' || status >= 400, `a batch must be refused with HTTP status 4xx, not ${status}`)
+    async x => {
+      const before = x.peer.frames.length
+      const { status = 0 } = await x.peer.send(JSON.stringify([harmless(x.revision, 'b1'), harmless(x.revision, 'b2')]))
+      await x.peer.settled()
+      const served = answers(x.peer, before, 'b1') || answers(x.peer, before, 'b2')
+      x.expect(!served, 'a batch must not be served: this revision has none', x.peer.frames.slice(before))
+      x.expect(x.carrier !== 'http' || status >= 400, `a batch must be refused with HTTP status 4xx, not ${status}`)
     },
   ),
 ]

@@ -4,11 +4,13 @@
  */
 import type { PeerAnswer } from '../calls.ts'
 import { isServed } from '../calls.ts'
-import { official, sessions, since, stateless, table, tool } from '../define.ts'
+import { official, sessions, since, stateless, table } from '../define.ts'
 import { type Expectation, type Expectations, orSkip, should } from '../expectations.ts'
+import { tool } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, look, type Scene, type SentStep, send, step } from '../steps.ts'
+import { callTool, type Scene, type SentStep, send, step } from '../steps.ts'
 import { harmless, keys, kitInfo } from '../wire/envelope.ts'
+import { present } from '../wire/http-call.ts'
 import type { HttpReply, RawPeer } from '../wire/raw-peer.ts'
 
 const transport = { proves: ['MCP basic/transports#streamable-http'], carriers: ['http'] } as const
@@ -24,14 +26,9 @@ const session = table('base/http/', {
 /** Headers with some changed; undefined leaves one out. */
 type HeaderChanges = Readonly<Record<string, string | undefined>>
 
-function changed(headers: HeaderChanges, changes: HeaderChanges): Record<string, string> {
-  const given = Object.entries({ ...headers, ...changes }).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given) as Record<string, string>
-}
-
 /** Posts a message with the headers that it should have, but for some; the body may be another text. */
 function post(peer: RawPeer, changes: HeaderChanges = {}, message = harmless(peer.revision, 1), body = JSON.stringify(message)) {
-  return peer.http.call({ method: 'POST', headers: changed(peer.http.headers(message), changes), body })
+  return peer.http.call({ method: 'POST', headers: present({ ...peer.http.headers(message), ...changes }), body })
 }
 
 /** The same as a step. */
@@ -41,7 +38,7 @@ const posts = (changes: HeaderChanges = {}, body?: string): SentStep<HttpReply> 
 /** Asks for a stream of events. */
 function get(peer: RawPeer, more: Partial<Parameters<RawPeer['http']['call']>[0]> = {}, lastEvent?: string): Promise<HttpReply> {
   const accept = { 'content-type': undefined, accept: 'text/event-stream', 'last-event-id': lastEvent }
-  return peer.http.call({ method: 'GET', headers: changed(peer.http.headers(), accept), ...more })
+  return peer.http.call({ method: 'GET', headers: present({ ...peer.http.headers(), ...accept }), ...more })
 }
 
 function isRefused({ status }: HttpReply): boolean {
@@ -56,7 +53,7 @@ const hasHttpStatus =
 const isOk = { 'the HTTP status must be 200': hasHttpStatus(200) }
 
 /** There are sessions at all. */
-const hasSession = look(({ peer }) => peer.http.session).expect({ 'it works without sessions': orSkip(id => id !== undefined) })
+const hasSession = step(({ peer }) => peer.http.session).expect({ 'it works without sessions': orSkip(id => id !== undefined) })
 const version = {
   proves: ['MCP 2025-06-18 basic/transports#protocol-version-header'],
   revisions: ['2025-06-18', '2025-11-25'],
@@ -78,27 +75,27 @@ async function foreignPage({ peer, revision, leave, warn, expect }: Scene, name:
 
 /** HTTP at any revision, and with sessions. */
 export const httpScenarios: readonly Scenario[] = [
-  row('answer-type', 'a request is answered with JSON or a stream of events', [
+  row('answer-type', 'a request is answered with JSON or a stream of events').by([
     posts().expect({
       ...isOk,
       'the content type must be JSON or events': (reply, _, says) =>
         /^(application\/json|text\/event-stream)/.test(typeOf(reply)) || `${says}, not "${typeOf(reply)}"`,
     }),
   ]),
-  row('notification', 'a notification is taken with 202 and an empty body', inSessions, [
+  row('notification', 'a notification is taken with 202 and an empty body').by(inSessions, [
     step(({ peer }) => post(peer, {}, { jsonrpc: '2.0', method: 'notifications/initialized' })).expect({
       'the HTTP status must be 202': hasHttpStatus(202),
       'the body must be empty': ({ body }) => body === '',
     }),
   ]),
-  row('content-type', 'a body that is not declared as JSON is not taken', [
+  row('content-type', 'a body that is not declared as JSON is not taken').by([
     posts({ 'content-type': 'text/plain' }).expect({
       'a body of another type than application/json should be refused with 415': should(
         (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
       ),
     }),
   ]),
-  row('accept', 'who takes JSON only gets no stream of events', [
+  row('accept', 'who takes JSON only gets no stream of events').by([
     posts({ accept: 'application/json' }).expect({
       'a stream of events was sent to who did not accept it': should(
         reply => reply.status !== 200 || !typeOf(reply).startsWith('text/event-stream'),
@@ -106,9 +103,7 @@ export const httpScenarios: readonly Scenario[] = [
       'the HTTP status must not be': ({ status }, _, says) => status < 500 || `${says} ${status}`,
     }),
   ]),
-  row(
-    'no-empty-events MCP 2025-11-25 changelog SEP-1699',
-    'a client that does not know empty events gets none',
+  row('no-empty-events MCP 2025-11-25 changelog SEP-1699', 'a client that does not know empty events gets none').by(
     { revisions: ['2025-03-26', '2025-06-18'], needs: [tool('test_tool_with_progress')] },
     [
       step(({ peer }) => {
@@ -120,10 +115,10 @@ export const httpScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row('not-json', 'a body that is no JSON is refused with 400', [
+  row('not-json', 'a body that is no JSON is refused with 400').by([
     posts({}, '{"jsonrpc":').expect({ 'the HTTP status must be 400': hasHttpStatus(400) }),
   ]),
-  row('get', 'GET gives a stream of events, or 405', { ...inSessions, open: { listen: false } }, async ({ peer, expect }) => {
+  row('get', 'GET gives a stream of events, or 405').by({ ...inSessions, open: { listen: false } }, async ({ peer, expect }) => {
     let head: { status: number; type: string } | undefined
     const stop = new AbortController()
     // The stream may stay silent: its head says enough.
@@ -135,32 +130,32 @@ export const httpScenarios: readonly Scenario[] = [
     const isStream = head?.status === 200 && head.type.startsWith('text/event-stream')
     expect(isStream || head?.status === 405, `GET must give a stream of events or 405, not ${head?.status} ${head?.type}`)
   }),
-  session('session-id', 'a session id is made of visible ASCII', [
+  session('session-id', 'a session id is made of visible ASCII').by([
     hasSession,
-    look(({ peer }) => peer.http.session).expect({
+    step(({ peer }) => peer.http.session).expect({
       'Mcp-Session-Id must be of visible ASCII': id => /^[\x21-\x7e]+$/.test(String(id)),
     }),
   ]),
-  session('session-fresh', 'no two sessions have the same id', [
+  session('session-fresh', 'no two sessions have the same id').by([
     hasSession,
     step(({ bench }) => bench.open()).expect({
       'session ids must be unique': ({ http }, { peer }) => http.session !== peer.http.session,
     }),
   ]),
-  session('session-missing', 'a request without the session id is refused with 400', [
+  session('session-missing', 'a request without the session id is refused with 400').by([
     hasSession,
     posts({ 'mcp-session-id': undefined }).expect({
       'a request without the session id should be refused with 400': should(hasHttpStatus(400)),
     }),
   ]),
-  session('session-unknown', 'a session id that the server never gave is refused', [
+  session('session-unknown', 'a session id that the server never gave is refused').by([
     hasSession,
     posts({ 'mcp-session-id': 'vivarium-no-such-session' }).expect({
       'an unknown session must be refused with 4xx': (reply, _, says) => isRefused(reply) || `${says}, not ${reply.status}`,
       'an unknown session should be refused with 404': should(hasHttpStatus(404)),
     }),
   ]),
-  session('session-ended', 'a session that was ended with DELETE is gone: 404', [
+  session('session-ended', 'a session that was ended with DELETE is gone: 404').by([
     hasSession,
     step(({ peer }) => peer.http.call({ method: 'DELETE', headers: peer.http.headers(harmless(peer.revision, 1)) })).expect({
       'it does not let clients end sessions': orSkip(({ status }) => status !== 405),
@@ -169,51 +164,44 @@ export const httpScenarios: readonly Scenario[] = [
     }),
     posts().expect({ 'after DELETE the session must be answered with 404': hasHttpStatus(404) }),
   ]),
-  row('version-header', 'a version header that names no version is refused with 400', version, [
+  row('version-header', 'a version header that names no version is refused with 400').by(version, [
     posts({ 'mcp-protocol-version': '1999-01-01' }).expect({
       'an unknown version must be refused with 400': hasHttpStatus(400),
     }),
   ]),
-  row('no-version-header', 'a request of a session without the version header is served', version, [
+  row('no-version-header', 'a request of a session without the version header is served').by(version, [
     posts({ 'mcp-protocol-version': undefined }).expect(isOk),
   ]),
-  row(
-    'several-streams',
-    'requests posted at once are each answered on their own exchange',
-    async ({ peer, revision, expect }) => {
-      const ids = ['s1', 's2', 's3']
-      const replies = await Promise.all(ids.map(id => post(peer, {}, harmless(revision, id))))
-      for (const [at, reply] of replies.entries()) {
-        const said = reply.body + reply.events.map(({ data }) => data).join()
-        const others = ids.filter(id => id !== ids[at])
-        expect(said.includes(`"${ids[at]}"`), 'each exchange must bring the answer to its own request')
-        expect(!others.some(id => said.includes(`"id":"${id}"`)), 'an exchange must not bring answers to other requests')
-      }
-    },
-  ),
+  row('several-streams', 'requests posted at once are each answered on their own exchange').by(async x => {
+    const ids = ['s1', 's2', 's3']
+    const replies = await Promise.all(ids.map(id => post(x.peer, {}, harmless(x.revision, id))))
+    for (const [at, reply] of replies.entries()) {
+      const said = reply.body + reply.events.map(({ data }) => data).join()
+      const others = ids.filter(id => id !== ids[at])
+      x.expect(said.includes(`"${ids[at]}"`), 'each exchange must bring the answer to its own request')
+      x.expect(!others.some(id => said.includes(`"id":"${id}"`)), 'an exchange must not bring answers to other requests')
+    }
+  }),
   ...(['host', 'origin'] as const).map(name =>
     row(
       `foreign-${name} MCP basic/transports#security-warning`,
       `a request of a page elsewhere (${name} evil.example.com) is refused on loopback`,
-      x => foreignPage(x, name),
-    ),
+    ).by(x => foreignPage(x, name)),
   ),
   row(
     'resume MCP 2025-11-25 basic/transports#resumability-and-redelivery SEP-1699',
     'a stream that was let go is continued by GET with Last-Event-ID',
-    { revisions: ['2025-11-25'], needs: [tool('test_reconnection')] },
-    async ({ peer, expect }) => {
-      const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { name: 'test_reconnection' } }
-      const isAnswer = ({ data }: { readonly data: string }): boolean => data.includes('"resumed"')
-      const { events } = await post(peer, {}, message)
-      const isPrimed = events[0]?.id !== undefined && events[0].data === ''
-      expect(isPrimed, 'the stream must open with an event with an id and no data')
-      expect(!events.some(isAnswer), 'the stream must be let go before the answer')
-      const lastId = events.findLast(({ id }) => id !== undefined)?.id ?? ''
-      const reply = await get(peer, { until: isAnswer, ms: 8_000 }, lastId)
-      expect(reply.events.some(isAnswer), 'the answer must come on the continued stream')
-    },
-  ),
+  ).by({ revisions: ['2025-11-25'], needs: [tool('test_reconnection')] }, async ({ peer, expect }) => {
+    const message = { jsonrpc: '2.0', id: 'resumed', method: 'tools/call', params: { name: 'test_reconnection' } }
+    const isAnswer = ({ data }: { readonly data: string }): boolean => data.includes('"resumed"')
+    const { events } = await post(peer, {}, message)
+    const isPrimed = events[0]?.id !== undefined && events[0].data === ''
+    expect(isPrimed, 'the stream must open with an event with an id and no data')
+    expect(!events.some(isAnswer), 'the stream must be let go before the answer')
+    const lastId = events.findLast(({ id }) => id !== undefined)?.id ?? ''
+    const reply = await get(peer, { until: isAnswer, ms: 8_000 }, lastId)
+    expect(reply.events.some(isAnswer), 'the answer must come on the continued stream')
+  }),
 ]
 
 const headerRow = table('base/headers/', {
@@ -265,45 +253,40 @@ function isMismatch(what: string): Expectations<PeerAnswer, Scene> {
 /** HTTP without sessions: headers that repeat the body, and verbs that are no more. */
 export const statelessHttpScenarios: readonly Scenario[] = [
   ...mismatches.map(([id, what, headers]) =>
-    headerRow(id, `${what} is refused`, { revisions: stateless.toReversed(), needs: [tool(fixture)] }, [
+    headerRow(id, `${what} is refused`).by({ revisions: stateless.toReversed() }, [
       callTool(fixture, { headers }).expect(isMismatch(what)),
     ]),
   ),
   ...accepted.map(([id, what, headers]) =>
-    headerRow(id, `${what} is taken`, { needs: [tool(fixture)] }, [
+    headerRow(id, `${what} is taken`).by([
       callTool(fixture, { headers }).expect({
         [`${what} must be taken`]: isServed,
         'no session must be named': ({ answer }) => answer.headers?.['mcp-session-id'] === undefined,
       }),
     ]),
   ),
-  headerRow('version-missing', 'a request without the version header is refused', [
+  headerRow('version-missing', 'a request without the version header is refused').by([
     send('server/discover', {}, { headers: { 'mcp-protocol-version': undefined } }).expect({
       'it must be refused with HTTP status 400': ({ status }, _, says) => status === 400 || `${says}, not ${status}`,
     }),
   ]),
-  headerRow('mismatch-before-version', 'headers that disagree with the body are told before a version that is not spoken', [
+  headerRow('mismatch-before-version', 'headers that disagree with the body are told before a version that is not spoken').by([
     send('server/discover', {}, { meta: { [keys.version]: '1999-01-01' } }).expect(
       isMismatch('a version header that disagrees with the body'),
     ),
   ]),
   ...['GET', 'DELETE'].map(method =>
-    headerRow(`no-${method.toLowerCase()} MCP 2026-07-28 basic/transports/streamable-http`, `${method} is answered with 405`, [
+    headerRow(`no-${method.toLowerCase()} MCP 2026-07-28 basic/transports/streamable-http`, `${method} is answered with 405`).by([
       step(({ peer }) => get(peer, { method, until: () => true, ms: 3_000 })).expect({
         [`${method} must be answered with HTTP status 405`]: hasHttpStatus(405),
       }),
     ]),
   ),
   ...parameters.map(([id, what, value, isRight]) =>
-    headerRow(
-      `param-${id}`,
-      `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`,
-      { needs: [tool('test_header_parameter')] },
-      [
-        callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
-          isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
-        ),
-      ],
-    ),
+    headerRow(`param-${id}`, `Mcp-Param with ${what} is ${isRight ? 'taken' : 'refused'}`).by([
+      callTool('test_header_parameter', { args: { region: 'eu-west' }, headers: { 'mcp-param-region': value } }).expect(
+        isRight ? { 'the call must be served': isServed } : isMismatch(`Mcp-Param with ${what}`),
+      ),
+    ]),
   ),
 ]

@@ -2,9 +2,9 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, isEmpty, isServed } from '../calls.ts'
 import { official, sessions, stateless, table } from '../define.ts'
-import { fitsPattern, ifThere, isString, objectIn } from '../expectations.ts'
+import { fitsPattern, is, objectIn } from '../expectations.ts'
 import type { Scenario } from '../scenario.ts'
-import { look, send, settle, step } from '../steps.ts'
+import { send, settle, step } from '../steps.ts'
 import { harmlessMethod, kitInfo } from '../wire/envelope.ts'
 
 const row = table('base/lifecycle/', { proves: ['MCP basic/lifecycle#initialization'], revisions: sessions })
@@ -21,37 +21,29 @@ const others = [
 
 /** The handshake, and what every connection must keep. */
 export const lifecycleScenarios: readonly Scenario[] = [
-  row(
-    'initialize-result',
-    'the result of initialize names the version, the capabilities and the server',
+  row('initialize-result', 'the result of initialize names the version, the capabilities and the server').by(
     { open: { fresh: true } },
     [
-      step(
-        async ({ peer }) => ({ hello: peer.hello ?? {}, frames: peer.frames.slice(0, 2) }),
-        [],
-        ({ frames }) => frames,
-      ).expect({
+      step(({ peer }) => ({ hello: peer.hello ?? {}, frames: peer.frames.slice(0, 2) })).expect({
         'capabilities must be an object': ({ hello }) => isRecord(hello.capabilities),
         'serverInfo must be an object': ({ hello }) => isRecord(hello.serverInfo),
-        'serverInfo.name must be a string': ({ hello }) => fitsPattern({ serverInfo: { name: isString } }, hello),
-        'serverInfo.version must be a string': ({ hello }) => fitsPattern({ serverInfo: { version: isString } }, hello),
-        'instructions must be a string': ({ hello }) => ifThere(isString)(hello.instructions),
+        'serverInfo.name must be a string': ({ hello }) => fitsPattern({ serverInfo: { name: is.string } }, hello),
+        'serverInfo.version must be a string': ({ hello }) => fitsPattern({ serverInfo: { version: is.string } }, hello),
+        'instructions must be a string': ({ hello }) => is.optional(is.string)(hello.instructions),
       }),
     ],
   ),
-  any(
-    'capabilities-are-objects MCP basic/lifecycle#capability-negotiation',
-    'every capability that is declared is an object',
+  any('capabilities-are-objects MCP basic/lifecycle#capability-negotiation', 'every capability that is declared is an object').by(
     { revisions: official, open: false },
     [
-      look(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
+      step(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
         'capabilities that are no objects': (wrong, _, says) =>
           wrong.length === 0 || `${says}: ${wrong.map(([name]) => name).join(', ')}`,
       }),
     ],
   ),
   ...others.map(([id, protocolVersion, what]) =>
-    row(id, `initialize with ${what}`, { proves: ['MCP basic/lifecycle#version-negotiation'], open: { hello: false } }, [
+    row(id, `initialize with ${what}`).by({ proves: ['MCP basic/lifecycle#version-negotiation'], open: { hello: false } }, [
       send('initialize', { protocolVersion, capabilities: {}, clientInfo: kitInfo }).expect({
         [`initialize with ${protocolVersion} must be answered with a version, not an error`]: it => it.answer.error === undefined,
         'the version offered must be one that a handshake can settle on': ({ result }) =>
@@ -59,52 +51,40 @@ export const lifecycleScenarios: readonly Scenario[] = [
       }),
     ]),
   ),
-  row('ping-before-ready', 'ping is answered before notifications/initialized', { open: { hello: false } }, [
+  row('ping-before-ready', 'ping is answered before notifications/initialized').by({ open: { hello: false } }, [
     send('initialize', ({ revision }) => ({ protocolVersion: revision, capabilities: {}, clientInfo: kitInfo })),
     send('ping').expect({ 'ping must be answered with a result': isServed }),
   ]),
-  row('ping MCP basic/utilities/ping', 'ping is answered with an empty result', [
+  row('ping MCP basic/utilities/ping', 'ping is answered with an empty result').by([
     send('ping').expect({ 'ping must be answered with a result': isServed, 'the result of ping must be empty': isEmpty }),
   ]),
   any(
     'unknown-method JSON-RPC 5.1 MCP basic',
     'a method that does not exist is refused with -32601, and the connection goes on',
-
-    [
-      send('vivarium/no-such-method').expect({
-        'an unknown method must be refused with error -32601': hasCode(-32601),
-        'the error must carry the id of its request': ({ answer }) => objectIn(answer.frame?.value).id === answer.id,
-        'the HTTP status of an unknown method': ({ status }, { carrier, revision }, says) => {
-          const wanted = stateless.includes(revision) ? 404 : 200
-          return carrier !== 'http' || status === wanted || `${says} must be ${wanted}, not ${status}`
-        },
-      }),
-      settle,
-    ],
-  ),
-  any(
-    'answered-once JSON-RPC 5',
-    'a request is answered once, by a result or by an error',
-
-    async ({ peer, revision, expect }) => {
-      for (const method of [harmlessMethod(revision), 'vivarium/no-such-method']) {
-        const { id } = await peer.request(method)
-        await peer.settled()
-        await peer.hears(() => false, 50)
-        const answers = peer.heard(message => message.id === id && message.method === undefined)
-        expect(answers.length === 1, `${method} must be answered once, not ${answers.length} times`, answers)
-        const value = objectIn(answers[0]?.value)
-        expect(!('result' in value && 'error' in value), 'an answer must have a result or an error, not both', answers)
-      }
-    },
-  ),
-  any(
-    'several-in-flight JSON-RPC 4 MCP basic',
-    'requests sent at once are each answered under their own id',
-
-    async ({ ask, revision, hold }) => {
-      const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => ask(harmlessMethod(revision), {}, { id })))
-      for (const it of answers) hold(it, { 'each request must be answered with a result': isServed }, it.frames)
-    },
-  ),
+  ).by([
+    send('vivarium/no-such-method').expect({
+      'an unknown method must be refused with error -32601': hasCode(-32601),
+      'the error must carry the id of its request': ({ answer }) => objectIn(answer.frame?.value).id === answer.id,
+      'the HTTP status of an unknown method': ({ status }, { carrier, revision }, says) => {
+        const wanted = stateless.includes(revision) ? 404 : 200
+        return carrier !== 'http' || status === wanted || `${says} must be ${wanted}, not ${status}`
+      },
+    }),
+    settle,
+  ]),
+  any('answered-once JSON-RPC 5', 'a request is answered once, by a result or by an error').by(async x => {
+    for (const method of [harmlessMethod(x.revision), 'vivarium/no-such-method']) {
+      const { id } = await x.peer.request(method)
+      await x.peer.settled()
+      await x.peer.hears(() => false, 50)
+      const answers = x.peer.heard(message => message.id === id && message.method === undefined)
+      x.expect(answers.length === 1, `${method} must be answered once, not ${answers.length} times`, answers)
+      const value = objectIn(answers[0]?.value)
+      x.expect(!('result' in value && 'error' in value), 'an answer must have a result or an error, not both', answers)
+    }
+  }),
+  any('several-in-flight JSON-RPC 4 MCP basic', 'requests sent at once are each answered under their own id').by(async x => {
+    const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => x.ask(harmlessMethod(x.revision), {}, { id })))
+    for (const it of answers) x.hold(it, { 'each request must be answered with a result': isServed })
+  }),
 ]

@@ -1,22 +1,11 @@
 /** The four lists: shapes of their items, pages, cursors that are none; and how long results may be kept, and by whom. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault, type PeerAnswer } from '../calls.ts'
-import { capability, type Need, official, since, table, tool } from '../define.ts'
-import {
-  firstFault,
-  ifThere,
-  isAbsent,
-  isOneOf,
-  isString,
-  isWord,
-  listIn,
-  objectIn,
-  objectsIn,
-  sameJson,
-  should,
-} from '../expectations.ts'
+import { official, since, table } from '../define.ts'
+import { firstFault, is, listIn, objectIn, objectsIn, sameJson, should } from '../expectations.ts'
+import { capability, type Need, peerHas } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callTool, look, type Scene, send } from '../steps.ts'
+import { callTool, type Scene, send, step } from '../steps.ts'
 
 interface ListKind {
   readonly name: string
@@ -31,18 +20,18 @@ interface ListKind {
 const strings =
   (...members: readonly string[]) =>
   (item: Json): string | undefined =>
-    firstFault(members, member => !isString(item[member]) && `${member} must be a string`)
+    firstFault(members, member => !is.string(item[member]) && `${member} must be a string`)
 
 function toolFault({ name, inputSchema, description, annotations }: Json): string | undefined {
-  if (!isWord(name)) return 'name must be a string'
+  if (!is.word(name)) return 'name must be a string'
   if (objectIn(inputSchema).type !== 'object') return 'inputSchema must be a schema of type "object"'
-  if (!ifThere(isString)(description)) return 'description must be a string'
-  return ifThere(isRecord)(annotations) ? undefined : 'annotations must be an object'
+  if (!is.optional(is.string)(description)) return 'description must be a string'
+  return is.optional(isRecord)(annotations) ? undefined : 'annotations must be an object'
 }
 
 function promptFault(item: Json): string | undefined {
   const args = item.arguments
-  const isList = ifThere(Array.isArray)(args) && listIn(args).every(one => isString(objectIn(one).name))
+  const isList = is.optional(Array.isArray)(args) && listIn(args).every(one => is.string(objectIn(one).name))
   return strings('name')(item) ?? (isList ? undefined : 'arguments must be a list of objects with names')
 }
 
@@ -68,10 +57,10 @@ async function pagesOf(x: Scene, { method, member }: ListKind): Promise<readonly
     cursor = page.result.nextCursor
     x.hold(page, {
       [`the result of ${method} must have the list ${member}`]: hasResult({ [member]: Array.isArray }),
-      'nextCursor must be a string': hasResult({ nextCursor: ifThere(isString) }),
+      'nextCursor must be a string': hasResult({ nextCursor: is.optional(is.string) }),
       [`the list must end; it has more than ${mostPages} pages`]: () => pages.length < mostPages,
     })
-  } while (isString(cursor))
+  } while (is.string(cursor))
   return pages
 }
 
@@ -85,7 +74,7 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
   const listing = [`MCP server/${name === 'templates' ? 'resources' : name}#listing`]
   const row = table(`base/${name}/`, { proves: listing, revisions: official, needs: [capability(kind.capability)] })
   return [
-    row('list', `${method} lists items of the right shape`, async x => {
+    row('list', `${method} lists items of the right shape`).by(async x => {
       await mustHaveList(x, kind)
       for (const page of await pagesOf(x, kind))
         for (const item of listIn(page.result, member)) {
@@ -93,7 +82,7 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
           x.expect(fault === undefined, `in ${method}: ${fault}`, page.frames)
         }
     }),
-    row('list-unique', `${method} lists nothing twice`, async x => {
+    row('list-unique', `${method} lists nothing twice`).by(async x => {
       await mustHaveList(x, kind)
       const seen = new Set<unknown>()
       for (const page of await pagesOf(x, kind))
@@ -102,23 +91,15 @@ function listScenarios(kind: ListKind): readonly Scenario[] {
           seen.add(item[key])
         }
     }),
-    row(
-      'bad-cursor MCP server/utilities/pagination#error-handling',
-      `${method} refuses a cursor that is none`,
-
-      async x => {
-        await mustHaveList(x, kind)
-        const first = await x.ask(method)
-        const { code } = await x.ask(method, { cursor: 'vivarium-no-such-cursor' })
-        if (code === -32602) return
-        if (first.result.nextCursor === undefined) x.leave('it answers in one page and looks at no cursor')
-        x.warn('an invalid cursor should be refused with error -32602')
-      },
-    ),
-    row(
-      'cursor-type MCP server/utilities/pagination#request-format',
-      `${method} does not take a number for a cursor`,
-
+    row('bad-cursor MCP server/utilities/pagination#error-handling', `${method} refuses a cursor that is none`).by(async x => {
+      await mustHaveList(x, kind)
+      const first = await x.ask(method)
+      const { code } = await x.ask(method, { cursor: 'vivarium-no-such-cursor' })
+      if (code === -32602) return
+      if (first.result.nextCursor === undefined) x.leave('it answers in one page and looks at no cursor')
+      x.warn('an invalid cursor should be refused with error -32602')
+    }),
+    row('cursor-type MCP server/utilities/pagination#request-format', `${method} does not take a number for a cursor`).by(
       async x => {
         await mustHaveList(x, kind)
         x.hold(await x.ask(method, { cursor: 7 }), {
@@ -138,19 +119,15 @@ const namesIn = ({ result }: PeerAnswer): readonly unknown[] =>
 /** The lists of tools, resources, templates and prompts. */
 export const listedScenarios: readonly Scenario[] = [
   ...kinds.flatMap(listScenarios),
-  row(
-    'names MCP 2025-11-25 server/tools#tool-names',
-    'names of tools are made of letters, digits, "_", "-" and "."',
+  row('names MCP 2025-11-25 server/tools#tool-names', 'names of tools are made of letters, digits, "_", "-" and "."').by(
     { revisions: since('2025-11-25'), open: false },
     [
-      look(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
+      step(({ bench }) => bench.peer.tools.map(({ name }) => String(name)).filter(name => !nameRule.test(name))).expect({
         'names that clients may not take': should((odd, _, says) => odd.length === 0 || `${says}: ${odd.slice(0, 5).join(', ')}`),
       }),
     ],
   ),
-  row(
-    'stable-order MCP 2026-07-28 server/tools#listing',
-    'tools come in the same order when asked twice',
+  row('stable-order MCP 2026-07-28 server/tools#listing', 'tools come in the same order when asked twice').by(
     { revisions: ['2026-07-28'] },
     [
       send('tools/list'),
@@ -172,20 +149,20 @@ const cached: readonly (readonly [string, ...Need[]])[] = [
   ['prompts/list', capability('prompts')],
   ['resources/list', capability('resources')],
   ['resources/templates/list', capability('resources')],
-  ['resources/read', capability('resources'), peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)],
+  ['resources/read', capability('resources'), peerHas(peer => peer.resources.length > 0, 'it lists no resources')],
 ]
 
 /** How long a result may be kept (2026-07-28). */
 export const cachingScenarios: readonly Scenario[] = [
   ...cached.map(([method, ...needs]) =>
-    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`, { needs }, [
+    caching(method.replaceAll('/', '-'), `the result of ${method} says how long it may be kept`).by(needs, [
       send(method, ({ bench }) => (method === 'resources/read' ? { uri: bench.peer.resources[0]?.uri } : {})).expect({
-        'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => Number.isInteger(ttlMs) && Number(ttlMs) >= 0,
-        'cacheScope must be public or private': hasResult({ cacheScope: isOneOf('public', 'private') }),
+        'ttlMs must be an integer of at least 0': ({ result: { ttlMs } }) => is.count(ttlMs),
+        'cacheScope must be public or private': hasResult({ cacheScope: is.oneOf('public', 'private') }),
       }),
     ]),
   ),
-  caching('not-calls', 'the result of a call says nothing of being kept', { needs: [tool('test_simple_text')] }, [
-    callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: isAbsent }) }),
+  caching('not-calls', 'the result of a call says nothing of being kept').by([
+    callTool('test_simple_text').expect({ 'the result of tools/call must not have ttlMs': hasResult({ ttlMs: is.absent }) }),
   ]),
 ]

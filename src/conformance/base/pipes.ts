@@ -31,20 +31,17 @@ const writes = (pieces: (x: Scene) => readonly string[]): TableStep =>
 
 /** Lines on the pipes of a process. */
 export const stdioScenarios: readonly Scenario[] = [
-  stdio('only-messages', 'nothing but messages comes on standard output', fresh, [
+  stdio('only-messages', 'nothing but messages comes on standard output').by(fresh, [
     settle,
     send(unknown),
-    step(
-      async ({ peer }) =>
-        peer.frames.filter(({ way, value }) => {
-          const messages = Array.isArray(value) ? value : [value]
-          return way === 'in' && !messages.every(one => isRecord(one) && one.jsonrpc === '2.0')
-        }),
-      [],
-      odd => odd,
+    step(({ peer }) =>
+      peer.frames.filter(({ way, value }) => {
+        const messages = Array.isArray(value) ? value : [value]
+        return way === 'in' && !messages.every(one => isRecord(one) && one.jsonrpc === '2.0')
+      }),
     ).expect({ 'every line of standard output must be a JSON-RPC message': odd => odd.length === 0 }),
   ]),
-  stdio('pieces', 'a line that comes in pieces is one message', [
+  stdio('pieces', 'a line that comes in pieces is one message').by([
     writes(x => {
       const text = request(x, 'in-pieces')
       const middle = Math.floor(text.length / 2)
@@ -52,22 +49,22 @@ export const stdioScenarios: readonly Scenario[] = [
     }),
     results('in-pieces'),
   ]),
-  stdio('two-at-once', 'two lines that come at once are two messages', [
+  stdio('two-at-once', 'two lines that come at once are two messages').by([
     writes(x => [['one', 'two'].map(id => `${request(x, id)}\n`).join('')]),
     results('one', 'two'),
   ]),
-  stdio('crlf', 'a line that ends as on Windows is taken', [writes(x => [`${request(x, 'crlf')}\r\n`]), results('crlf')]),
-  stdio('long-line', 'a message of 300,000 characters is one line', { revisions: official }, [
+  stdio('crlf', 'a line that ends as on Windows is taken').by([writes(x => [`${request(x, 'crlf')}\r\n`]), results('crlf')]),
+  stdio('long-line', 'a message of 300,000 characters is one line').by({ revisions: official }, [
     send(unknown, { padding: 'x'.repeat(300_000) }),
     settle,
   ]),
-  stdio('end MCP basic/lifecycle#shutdown', 'the process ends by itself when its input ends', fresh, [
+  stdio('end MCP basic/lifecycle#shutdown', 'the process ends by itself when its input ends').by(fresh, [
     step(({ peer }) => {
       peer.child.endInput()
       return peer.child.exited(5_000)
     }).expect({ 'the process must end when its standard input was closed': exited => exited }),
   ]),
-  stdio('drains', 'what was asked before the end is still answered', fresh, async ({ peer, revision }) => {
+  stdio('drains', 'what was asked before the end is still answered').by(fresh, async ({ peer, revision }) => {
     const answer = peer.request(harmlessMethod(revision), {}, { id: 'last-words', ms: 5_000 })
     await wait(100)
     peer.child.endInput()
@@ -82,27 +79,23 @@ const pair = table('base/sse/', {
 })
 /** Posts a request; its answer should come on the stream. */
 const posted = step(x => x.peer.send(request(x, 'posted')))
-const onStream = step(
-  ({ peer }) => peer.next(message => message.id === 'posted'),
-  [],
-  frame => [frame],
-)
+const onStream = step(({ peer }) => peer.next(message => message.id === 'posted'))
 
 /** The old pair of a stream and an endpoint (2024-11-05). */
 export const pairScenarios: readonly Scenario[] = [
-  pair('endpoint', 'the stream names an endpoint of the same origin first, and takes messages there', [
+  pair('endpoint', 'the stream names an endpoint of the same origin first, and takes messages there').by([
     posted.expect({
       'a message must be taken with HTTP status 2xx': ({ status = 0 }, _, says) =>
         (status >= 200 && status < 300) || `${says}, not ${status}`,
     }),
     onStream.expect({ 'the answer must come on the stream': ({ value }) => 'result' in objectIn(value) }),
   ]),
-  pair('not-in-post', 'answers come on the stream, not in the answer to the POST', async x => {
+  pair('not-in-post', 'answers come on the stream, not in the answer to the POST').by(async x => {
     const sent = await x.peer.send(request(x, 'posted'))
     await onStream.run(x)
     x.expect(!(sent.body ?? '').includes('"result"'), 'the answer must not be in the body of the POST')
   }),
-  pair('unknown-endpoint', 'a message for a stream that does not exist is refused', async x => {
+  pair('unknown-endpoint', 'a message for a stream that does not exist is refused').by(async x => {
     const { url, headers, call } = x.peer.http
     const other = new URL(url)
     const [name] = [...other.searchParams.keys()]
@@ -130,15 +123,15 @@ const offering = (protocols: readonly string[]): TableStep =>
 
 /** Messages of a WebSocket. */
 export const webSocketScenarios: readonly Scenario[] = [
-  socket('subprotocol', 'the subprotocol mcp is taken', { open: false }, [offering(['mcp'])]),
-  socket('no-subprotocol', 'a client that offers no subprotocol is served', { open: false }, [offering([])]),
-  socket('one-message', 'each message of the socket is one message of the protocol', [
+  socket('subprotocol', 'the subprotocol mcp is taken').by({ open: false }, [offering(['mcp'])]),
+  socket('no-subprotocol', 'a client that offers no subprotocol is served').by({ open: false }, [offering([])]),
+  socket('one-message', 'each message of the socket is one message of the protocol').by([
     step(async x => {
       for (const id of ['one', 'two']) await x.peer.send(request(x, id))
     }),
     results('one', 'two'),
   ]),
-  socket('line-breaks', 'line breaks between tokens do not split a message', [
+  socket('line-breaks', 'line breaks between tokens do not split a message').by([
     step(x => x.peer.send(JSON.stringify(harmless(x.revision, 'pretty'), null, 2))),
     results('pretty'),
   ]),

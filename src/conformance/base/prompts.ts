@@ -1,10 +1,11 @@
 /** Prompts, and completing what is typed for their arguments. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFault, isRefused, type PeerAnswer } from '../calls.ts'
-import { capability, type Need, official, prompt, since, table } from '../define.ts'
-import { type Expectations, firstFault, ifThere, isFlag, isString, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { official, since, table } from '../define.ts'
+import { type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { capability, type Need, peerHas, prompt } from '../needs.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
-import { type Scene, send } from '../steps.ts'
+import { type Scene, send, step } from '../steps.ts'
 import { blockFault } from './content.ts'
 
 const row = table('base/prompts/', {
@@ -32,32 +33,27 @@ const holdsKind = (kind: string) => (it: PeerAnswer) => contentsIn(it).some(({ t
 function promptThat(demands: boolean, { prompts }: Advertised): Json | undefined {
   return prompts.find(one => objectsIn(one, 'arguments').some(({ required }) => required === true) === demands)
 }
-const needsPromptThat =
-  (demands: boolean, why: string): Need =>
-  peer =>
-    promptThat(demands, peer) === undefined ? why : undefined
+const needsPromptThat = (demands: boolean, why: string): Need => peerHas(peer => promptThat(demands, peer) !== undefined, why)
+/** Gets a prompt of conformance suites. */
+const get = (name: string, args?: Json) =>
+  step(x => x.ask('prompts/get', args === undefined ? { name } : { name, arguments: args }), prompt(name))
 
 const odd = { arg1: 'Zoë "漢字"', arg2: '🙂\nsecond line' }
 const withArguments = 'test_prompt_with_arguments'
 
 /** Getting prompts, with and without arguments. */
 export const promptScenarios: readonly Scenario[] = [
-  row(
-    'get-any',
-    'a listed prompt that demands nothing can be had',
-    { needs: [needsPromptThat(false, 'every prompt demands arguments')] },
-    [
-      send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
-        ...isWhole,
-        'a prompt must have messages': it => contentsIn(it).length > 0,
-      }),
-    ],
-  ),
-  row('get-simple', 'a prompt without arguments gives its messages', { needs: [prompt('test_simple_prompt')] }, [
-    send('prompts/get', { name: 'test_simple_prompt' }).expect({ ...isWhole, 'the prompt must have a text': holdsKind('text') }),
+  row('get-any', 'a listed prompt that demands nothing can be had').by(needsPromptThat(false, 'every prompt demands arguments'), [
+    send('prompts/get', ({ bench }) => ({ name: String(promptThat(false, bench.peer)?.name) })).expect({
+      ...isWhole,
+      'a prompt must have messages': it => contentsIn(it).length > 0,
+    }),
   ]),
-  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold', { needs: [prompt(withArguments)] }, [
-    send('prompts/get', { name: withArguments, arguments: odd }).expect({
+  row('get-simple', 'a prompt without arguments gives its messages').by([
+    get('test_simple_prompt').expect({ ...isWhole, 'the prompt must have a text': holdsKind('text') }),
+  ]),
+  row('get-arguments', 'the arguments of a prompt are in its messages, whatever they hold').by([
+    get(withArguments, odd).expect({
       ...isWhole,
       'the messages must hold the arguments as they were sent': it => {
         const text = contentsIn(it)
@@ -67,27 +63,25 @@ export const promptScenarios: readonly Scenario[] = [
       },
     }),
   ]),
-  row('get-resource', 'a prompt may hold a resource', { needs: [prompt('test_prompt_with_embedded_resource')] }, [
-    send('prompts/get', {
-      name: 'test_prompt_with_embedded_resource',
-      arguments: { resourceUri: 'test://example-resource' },
-    }).expect({ ...isWhole, 'the messages must hold a resource': holdsKind('resource') }),
+  row('get-resource', 'a prompt may hold a resource').by([
+    get('test_prompt_with_embedded_resource', { resourceUri: 'test://example-resource' }).expect({
+      ...isWhole,
+      'the messages must hold a resource': holdsKind('resource'),
+    }),
   ]),
-  row('get-image', 'a prompt may hold an image', { needs: [prompt('test_prompt_with_image')] }, [
-    send('prompts/get', { name: 'test_prompt_with_image' }).expect({
+  row('get-image', 'a prompt may hold an image').by([
+    get('test_prompt_with_image').expect({
       ...isWhole,
       'the messages must hold an image': holdsKind('image'),
     }),
   ]),
-  row('unknown', 'a prompt that does not exist is an error', { proves: failing }, [
+  row('unknown', 'a prompt that does not exist is an error').by({ proves: failing }, [
     send('prompts/get', { name: 'vivarium-no-such-prompt' }).expect({
       'an unknown prompt must be refused with an error': isFault,
       'an unknown prompt should be refused with error -32602': should(hasCode(-32602)),
     }),
   ]),
-  row(
-    'missing-arguments',
-    'a prompt without the arguments it demands is an error',
+  row('missing-arguments', 'a prompt without the arguments it demands is an error').by(
     { proves: failing, needs: [needsPromptThat(true, 'no prompt demands arguments')] },
     [
       send('prompts/get', ({ bench }) => ({ name: promptThat(true, bench.peer)?.name, arguments: {} })).expect({
@@ -101,7 +95,7 @@ export const promptScenarios: readonly Scenario[] = [
 const completion = table('base/completion/', {
   proves: ['MCP server/utilities/completion'],
   revisions: since('2025-03-26'),
-  needs: [peer => (peer.revision === '2024-11-05' ? undefined : capability('completions')(peer))],
+  needs: [peerHas(peer => peer.revision === '2024-11-05' || peer.has('completions'), 'it does not advertise completions')],
 })
 const wrongly = ['MCP server/utilities/completion#error-handling']
 const fixture = { type: 'ref/prompt', name: withArguments }
@@ -111,18 +105,16 @@ const isInteger = (value: unknown): boolean => Number.isInteger(value)
 
 const isCompletion: Expectations<PeerAnswer> = {
   'completion.values must be a list': hasResult({ completion: { values: Array.isArray } }),
-  'completion.values must be strings': it => valuesIn(it).every(isString),
+  'completion.values must be strings': it => valuesIn(it).every(is.string),
   'completion.values must not be more than 100': it => valuesIn(it).length <= 100,
-  'completion.total must be an integer': hasResult({ completion: { total: ifThere(isInteger) } }),
-  'completion.hasMore must be true or false': hasResult({ completion: { hasMore: ifThere(isFlag) } }),
+  'completion.total must be an integer': hasResult({ completion: { total: is.optional(isInteger) } }),
+  'completion.hasMore must be true or false': hasResult({ completion: { hasMore: is.optional(is.boolean) } }),
 }
 const takesArguments = (one: Json): boolean => listIn(one, 'arguments').length > 0
 
 /** Completing the arguments of prompts. */
 export const completionScenarios: readonly Scenario[] = [
-  completion(
-    'prompt',
-    'what is typed for an argument of a prompt is completed',
+  completion('prompt', 'what is typed for an argument of a prompt is completed').by(
     { revisions: official, needs: [prompt(withArguments)] },
     [
       complete(fixture, { name: 'arg1', value: 'par' }).expect({
@@ -133,10 +125,8 @@ export const completionScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  completion(
-    'any',
-    'completing an argument of a listed prompt or template gives values',
-    { needs: [peer => (peer.prompts.some(takesArguments) ? undefined : 'no prompt has arguments')] },
+  completion('any', 'completing an argument of a listed prompt or template gives values').by(
+    [peerHas(({ prompts }) => prompts.some(takesArguments), 'no prompt has arguments')],
     [
       send('completion/complete', ({ bench }) => {
         const found = bench.peer.prompts.find(takesArguments)
@@ -146,13 +136,11 @@ export const completionScenarios: readonly Scenario[] = [
       }).expect(isCompletion),
     ],
   ),
-  completion(
-    'context MCP server/utilities/completion SEP-598',
-    'what was already chosen may come along',
+  completion('context MCP server/utilities/completion SEP-598', 'what was already chosen may come along').by(
     { revisions: since('2025-06-18'), needs: [prompt(withArguments)] },
     [complete(fixture, { name: 'arg1', value: '' }, { context: { arguments: { arg2: 'x' } } }).expect(isCompletion)],
   ),
-  completion('unknown', 'completing for a prompt that does not exist is an error', { proves: wrongly }, [
+  completion('unknown', 'completing for a prompt that does not exist is an error').by({ proves: wrongly }, [
     complete({ type: 'ref/prompt', name: 'vivarium-no-such-prompt' }, { name: 'x', value: '' }).expect({
       'an unknown prompt should be refused with error -32602': should(isFault),
       'the error should be -32602': should(
@@ -161,7 +149,7 @@ export const completionScenarios: readonly Scenario[] = [
       'it must be answered': ({ answer, result }) => answer.error !== undefined || isRecord(result.completion),
     }),
   ]),
-  completion('bad-ref', 'a reference of no known kind is refused', { proves: wrongly }, [
+  completion('bad-ref', 'a reference of no known kind is refused').by({ proves: wrongly }, [
     complete({ type: 'ref/unicorn', name: 'x' }, { name: 'x', value: '' }).expect({
       'a reference of no known kind must be refused': isRefused,
     }),

@@ -1,7 +1,8 @@
 /** Reading resources, by URI and by template, and watching them. */
 import { hasResult, isEmpty, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
-import { capability, type Need, official, resource, sessions, table, tool } from '../define.ts'
-import { type Expectations, firstFault, isString, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { official, sessions, table } from '../define.ts'
+import { type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { capability, peerHas, resource, tool } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, send, settle, step } from '../steps.ts'
 import { contentsFault } from './content.ts'
@@ -20,41 +21,35 @@ const watch = table('base/resources/', {
 const watched = 'test://watched-resource'
 const change = 'test_trigger_resource_update'
 const update = 'notifications/resources/updated'
-const listsAny: Need = peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)
-const hasTemplate: Need = peer =>
-  peer.templates.some(one => one.uriTemplate === 'test://template/{id}/data')
-    ? undefined
-    : 'it has no template test://template/{id}/data'
+const listsAny = peerHas(peer => peer.resources.length > 0, 'it lists no resources')
+const template = 'test://template/{id}/data'
+const hasTemplate = peerHas(peer => peer.templates.some(one => one.uriTemplate === template), `it has no template ${template}`)
 
 const isWhole: Expectations<PeerAnswer> = {
   'the result must have the list contents': hasResult({ contents: Array.isArray }),
   'all contents must be whole': ({ result }) => firstFault(listIn(result, 'contents'), contentsFault),
 }
-const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => isString(one[member]))
-const read = (uri: string) => send('resources/read', { uri })
+const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => is.string(one[member]))
+/** Reads a resource of conformance suites. */
+const read = (uri: string) => step(x => x.ask('resources/read', { uri }), resource(uri))
 /** Waits whether an update comes, and gives all that have come. */
-const updatesWithin = (ms: number) =>
-  step(
-    x => x.peer.hears(update, ms).then(() => x.peer.heard(update)),
-    [],
-    it => it,
-  )
+const updatesWithin = (ms: number) => step(x => x.peer.hears(update, ms).then(() => x.peer.heard(update)))
 
 /** Reading resources, and subscribing to them. */
 export const resourceScenarios: readonly Scenario[] = [
-  row('read-text', 'a text is read as text', { needs: [resource('test://static-text')] }, [
+  row('read-text', 'a text is read as text').by([
     read('test://static-text').expect({ ...isWhole, 'the contents must hold a text': holdsMember('text') }),
   ]),
-  row('read-binary', 'bytes are read as base64', { needs: [resource('test://static-binary')] }, [
+  row('read-binary', 'bytes are read as base64').by([
     read('test://static-binary').expect({ ...isWhole, 'the contents must hold a blob': holdsMember('blob') }),
   ]),
-  row('read-template MCP server/resources#resource-templates', 'a URI made of a template can be read', { needs: [hasTemplate] }, [
-    read('test://template/123/data').expect({
+  row('read-template MCP server/resources#resource-templates', 'a URI made of a template can be read').by(hasTemplate, [
+    send('resources/read', { uri: 'test://template/123/data' }).expect({
       ...isWhole,
       'the contents must be those of the id': ({ result }) => JSON.stringify(listIn(result, 'contents')).includes('123'),
     }),
   ]),
-  row('read-listed', 'what is listed can be read', { needs: [listsAny] }, [
+  row('read-listed', 'what is listed can be read').by(listsAny, [
     send('resources/read', ({ bench }) => ({ uri: String(bench.peer.resources[0]?.uri) })).expect({
       ...isWhole,
       'the contents of a listed resource must not be empty': ({ result }) => listIn(result, 'contents').length > 0,
@@ -63,24 +58,20 @@ export const resourceScenarios: readonly Scenario[] = [
   row(
     'missing MCP server/resources#error-handling SEP-2164',
     'a resource that does not exist is an error, never empty contents',
-
-    [
-      read('vivarium-conformance://no/such/resource').expect({
-        'a resource that does not exist must be refused with an error': isFault,
-        'the error of a missing resource': should(({ code }, { modern }, says) => {
-          const wanted = modern ? -32602 : -32002
-          return code === wanted || `${says} should be ${wanted}, not ${code}`
-        }),
+  ).by([
+    send('resources/read', { uri: 'vivarium-conformance://no/such/resource' }).expect({
+      'a resource that does not exist must be refused with an error': isFault,
+      'the error of a missing resource': should(({ code }, { modern }, says) => {
+        const wanted = modern ? -32602 : -32002
+        return code === wanted || `${says} should be ${wanted}, not ${code}`
       }),
-    ],
-  ),
-  row('without-uri', 'reading without a URI is refused', [
+    }),
+  ]),
+  row('without-uri', 'reading without a URI is refused').by([
     send('resources/read', {}).expect({ 'resources/read without a uri must be refused': isRefused }),
   ]),
-  watch(
-    'subscribe',
-    'subscribing and unsubscribing are answered with empty results',
-    { needs: [listsAny] },
+  watch('subscribe', 'subscribing and unsubscribing are answered with empty results').by(
+    listsAny,
     ['resources/subscribe', 'resources/unsubscribe'].map(method =>
       send(method, ({ bench }): Json => {
         const listed = bench.peer.resources.map(({ uri }) => String(uri))
@@ -91,16 +82,14 @@ export const resourceScenarios: readonly Scenario[] = [
       }),
     ),
   ),
-  watch(
-    'updated',
-    'those who subscribed hear of a change, and no longer after they unsubscribed',
-    { needs: [resource(watched), tool(change)] },
+  watch('updated', 'those who subscribed hear of a change, and no longer after they unsubscribed').by(
+    [resource(watched), tool(change)],
     async x => {
       await x.ask('resources/subscribe', { uri: watched })
       await x.call(change)
       const frame = await x.peer.next(update)
       const { uri } = objectIn(frame.value, 'params')
-      x.expect(isString(uri), 'notifications/resources/updated must name the uri', [frame])
+      x.expect(is.string(uri), 'notifications/resources/updated must name the uri', [frame])
       await x.ask('resources/unsubscribe', { uri: watched })
       await x.peer.hears(update, 100)
       const before = x.peer.heard(update).length
@@ -111,7 +100,7 @@ export const resourceScenarios: readonly Scenario[] = [
       x.expect(heard.length === before, 'after unsubscribing no update must come', heard)
     },
   ),
-  watch('not-subscribed', 'who did not subscribe hears of no change', { needs: [resource(watched), tool(change)] }, [
+  watch('not-subscribed', 'who did not subscribe hears of no change').by(resource(watched), [
     callTool(change),
     settle,
     updatesWithin(300).expect({

@@ -1,17 +1,9 @@
 /** Questions inside results: rounds of asking and answering without a session. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasErrorData, hasResult, hasStatus, isFault, type PeerAnswer } from '../calls.ts'
-import { prompt, stateless, table, tool } from '../define.ts'
-import {
-  type Expectation,
-  type Expectations,
-  fitsPattern,
-  isAbsent,
-  isString,
-  listIn,
-  objectIn,
-  should,
-} from '../expectations.ts'
+import { stateless, table } from '../define.ts'
+import { type Expectation, type Expectations, fitsPattern, is, listIn, objectIn, should } from '../expectations.ts'
+import { prompt } from '../needs.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, type Made, type Scene, type SentStep, send, step } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
@@ -34,9 +26,9 @@ const completes = { 'with all answers the call must be complete': isComplete }
 /** The call is answered by questions. */
 const isQuestion: Expectations<PeerAnswer> = {
   'resultType must be "input_required"': asks,
-  'there must be inputRequests or requestState': it => Object.keys(askedIn(it)).length > 0 || isString(it.result.requestState),
+  'there must be inputRequests or requestState': it => Object.keys(askedIn(it)).length > 0 || is.string(it.result.requestState),
   'a question must be a bare method with params': it =>
-    Object.values(askedIn(it)).every(one => fitsPattern({ method: isString, jsonrpc: isAbsent, id: isAbsent }, one)),
+    Object.values(askedIn(it)).every(one => fitsPattern({ method: is.string, jsonrpc: is.absent, id: is.absent }, one)),
 }
 const begins = (name: string, more: Expectations<PeerAnswer> = {}) => callTool(fixture(name)).expect({ ...isQuestion, ...more })
 
@@ -67,26 +59,19 @@ const single = [
   ['list_roots', 'client_roots', 'roots/list', 'kit'],
 ] as const
 
-const needsElicitation = { needs: [tool(fixture('elicitation'))] }
-
 /** Calls that are answered by questions, and made again with the answers. */
 export const roundScenarios: readonly Scenario[] = [
   ...single.map(([id, key, method, tells]) =>
-    row(
-      id.replace('_', '-'),
-      `a call that asks by ${method} is complete when it is repeated with the answer`,
-      { needs: [tool(fixture(id))] },
-      [
-        begins(id, { [`inputRequests must hold ${key} with ${method}`]: it => objectIn(askedIn(it), key).method === method }),
-        again(id, answersTo).expect({ ...completes, 'the tool must see the answer': ({ text }) => text.includes(tells) }),
-      ],
-    ),
+    row(id.replace('_', '-'), `a call that asks by ${method} is complete when it is repeated with the answer`).by([
+      begins(id, { [`inputRequests must hold ${key} with ${method}`]: it => objectIn(askedIn(it), key).method === method }),
+      again(id, answersTo).expect({ ...completes, 'the tool must see the answer': ({ text }) => text.includes(tells) }),
+    ]),
   ),
-  row('several', 'several questions can be asked at once', { needs: [tool(fixture('multiple_inputs'))] }, [
+  row('several', 'several questions can be asked at once').by([
     begins('multiple_inputs', { 'there must be three questions': it => Object.keys(askedIn(it)).length >= 3 }),
     again('multiple_inputs', answersTo).expect(completes),
   ]),
-  row('one-after-the-other', 'a second question may follow the first', { needs: [tool(fixture('multi_round'))] }, [
+  row('one-after-the-other', 'a second question may follow the first').by([
     begins('multi_round'),
     again('multi_round', answersTo).expect({ 'the second round must ask again': asks }),
     again('multi_round', ({ was }) => {
@@ -94,80 +79,60 @@ export const roundScenarios: readonly Scenario[] = [
       return Object.fromEntries(Object.keys(askedIn(was(-1))).map(key => [key, colour]))
     }).expect(completes),
   ]),
-  row('state', 'requestState comes back as it was and is taken', { needs: [tool(fixture('request_state'))] }, [
-    begins('request_state', { 'requestState must be a string': hasResult({ requestState: isString }) }),
+  row('state', 'requestState comes back as it was and is taken').by([
+    begins('request_state', { 'requestState must be a string': hasResult({ requestState: is.string }) }),
     again('request_state', confirmed).expect({
       ...completes,
       'the state must have come back': ({ text }) => text.includes('state-ok'),
     }),
   ]),
-  row(
-    'tampered-state',
-    'requestState that was changed is refused with a JSON-RPC error',
-    { needs: [tool(fixture('tampered_state'))] },
-    [
-      begins('tampered_state'),
-      again('tampered_state', confirmed, '-TAMPERED').expect({
-        'changed state must be refused with a JSON-RPC error': isFault,
-      }),
-    ],
-  ),
-  row(
-    'foreign-state',
-    'requestState of one tool is not taken for another',
-    { needs: [tool(fixture('tampered_state')), tool(fixture('request_state'))] },
-    [
-      begins('tampered_state'),
-      again('request_state', confirmed).expect({ 'state should be bound to the call that made it': should(isOpen) }),
-    ],
-  ),
-  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again', needsElicitation, [
+  row('tampered-state', 'requestState that was changed is refused with a JSON-RPC error').by([
+    begins('tampered_state'),
+    again('tampered_state', confirmed, '-TAMPERED').expect({
+      'changed state must be refused with a JSON-RPC error': isFault,
+    }),
+  ]),
+  row('foreign-state', 'requestState of one tool is not taken for another').by([
+    begins('tampered_state'),
+    again('request_state', confirmed).expect({ 'state should be bound to the call that made it': should(isOpen) }),
+  ]),
+  row('wrong-key', 'answers to other questions than those asked are ignored: it asks again').by([
     begins('elicitation'),
     again('elicitation', { something_else: named }).expect({
       'the call must not be complete without its answer': isOpen,
       'it should ask again instead of an error': should(({ answer }) => answer.error === undefined),
     }),
   ]),
-  row(
-    'malformed-answer',
-    'an answer that is none does not complete the call',
-    needsElicitation,
+  row('malformed-answer', 'an answer that is none does not complete the call').by(
     [12345, null, 'yes'].flatMap(wrong => [
       begins('elicitation'),
       again('elicitation', { user_name: wrong }).expect({ 'a malformed answer must not be taken': isOpen }),
     ]),
   ),
-  row('declined', 'a declined question is an answer', needsElicitation, [
+  row('declined', 'a declined question is an answer').by([
     begins('elicitation'),
     again('elicitation', { user_name: { action: 'decline' } }).expect(completes),
   ]),
-  row(
-    'declared-only',
-    'only questions that the request declared are asked',
-    { needs: [tool(fixture('capabilities'))], open: { capabilities: { sampling: {} } } },
-    [
-      callTool(fixture('capabilities')).expect({
-        'only sampling was declared': it =>
-          Object.values(askedIn(it)).every(one => objectIn(one).method === 'sampling/createMessage'),
-      }),
-    ],
-  ),
+  row('declared-only', 'only questions that the request declared are asked').by({ open: { capabilities: { sampling: {} } } }, [
+    callTool(fixture('capabilities')).expect({
+      'only sampling was declared': it =>
+        Object.values(askedIn(it)).every(one => objectIn(one).method === 'sampling/createMessage'),
+    }),
+  ]),
   row(
     'missing-capability MCP 2026-07-28 basic#errors',
     'a call that cannot do without an undeclared capability is refused, and the refusal names it',
-    { needs: [tool('test_missing_capability')], open: { capabilities: {} } },
-    [
-      callTool('test_missing_capability').expect({
-        'it must be refused with the error': ({ code }, { modern }) =>
-          code === (modern ? -32021 : -32003) || `it must be refused with error ${modern ? -32021 : -32003}`,
-        'data.requiredCapabilities must hold sampling as an object': hasErrorData({
-          requiredCapabilities: { sampling: isRecord },
-        }),
-        'the HTTP status must be 400': hasStatus(400),
+  ).by({ open: { capabilities: {} } }, [
+    callTool('test_missing_capability').expect({
+      'it must be refused with the error': ({ code }, { modern }) =>
+        code === (modern ? -32021 : -32003) || `it must be refused with error ${modern ? -32021 : -32003}`,
+      'data.requiredCapabilities must hold sampling as an object': hasErrorData({
+        requiredCapabilities: { sampling: isRecord },
       }),
-    ],
-  ),
-  row('prompt', 'a prompt may ask as well', { needs: [prompt(fixture('prompt'))] }, [
+      'the HTTP status must be 400': hasStatus(400),
+    }),
+  ]),
+  row('prompt', 'a prompt may ask as well').by(prompt(fixture('prompt')), [
     step(async ({ peer }) =>
       peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { context: 'vivarium-context' } })),
     ),
@@ -175,15 +140,13 @@ export const roundScenarios: readonly Scenario[] = [
       'the prompt must see the answer': ({ result }) => JSON.stringify(listIn(result, 'messages')).includes('vivarium-context'),
     }),
   ]),
-  row('no-requests', 'no request is ever sent to the client', { needs: [tool('test_streaming_elicitation')] }, [
+  row('no-requests', 'no request is ever sent to the client').by([
     callTool('test_streaming_elicitation', { meta: { progressToken: 'p', [keys.logLevel]: 'debug' } }),
-    step(
-      async ({ peer }) => peer.heard(message => isString(message.method) && message.id !== undefined),
-      [],
-      requests => requests,
-    ).expect({ 'a server must not send requests on this revision': requests => requests.length === 0 }),
+    step(({ peer }) => peer.heard(message => is.string(message.method) && message.id !== undefined)).expect({
+      'a server must not send requests on this revision': requests => requests.length === 0,
+    }),
   ]),
-  row('lists-never-ask', 'lists never ask', async x => {
+  row('lists-never-ask', 'lists never ask').by(async x => {
     for (const name of ['tools', 'resources', 'prompts'].filter(one => x.bench.peer.has(one)))
       x.hold(await x.ask(`${name}/list`), {
         [`${name}/list must not ask`]: ({ result }) => result.resultType !== 'input_required',

@@ -2,21 +2,12 @@
 import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isFailure, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
-import { callableFixture, capability, official, since, table, tool, until } from '../define.ts'
-import {
-  type Expectation,
-  type Expectations,
-  firstFault,
-  ifThere,
-  isFlag,
-  listIn,
-  objectIn,
-  objectsIn,
-  should,
-} from '../expectations.ts'
+import { official, since, table, until } from '../define.ts'
+import { type Expectation, type Expectations, firstFault, is, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import { callableFixture, capability, peerHas, tool } from '../needs.ts'
+import { isPlain } from '../said.ts'
 import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
-import { callTool, look, type Scene, send } from '../steps.ts'
-import { isPlain } from '../tools.ts'
+import { callTool, type Scene, send, step } from '../steps.ts'
 import { blockFault } from './content.ts'
 
 const row = table('base/tools/', {
@@ -31,7 +22,7 @@ const structured = ['MCP server/tools#structured-content', 'MCP server/tools#out
 const isWhole: Expectations<PeerAnswer, Scene> = {
   'the call must be answered with a result': isResult,
   'content must be a list': hasResult({ content: Array.isArray }),
-  'isError must be true or false': hasResult({ isError: ifThere(isFlag) }),
+  'isError must be true or false': hasResult({ isError: is.optional(is.boolean) }),
   'every block must be whole': ({ result }, { revision }) =>
     firstFault(listIn(result, 'content'), block => blockFault(block, revision)),
 }
@@ -71,6 +62,15 @@ function describedTools(peer: Advertised): readonly Json[] {
   return callableTools(peer, false).filter(one => isRecord(one.outputSchema))
 }
 
+const hasDemanding = peerHas(
+  peer => callableTools(peer, true).length > 0,
+  'it has no tool that may be called and demands parameters',
+)
+const hasDescribed = peerHas(
+  peer => describedTools(peer).length > 0,
+  'it has no tool with an outputSchema that may be called without parameters',
+)
+
 async function callDescribed(x: Scene, { name, outputSchema }: Json): Promise<void> {
   const answer = await x.call(String(name), { args: {}, converse: true })
   x.hold(answer, isWhole)
@@ -87,48 +87,41 @@ const odd = 'Zoë\n"漢字"\u2028🙂\\'
 /** Calls of tools, right and wrong. */
 export const toolScenarios: readonly Scenario[] = [
   ...contents.map(([id, name, what, kinds, revisions]) =>
-    row(`call-${id}`, `a tool answers with ${what}`, { revisions, needs: [tool(name)] }, [
+    row(`call-${id}`, `a tool answers with ${what}`).by({ revisions }, [
       callTool(name, { converse: true }).expect({ ...isWhole, ...holdsKinds(kinds), 'the call must succeed': isNoError }),
     ]),
   ),
   ...translated.map(([name, revisions]) =>
-    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`, { revisions, needs: [tool(name)] }, [
+    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`).by({ revisions }, [
       callTool(name, { converse: true }).expect(isWhole),
     ]),
   ),
-  row('arguments-empty', 'empty arguments are as good as none', { needs: [tool('test_simple_text')] }, [
+  row('arguments-empty', 'empty arguments are as good as none').by([
     callTool('test_simple_text', { args: {}, converse: true }).expect(isWhole),
   ]),
-  row('is-error', 'a tool that fails answers with isError and says why', { proves, needs: [tool('test_error_handling')] }, [
+  row('is-error', 'a tool that fails answers with isError and says why').by({ proves }, [
     callTool('test_error_handling', { converse: true }).expect({
       ...isWhole,
       'isError must be true': ({ isError }) => isError,
       'the result must say what went wrong': saysSomething,
     }),
   ]),
-  row('unknown', 'a tool that does not exist is a protocol error, -32602', { proves }, [
-    callTool('vivarium-no-such-tool', { args: {} }).expect({
+  row('unknown', 'a tool that does not exist is a protocol error, -32602').by({ proves }, [
+    send('tools/call', { name: 'vivarium-no-such-tool', arguments: {} }).expect({
       'an unknown tool must be refused with a JSON-RPC error, not a result': isFault,
       'an unknown tool must be refused with error -32602': hasCode(-32602),
     }),
   ]),
-  row('without-name', 'a call that names no tool is refused', { proves }, [
+  row('without-name', 'a call that names no tool is refused').by({ proves }, [
     send('tools/call', { arguments: {} }).expect({ 'tools/call without a name must be refused': isRefused }),
   ]),
-  row('name-type', 'a call whose name is no string is refused', { proves }, [
+  row('name-type', 'a call whose name is no string is refused').by({ proves }, [
     send('tools/call', { name: 42, arguments: {} }).expect({
       'tools/call with a number for a name must be refused': isRefused,
     }),
   ]),
-  row(
-    'invalid-arguments',
-    'arguments that do not fit the input schema do not reach the tool',
-    {
-      proves,
-      needs: [
-        peer => (callableTools(peer, true).length === 0 ? 'it has no tool that may be called and demands parameters' : undefined),
-      ],
-    },
+  row('invalid-arguments', 'arguments that do not fit the input schema do not reach the tool').by(
+    { proves, needs: [hasDemanding] },
     [
       send('tools/call', ({ bench }) => ({ name: callableTools(bench.peer, true)[0]?.name, arguments: {} })).expect({
         'missing arguments must be refused: by error -32602, or by a result with isError': ({ code, isError, status = 0 }) =>
@@ -139,15 +132,13 @@ export const toolScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row('arguments-type', 'arguments that are no object are refused', { proves, needs: [tool('test_simple_text')] }, [
+  row('arguments-type', 'arguments that are no object are refused').by({ proves, needs: [tool('test_simple_text')] }, [
     send('tools/call', { name: 'test_simple_text', arguments: ['x'] }).expect({
       'arguments in an array must be refused': isRefusedOrFailed,
     }),
   ]),
-  row(
-    'text-unchanged MCP basic/transports',
-    'text of any script, with line breaks and quotes, arrives unchanged',
-    { needs: callableFixture('greet') },
+  row('text-unchanged MCP basic/transports', 'text of any script, with line breaks and quotes, arrives unchanged').by(
+    callableFixture('greet'),
     [
       callTool('greet', { args: { name: odd }, converse: true }).expect({
         ...isWhole,
@@ -155,29 +146,16 @@ export const toolScenarios: readonly Scenario[] = [
       }),
     ],
   ),
-  row(
-    'structured-output',
-    'the result of a tool with an outputSchema fits it',
-    {
-      proves: structured,
-      revisions: since('2025-06-18'),
-      needs: [
-        peer =>
-          describedTools(peer).length === 0
-            ? 'it has no tool with an outputSchema that may be called without parameters'
-            : undefined,
-      ],
-    },
+  row('structured-output', 'the result of a tool with an outputSchema fits it').by(
+    { proves: structured, revisions: since('2025-06-18'), needs: [hasDescribed] },
     async x => {
       for (const one of describedTools(x.bench.peer)) await callDescribed(x, one)
     },
   ),
-  row(
-    'output-schema-root',
-    'an outputSchema describes an object',
+  row('output-schema-root', 'an outputSchema describes an object').by(
     { proves: structured, revisions: ['2025-06-18', '2025-11-25', 'draft-2026-v1'], open: false },
     [
-      look(({ bench }) => bench.peer.tools).expect({
+      step(({ bench }) => bench.peer.tools).expect({
         'every outputSchema must have type "object"': tools =>
           firstFault(
             tools,
@@ -190,15 +168,13 @@ export const toolScenarios: readonly Scenario[] = [
   row(
     'json-schema-kept MCP 2025-11-25 basic#json-schema-usage SEP-1613',
     'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
-    { revisions: since('2025-11-25'), needs: [tool('json_schema_2020_12_tool')], open: false },
-    [
-      look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
-        'no word must be lost': schema =>
-          firstFault(
-            ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],
-            word => schema[word] === undefined && `${word} must not be lost from the inputSchema`,
-          ),
-      }),
-    ],
-  ),
+  ).by({ revisions: since('2025-11-25'), open: false, needs: [tool('json_schema_2020_12_tool')] }, [
+    step(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
+      'no word must be lost': schema =>
+        firstFault(
+          ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],
+          word => schema[word] === undefined && `${word} must not be lost from the inputSchema`,
+        ),
+    }),
+  ]),
 ]

@@ -130,7 +130,7 @@ function endGroup(child: ChildProcess): void {
 }
 
 /** Words of a command line; quotes keep blanks. */
-export function words(line: string): string[] {
+function words(line: string): string[] {
   return [...line.matchAll(/"((?:\\.|[^"\\])*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare ?? '',
   )

@@ -6,7 +6,7 @@ import { stoppedWhy } from '../bench.ts'
 import { inferenceScenarios } from '../hosts/inference.ts'
 import { hello, openingScenarios } from '../hosts/opening.ts'
 import { requestScenarios } from '../hosts/requests.ts'
-import { type Report, type Result, resultOf, type Status, suiteVersion, summaryOf } from '../report.ts'
+import { type Report, type Result, reportOf, resultOf, type Status } from '../report.ts'
 import { allRevisions, type Cell, cellsOf, Failed, type Role, Skipped, scenariosFor } from '../scenario.ts'
 import { authScenarios } from './auth/sign-in.ts'
 import { askingScenarios } from './base/asking.ts'
@@ -55,7 +55,7 @@ interface Trial extends JudgeClientOptions {
 type Shown = { readonly seen: Observation; readonly ms: number } | { readonly fault: unknown }
 
 /** The same for one role, with its scenarios. */
-export interface RoleOptions extends JudgeClientOptions {
+interface RoleOptions extends JudgeClientOptions {
   readonly role: Role
   readonly scenarios: readonly ClientScenario[]
   readonly first?: Play
@@ -64,22 +64,14 @@ export interface RoleOptions extends JudgeClientOptions {
 const never = new AbortController().signal
 
 /** For one role; `judgeClient` and `judgeHost` say which. */
-export async function judgeRole(client: ClientUnderTest, options: RoleOptions): Promise<Report> {
+async function judgeRole(client: ClientUnderTest, options: RoleOptions): Promise<Report> {
   const { now = () => new Date(), parallel = 4, first = plainRun } = options
   const trial: Trial = { ...options, client, first }
   const cells = cellsFor(client, options)
   const began = now()
   const results: Result[] = []
   for (const cell of cells) results.push(...(await judgeCell(trial, cell, parallel)))
-  return {
-    server_name: trial.met?.name ?? 'unknown',
-    server_version: trial.met?.version ?? 'unknown',
-    suite_version: suiteVersion,
-    tested_at: began.toISOString(),
-    role: options.role,
-    results,
-    summary: summaryOf(results),
-  }
+  return reportOf(options.role, results, began, trial.met)
 }
 
 /** A URL alone is enough for HTTP; whoever wants a command or a socket says so. */

@@ -40,7 +40,7 @@ export type Step =
   | { readonly do: 'stay'; readonly ms: number; readonly as?: string }
 
 /** A folder that the client shows to servers. */
-export interface Root {
+interface Root {
   readonly uri: string
   readonly name?: string
 }
@@ -155,6 +155,11 @@ export const stepsAgain: readonly Step[] = [...plainSteps, call('again', { again
 /** A play of the plain run, unless it says otherwise. */
 export function play(name: string, more: Partial<Omit<Play, 'name'>> = {}): Play {
   return { name, steps: plainSteps, ...more }
+}
+
+/** The same for a client that says at the end what came of each step. */
+export function reportedPlay(name: string, more: Partial<Omit<Play, 'name'>>): Play {
+  return play(name, { report: true, ...more })
 }
 
 /** The tool that every run calls. */

@@ -2,21 +2,12 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasMeta, hasResult, isFailure, isMade, isRefusedBy, openRequester, type PeerAnswer, type Saying } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { type Expectation, firstFault, isWord, objectIn } from '../expectations.ts'
+import { type Expectation, firstFault, is, objectIn } from '../expectations.ts'
+import { peerHas } from '../needs.ts'
+import { brings, broughtBy, needsConfirmation, otherArguments, saidOf, scopesOf } from '../said.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
 import { callPlain, callTool, inWords, type Scene, step, type TableStep } from '../steps.ts'
-import {
-  bringing,
-  brings,
-  broughtBy,
-  type Finder,
-  foundTool,
-  needsConfirmation,
-  otherArguments,
-  saidOf,
-  scopesOf,
-  toolThat,
-} from '../tools.ts'
+import { bringing, type Finder, foundTool, toolThat } from '../tools.ts'
 
 const row = extensionTable('confirmation')
 
@@ -43,8 +34,8 @@ function asked(tool: Finder, more: Readonly<Record<string, Expectation<PeerAnswe
   return callTool(tool).expect({
     'A call without a yes': unanswered,
     'CONFIRMATION_REQUIRED brings no confirmation_token and confirmation_message': hasMeta('confirmation', {
-      confirmation_token: isWord,
-      confirmation_message: isWord,
+      confirmation_token: is.word,
+      confirmation_message: is.word,
     }),
     ...more,
   })
@@ -85,9 +76,14 @@ function changing(peer: Advertised) {
     : { by: String(by.name), tool: tool && needsConfirmation(tool) ? foundTool(tool, {}) : undefined }
 }
 
+const changes = peerHas(
+  peer => changing(peer) !== undefined,
+  'No tool is listed that brings about "change:tool:NAME" of one that needs a yes',
+)
+
 /** E6: calls that need the yes of a user. */
 export const confirmation: readonly Scenario[] = [
-  row('E6-2 E6-10', 'A tool that needs a yes does not run without one, whatever else the call claims', [
+  row('E6-2 E6-10', 'A tool that needs a yes does not run without one, whatever else the call claims').by([
     callTool(confirmed).expect({ 'A call without a yes': unanswered }),
     callTool(confirmed, { say: { confirmation: { user_confirmed: true } } }).expect({
       'user_confirmed without a token': unanswered,
@@ -97,26 +93,26 @@ export const confirmation: readonly Scenario[] = [
       'An argument that claims the yes let the call through': isFailure,
     }),
   ]),
-  row('E6-3', 'A yes is good for the same tool and arguments alone', [
+  row('E6-3', 'A yes is good for the same tool and arguments alone').by([
     asked(placeholder),
     callTool(placeholder, x => ({ ...answered()(x), args: otherArguments(x.tool(placeholder).args) })).expect({
       'The yes for other arguments': unanswered,
     }),
     callTool(placeholder, answered()).expect({ 'The yes for the same arguments': isMade }),
   ]),
-  row('E6-4', 'A yes counts once', [
+  row('E6-4', 'A yes counts once').by([
     asked(confirmed),
     callTool(confirmed, answered()).expect({ 'The call with a yes': isMade }),
     callTool(confirmed, answered()).expect({ 'The second use of a yes': unanswered }),
   ]),
-  row('E6-5', 'A no is an answer: declined, and nothing runs', [
+  row('E6-5', 'A no is an answer: declined, and nothing runs').by([
     asked(confirmed),
     callTool(confirmed, answered(false)).expect({
       'A no': isRefusedBy('CONFIRMATION_DECLINED'),
       'A no is not a permanent failure of the tool': it => it.problem.category === 'permanent' && it.isError,
     }),
   ]),
-  row('E6-6', 'The question names server and tool, and has the arguments in their places', [
+  row('E6-6', 'The question names server and tool, and has the arguments in their places').by([
     asked(placeholder, {
       'The question does not name the tool and the server': (it, { tool, bench }) => {
         const message = String(it.member('confirmation').confirmation_message)
@@ -125,7 +121,7 @@ export const confirmation: readonly Scenario[] = [
       'The arguments do not stand in their places': questionFault,
     }),
   ]),
-  row('E6-7', 'The risk that is shown never exceeds the one that is declared', [
+  row('E6-7', 'The risk that is shown never exceeds the one that is declared').by([
     asked(confirmed, {
       'risk_level is none of safe, reversible, destructive, or exceeds the declared one': (it, { tool }) => {
         const shown = risks.indexOf(String(it.member('confirmation').risk_level))
@@ -137,36 +133,32 @@ export const confirmation: readonly Scenario[] = [
   row(
     'E6-2e E6-2 E6-5',
     'A client that can ask its user is given the question; its yes lets the call through, its no does not',
-    { open: form, tools: [confirmed] },
-    async x => {
-      const questions: Json[] = []
-      const accept = (confirm: boolean) => ({ action: 'accept', content: { confirm } })
-      const answers: Json[] = [accept(true), { action: 'decline' }, accept(false)]
-      x.peer.onRequest('elicitation/create', params => {
-        questions.push(params)
-        return answers[questions.length - 1] ?? { action: 'cancel' }
-      })
-      const ask = () => x.call(confirmed, { converse: true })
-      x.made(await ask(), 'A call whose question was answered by yes')
-      x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was declined')
-      x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was answered by no')
-      x.expect(questions.length === 3, `The user was asked ${questions.length} times for three calls`, x.peer.frames)
-      const isForm = isWord(questions[0]?.message) && isRecord(objectIn(questions[0], 'requestedSchema').properties)
-      x.expect(isForm, 'The question is no form with a message', x.peer.frames)
-    },
-  ),
-  row('E6-2p E6-2', 'Who can neither ask nor knows the extension is refused in words', [
+  ).by({ open: form, needs: [confirmed] }, async x => {
+    const questions: Json[] = []
+    const accept = (confirm: boolean) => ({ action: 'accept', content: { confirm } })
+    const answers: Json[] = [accept(true), { action: 'decline' }, accept(false)]
+    x.peer.onRequest('elicitation/create', params => {
+      questions.push(params)
+      return answers[questions.length - 1] ?? { action: 'cancel' }
+    })
+    const ask = () => x.call(confirmed, { converse: true })
+    x.made(await ask(), 'A call whose question was answered by yes')
+    x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was declined')
+    x.refused(await ask(), 'CONFIRMATION_DECLINED', 'A call whose question was answered by no')
+    x.expect(questions.length === 3, `The user was asked ${questions.length} times for three calls`, x.peer.frames)
+    const isForm = is.word(questions[0]?.message) && isRecord(objectIn(questions[0], 'requestedSchema').properties)
+    x.expect(isForm, 'The question is no form with a message', x.peer.frames)
+  }),
+  row('E6-2p E6-2', 'Who can neither ask nor knows the extension is refused in words').by([
     callPlain(confirmed).expect({ 'A plain client was not refused in words': hasResult(inWords) }),
   ]),
-  row(
-    'E6-3e E6-3 E6-4 X2',
-    'The state of an open question is good for its call and for one answer',
+  row('E6-3e E6-3 E6-4 X2', 'The state of an open question is good for its call and for one answer').by(
     { open: form, revisions: ['2026-07-28'] },
     [
       callTool(placeholder).expect({
         'A call without a yes is not answered by input_required': hasResult({
           resultType: 'input_required',
-          requestState: isWord,
+          requestState: is.word,
         }),
       }),
       callTool(placeholder, x => ({ ...repeated(x), args: otherArguments(x.tool(placeholder).args) })).expect({
@@ -179,7 +171,7 @@ export const confirmation: readonly Scenario[] = [
       callTool(placeholder, x => repeated(x)).expect({ 'One answer let two calls through': complete }),
     ],
   ),
-  row('E6-9', 'Where only a page can approve, nothing that the client says does', [
+  row('E6-9', 'Where only a page can approve, nothing that the client says does').by([
     callTool(page).expect({ 'A call that only a page can approve was made': isFailure }),
     callTool(page, x => yes(tokenIn(x.was(0)) ?? 'none')).expect({
       "The client's own yes let a call through that only a page can approve": isFailure,
@@ -190,24 +182,12 @@ export const confirmation: readonly Scenario[] = [
       return asking.call(x.tool(page), { converse: true })
     }).expect({ 'A form let a call through that only a page can approve': isFailure }),
   ]),
-  row(
-    'X4',
-    'When a tool has changed, what was agreed to before is void',
-    {
-      needs: [
-        peer =>
-          changing(peer) === undefined
-            ? 'No tool is listed that brings about "change:tool:NAME" of one that needs a yes'
-            : undefined,
-      ],
-    },
-    async x => {
-      const { by, tool } = changing(x.bench.peer) ?? {}
-      if (by === undefined || tool === undefined) return x.leave('There is no such tool')
-      const found = { that: '', find: () => tool }
-      await asked(found).run(x)
-      x.made(await x.call(by, { args: {} }), 'The call that changes a tool')
-      x.refused(await x.call(tool, answered()(x)), 'CONFIRMATION_REQUIRED', 'The yes to a tool as it was before')
-    },
-  ),
+  row('X4', 'When a tool has changed, what was agreed to before is void').by(changes, async x => {
+    const { by, tool } = changing(x.bench.peer) ?? {}
+    if (by === undefined || tool === undefined) return x.leave('There is no such tool')
+    const found = { that: '', find: () => tool }
+    await asked(found).run(x)
+    x.made(await x.call(by, { args: {} }), 'The call that changes a tool')
+    x.refused(await x.call(tool, answered()(x)), 'CONFIRMATION_REQUIRED', 'The yes to a tool as it was before')
+  }),
 ]

@@ -3,23 +3,11 @@ import { createHash } from 'node:crypto'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isMade, isRefusedBy, isReplay, type PeerAnswer } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import {
-  type Expectations,
-  firstFault,
-  fitsPattern,
-  ifThere,
-  isOneOf,
-  isString,
-  isTime,
-  isWord,
-  listIn,
-  objectIn,
-  objectsIn,
-  orSkip,
-} from '../expectations.ts'
+import { type Expectations, firstFault, fitsPattern, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
+import { brings, extensionId, isPlain, saidOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, type Scene, step, type TableStep } from '../steps.ts'
-import { bringing, brings, extensionId, type Finder, isPlain, saidOf, toolThat } from '../tools.ts'
+import { bringing, type Finder, toolThat } from '../tools.ts'
 import { httpCall } from '../wire/http-call.ts'
 import { beginning, ending, within } from './idempotency.ts'
 
@@ -73,7 +61,8 @@ function takingOver(change: Json, expected: Expectations<Imported, Scene>): Tabl
       const { reference } = await given(x)
       return imported(x, { ...reference, ...change })
     },
-    [giving, importing],
+    giving,
+    importing,
   ).expect(expected)
 }
 
@@ -93,7 +82,7 @@ const elsewhere = [
 function foreign(access_url: string): TableStep {
   const checksum = { algorithm: 'sha256', value: '0'.repeat(64) }
   const facts = { ref_id: 'r', origin_server: 'elsewhere', mime_type: 'text/plain', size_bytes: 1, access_url, checksum }
-  return step(x => imported(x, facts), [importing]).expect({
+  return step(x => imported(x, facts), importing).expect({
     [`${access_url} was taken`]: ({ status, called }) =>
       status !== 'imported' && status !== 'pending' && (called.isError || called.code !== undefined),
     [`${access_url} was not refused by rule`]: ({ code }, _, says) =>
@@ -103,10 +92,8 @@ function foreign(access_url: string): TableStep {
 
 /** E9: data that are given by reference. */
 export const references: readonly Scenario[] = [
-  row(
-    'E9-1',
-    'A content by reference is not in the result, and what a model is shown has no address that lets in',
-    { tools: [giving] },
+  row('E9-1', 'A content by reference is not in the result, and what a model is shown has no address that lets in').by(
+    giving,
     async x => {
       const { called, block, reference, url } = await given(x)
       const { body } = await get(url)
@@ -121,11 +108,11 @@ export const references: readonly Scenario[] = [
         sums.some(one => fitsPattern(sum, one)),
         'The checksum is not the sha256 of the content',
       )
-      const facts = { size_bytes: Buffer.byteLength(body), ref_id: isString, mime_type: isString }
+      const facts = { size_bytes: Buffer.byteLength(body), ref_id: is.string, mime_type: is.string }
       x.expect(fitsPattern(facts, reference), 'size_bytes is wrong, or ref_id or mime_type is missing')
     },
   ),
-  row('E9-2', 'An address is good for its method and as it is; all else is 403', { tools: [giving] }, async x => {
+  row('E9-2', 'An address is good for its method and as it is; all else is 403').by(giving, async x => {
     const { url } = await given(x)
     const other = await given(x)
     x.expect((await get(url)).status === 200, 'The address does not give the content', [])
@@ -142,14 +129,14 @@ export const references: readonly Scenario[] = [
       x.expect(status === 403, `${method} of an address that was changed gives ${status}, not 403`, [])
     }
   }),
-  row('E9-3', 'Parts of a content are given by Range', { tools: [giving] }, async x => {
+  row('E9-3', 'Parts of a content are given by Range').by(giving, async x => {
     const { url } = await given(x)
     const whole = await get(url)
     const part = await get(url, 'GET', { range: 'bytes=2-5' })
     const right = part.status === 206 && part.body === whole.body.slice(2, 6)
     x.expect(right, 'Range: bytes=2-5 does not give those bytes with 206', [])
   }),
-  row('E9-4', 'What is not what was announced is not imported', [
+  row('E9-4', 'What is not what was announced is not imported').by([
     takingOver({}, { ...itsOwn, 'A content as announced was not imported': ({ status }) => status === 'imported' }),
     takingOver(
       { checksum: { algorithm: 'sha256', value: '0'.repeat(64) } },
@@ -164,21 +151,18 @@ export const references: readonly Scenario[] = [
       { 'md5 alone was good enough': ({ status }) => status !== 'imported' },
     ),
   ]),
-  row('E9-5', 'Contents are fetched only from where that was allowed, and never from private addresses', elsewhere.map(foreign)),
-  row(
-    'E9-6 X3',
-    'When the step that gave it is taken back, a reference is dead',
-    { wants: ['transactions'], tools: [undone] },
-    async x => {
-      await beginning().run(x)
-      const { url } = await given(x, undone, within(x).say)
-      x.expect((await get(url)).status === 200, 'The address does not give the content', [])
-      await ending('rollback').expect({ 'transaction/rollback': isMade }).run(x)
-      const { status } = await get(url)
-      x.expect(status === 403, `The address of what was taken back gives ${status}, not 403`, [])
-    },
+  row('E9-5', 'Contents are fetched only from where that was allowed, and never from private addresses').by(
+    elsewhere.map(foreign),
   ),
-  row('E9-7', 'What is announced to be larger than the server takes is refused', [
+  row('E9-6 X3', 'When the step that gave it is taken back, a reference is dead').by(['transactions', undone], async x => {
+    await beginning().run(x)
+    const { url } = await given(x, undone, within(x).say)
+    x.expect((await get(url)).status === 200, 'The address does not give the content', [])
+    await ending('rollback').expect({ 'transaction/rollback': isMade }).run(x)
+    const { status } = await get(url)
+    x.expect(status === 403, `The address of what was taken back gives ${status}, not 403`, [])
+  }),
+  row('E9-7', 'What is announced to be larger than the server takes is refused').by([
     takingOver(
       { size_bytes: 2 ** 50 },
       {
@@ -187,7 +171,7 @@ export const references: readonly Scenario[] = [
       },
     ),
   ]),
-  row('E9-8', 'An import under a key is made once', { wants: ['idempotency'], tools: [giving, importing] }, async x => {
+  row('E9-8', 'An import under a key is made once').by(['idempotency', giving, importing], async x => {
     const { reference } = await given(x)
     const { say = {} } = keyed(x)
     const first = await imported(x, reference, say)
@@ -238,23 +222,21 @@ const tooLarge = (tool: Json) => '!'.repeat(Math.ceil(((mostOf(tool) + 64) * 4) 
 
 /** E10: media of tools. */
 export const media: readonly Scenario[] = [
-  mediaRow('E10-1', 'More than a tool takes is refused, by its length alone', [
+  mediaRow('E10-1', 'More than a tool takes is refused, by its length alone').by([
     sending(sized, 'image/png', tooLarge).expect({ 'A picture that is too large': isRefusedBy('PAYLOAD_TOO_LARGE') }),
   ]),
-  mediaRow('E10-3', 'A strict tool refuses a type that it does not announce', [
+  mediaRow('E10-3', 'A strict tool refuses a type that it does not announce').by([
     sending(strict, 'application/pdf', 'JVBERi0xLjQK').expect({ 'A type that is not announced': isRefusedBy('INVALID_INPUT') }),
   ]),
-  mediaRow('E10-4', 'A page that says it is a picture is refused', [
+  mediaRow('E10-4', 'A page that says it is a picture is refused').by([
     sending(pictures, 'image/png', html).expect({ 'A type that the first bytes contradict': isRefusedBy('INVALID_INPUT') }),
   ]),
-  mediaRow(
-    'E10-5',
-    'Types match without regard to case and parameters, and wildcards match',
+  mediaRow('E10-5', 'Types match without regard to case and parameters, and wildcards match').by(
     ['image/png', 'IMAGE/PNG', 'image/png; charset=binary'].map(type =>
       sending(pictures, type, png).expect({ [`A picture of the type ${type}`]: isMade }),
     ),
   ),
-  mediaRow('E10-6', 'A result of a type that is not announced is given, with a warning', [
+  mediaRow('E10-6', 'A result of a type that is not announced is given, with a warning').by([
     sending(unannounced, 'image/png', png).expect({
       'A call whose result is of another type': isMade,
       'The result was not given': ({ result }) => objectsIn(result, 'content').length > 0,
@@ -278,10 +260,10 @@ function records(called: PeerAnswer): readonly Json[] {
 }
 
 function faultOfSource({ source, location, retrieved_at: retrieved, confidence }: Json): string | undefined {
-  if (!isWord(source)) return 'source is missing'
-  if (!ifThere(isRecord)(location)) return 'location is no object'
-  if (!ifThere(isTime)(retrieved)) return 'retrieved_at is no time'
-  return ifThere(isOneOf(...confidences))(confidence) ? undefined : `confidence is none of ${confidences.join(', ')}`
+  if (!is.word(source)) return 'source is missing'
+  if (!is.optional(isRecord)(location)) return 'location is no object'
+  if (!is.optional(is.time)(retrieved)) return 'retrieved_at is no time'
+  return is.optional(is.oneOf(...confidences))(confidence) ? undefined : `confidence is none of ${confidences.join(', ')}`
 }
 
 const stampOf = (called: PeerAnswer): Json =>
@@ -293,7 +275,7 @@ const timesOf = (called: PeerAnswer) => JSON.stringify(records(called).map(recor
 
 /** E7: sources of results. */
 export const provenance: readonly Scenario[] = [
-  sourceRow('E7-1 E7-2', 'Sources fit their schema, on the result and on single blocks, in order', [
+  sourceRow('E7-1 E7-2', 'Sources fit their schema, on the result and on single blocks, in order').by([
     callTool(many).expect({
       'A call that names its sources': isMade,
       'The result is wrapped: it has no content': ({ result }) => listIn(result, 'content').length > 0,
@@ -308,25 +290,25 @@ export const provenance: readonly Scenario[] = [
       },
     }),
   ]),
-  sourceRow('E7-3', 'A repeated call keeps the time at which its sources were read', { wants: ['idempotency'] }, [
+  sourceRow('E7-3', 'A repeated call keeps the time at which its sources were read').by('idempotency', [
     callTool(many, keyed),
     callTool(many, keyed).expect({
       'The repetition is no replay': isReplay,
       'A replay has another retrieved_at': (it, { was }) =>
-        timesOf(was(0)) === timesOf(it) && records(was(0)).some(record => isTime(record.retrieved_at)),
+        timesOf(was(0)) === timesOf(it) && records(was(0)).some(record => is.time(record.retrieved_at)),
     }),
   ]),
-  sourceRow('E7-4', 'The runtime says itself which tool of which server made a result, in which operation', [
+  sourceRow('E7-4', 'The runtime says itself which tool of which server made a result, in which operation').by([
     callTool(many),
     callTool(many).expect({
       'The stamp does not name server, tool and operation': (it, { was, bench, tool }) =>
         [was(0), it].every(called =>
-          fitsPattern({ server: bench.peer.name, tool: tool(many).name, operation_id: isString }, stampOf(called)),
+          fitsPattern({ server: bench.peer.name, tool: tool(many).name, operation_id: is.string }, stampOf(called)),
         ),
       'Two calls have one operation_id': (it, { was }) => stampOf(was(0)).operation_id !== stampOf(it).operation_id,
     }),
   ]),
-  sourceRow('E7-7', 'Sources take at most 16 KiB of a result; what is left out is counted', [
+  sourceRow('E7-7', 'Sources take at most 16 KiB of a result; what is left out is counted').by([
     callTool(large).expect({
       'The sources of a result take more than 16 KiB': it =>
         it.said('provenance') !== undefined && Buffer.byteLength(JSON.stringify(it.said('provenance'))) <= 16 * 1024,

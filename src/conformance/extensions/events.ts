@@ -2,10 +2,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { extensionTable } from '../define.ts'
-import { fitsPattern, isString, isTime, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { fitsPattern, is, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { broughtBy, extensionId, isPlain, saidOf } from '../said.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
 import { newKey, type Scene } from '../steps.ts'
-import { broughtBy, extensionId, type Finder, isPlain, saidOf, toolThat } from '../tools.ts'
+import { type Finder, toolThat } from '../tools.ts'
 import { holding, tokenIn } from './permissions.ts'
 
 const row = extensionTable('events')
@@ -102,14 +103,15 @@ function marked(x: Scene): { readonly args: Json; mine(event: Json): boolean } {
 const alone = (why: string) => (peer: Advertised) => (peer.revision === '2026-07-28' && peer.carrier === 'http' ? why : undefined)
 const callers = alone('without a principal two requests over HTTP are two callers')
 
-const given = { open: { fresh: true }, tools: [emitting] }
-const isDenied = ({ response }: Subscription): boolean => response.status === 'denied' && isString(response.reason)
+const given = { open: { fresh: true }, needs: [emitting] }
+const byOne = { ...given, needs: [emitting, callers] }
+const isDenied = ({ response }: Subscription): boolean => response.status === 'denied' && is.string(response.reason)
 const isActive = ({ response }: Subscription): boolean => response.status === 'active'
 const lastOf = (x: Scene, count: number): readonly Frame[] => x.peer.frames.slice(-count)
 
 /** E15: subscriptions, their events and their end. */
 export const events: readonly Scenario[] = [
-  row('E15-1', 'Only events that were subscribed to, and fit the filter, arrive', given, async x => {
+  row('E15-1', 'Only events that were subscribed to, and fit the filter, arrive').by(given, async x => {
     const { name, value, other } = fieldOf(x)
     const { args } = marked(x)
     const all = await subscribe(x, wishFor(x))
@@ -124,19 +126,22 @@ export const events: readonly Scenario[] = [
     x.expect(some.events().length >= 1 && fitting, says, some.frames())
     x.expect(all.events().length >= 2, 'A subscription without a filter does not hear all', all.frames())
   }),
-  row('E15-2', 'What is not offered is denied with a reason; of a list with both the known ones are active', given, async x => {
-    const name = String(eventOf(x.tool(emitting).listed))
-    const unknown = await subscribe(x, { subscription_id: newKey(), events: ['no_such_event'] })
-    x.expect(isDenied(unknown), 'An unknown event is not denied with a reason', lastOf(x, 3))
-    const named = listIn(unknown.response, 'supported_events').includes(name)
-    x.expect(named, 'A denial does not name the supported_events', lastOf(x, 3))
-    const bad = await subscribe(x, wishFor(x, { filter: { no_such_member: 1 } }))
-    x.expect(isDenied(bad), 'A filter by a member that no payload has is not denied', lastOf(x, 3))
-    const both = await subscribe(x, { subscription_id: newKey(), events: [name, 'no_such_event'] })
-    const half = fitsPattern({ status: 'active', unsupported_events: ['no_such_event'] }, both.response)
-    x.expect(half, 'A list with known and unknown events is not active with the unknown ones named', lastOf(x, 3))
-  }),
-  row('E15-3', 'Events come in order, each once, each naming the one that it follows', given, async x => {
+  row('E15-2', 'What is not offered is denied with a reason; of a list with both the known ones are active').by(
+    given,
+    async x => {
+      const name = String(eventOf(x.tool(emitting).listed))
+      const unknown = await subscribe(x, { subscription_id: newKey(), events: ['no_such_event'] })
+      x.expect(isDenied(unknown), 'An unknown event is not denied with a reason', lastOf(x, 3))
+      const named = listIn(unknown.response, 'supported_events').includes(name)
+      x.expect(named, 'A denial does not name the supported_events', lastOf(x, 3))
+      const bad = await subscribe(x, wishFor(x, { filter: { no_such_member: 1 } }))
+      x.expect(isDenied(bad), 'A filter by a member that no payload has is not denied', lastOf(x, 3))
+      const both = await subscribe(x, { subscription_id: newKey(), events: [name, 'no_such_event'] })
+      const half = fitsPattern({ status: 'active', unsupported_events: ['no_such_event'] }, both.response)
+      x.expect(half, 'A list with known and unknown events is not active with the unknown ones named', lastOf(x, 3))
+    },
+  ),
+  row('E15-3', 'Events come in order, each once, each naming the one that it follows').by(given, async x => {
     const one = await subscribe(x, wishFor(x))
     for (let round = 0; round < 5; round++) await x.call(emitting)
     const heard = await one.heard(5)
@@ -144,38 +149,35 @@ export const events: readonly Scenario[] = [
     x.expect(heard.length >= 5, `Of 5 events ${heard.length} came`, one.frames())
     const before = [one.response.cursor, ...one.events().map(event => event.cursor)]
     const ids = one.events().map(event => event.event_id)
-    const facts = { type: 'event', timestamp: isTime, event: eventOf(x.tool(emitting).listed) }
+    const facts = { type: 'event', timestamp: is.time, event: eventOf(x.tool(emitting).listed) }
     x.hold(
-      one.events(),
+      { all: one.events(), frames: one.frames() },
       {
-        'previous_cursor is not the cursor of what came before': all =>
+        'previous_cursor is not the cursor of what came before': ({ all }) =>
           all.every((event, at) => event.previous_cursor === before[at]),
-        'An event came twice, or has no event_id': () => new Set(ids).size === ids.length && ids.every(isString),
-        'An event lacks type, timestamp or name': all => all.every(event => fitsPattern(facts, event)),
-        'An event does not name the listen that it belongs to': (_, { modern }) =>
-          !modern || one.frames().every(({ text }) => text.includes('io.modelcontextprotocol/subscriptionId')),
+        'An event came twice, or has no event_id': () => new Set(ids).size === ids.length && ids.every(is.string),
+        'An event lacks type, timestamp or name': ({ all }) => all.every(event => fitsPattern(facts, event)),
+        'An event does not name the listen that it belongs to': ({ frames }, { modern }) =>
+          !modern || frames.every(({ text }) => text.includes('io.modelcontextprotocol/subscriptionId')),
       },
-      one.frames(),
     )
   }),
-  row('E15-5', 'After its time a subscription is told once that it ended, and hears no more', given, async x => {
+  row('E15-5', 'After its time a subscription is told once that it ended, and hears no more').by(given, async x => {
     const short = await subscribe(x, wishFor(x, { ttl_seconds: 1 }))
     const long = await subscribe(x, wishFor(x))
-    x.expect(isTime(short.response.expires_at), 'A subscription has no expires_at', x.peer.frames)
+    x.expect(is.time(short.response.expires_at), 'A subscription has no expires_at', x.peer.frames)
     await short.over(4_000)
     const heard = short.events().length
     await x.call(emitting)
     await long.heard(1)
     await wait(100)
     const ends = short.ended()
-    const once = ends.length === 1 && isString(ends[0]?.reason)
+    const once = ends.length === 1 && is.string(ends[0]?.reason)
     const says = `It was told ${ends.length} times that it ended, or without a reason`
     x.expect(once, says, x.peer.heard('notifications/event/terminated'))
     x.expect(short.events().length === heard, 'An event came after the end', short.frames())
   }),
-  row(
-    'E15-6',
-    'Who comes back with a cursor gets what it missed; with one that is none it is told that something is missing',
+  row('E15-6', 'Who comes back with a cursor gets what it missed; with one that is none it is told that something is missing').by(
     given,
     async x => {
       const { args, mine } = marked(x)
@@ -197,31 +199,26 @@ export const events: readonly Scenario[] = [
       x.expect(told, 'A cursor that is none is taken without a word', lastOf(x, 4))
     },
   ),
-  row(
-    'E15-7',
-    'After the answer to an unsubscribe nothing comes; asking again is success',
-    { ...given, needs: [callers] },
-    async x => {
-      const one = await subscribe(x, wishFor(x))
-      const other = await subscribe(x, wishFor(x))
-      x.made(await x.ask('event/unsubscribe', { subscription_id: one.id }), 'event/unsubscribe')
-      const before = one.events().length
-      x.made(await x.ask('event/unsubscribe', { subscription_id: one.id }), 'A second event/unsubscribe')
-      await x.call(emitting)
-      await other.heard(1)
-      await wait(100)
-      x.expect(one.events().length === before, 'An event came after unsubscribing', one.frames())
-      x.expect(other.events().length > 0, 'Unsubscribing ended another subscription', other.frames())
-    },
-  ),
-  row('E15-8', 'An id that stands for something else is denied', { ...given, needs: [callers] }, async x => {
+  row('E15-7', 'After the answer to an unsubscribe nothing comes; asking again is success').by(byOne, async x => {
+    const one = await subscribe(x, wishFor(x))
+    const other = await subscribe(x, wishFor(x))
+    x.made(await x.ask('event/unsubscribe', { subscription_id: one.id }), 'event/unsubscribe')
+    const before = one.events().length
+    x.made(await x.ask('event/unsubscribe', { subscription_id: one.id }), 'A second event/unsubscribe')
+    await x.call(emitting)
+    await other.heard(1)
+    await wait(100)
+    x.expect(one.events().length === before, 'An event came after unsubscribing', one.frames())
+    x.expect(other.events().length > 0, 'Unsubscribing ended another subscription', other.frames())
+  }),
+  row('E15-8', 'An id that stands for something else is denied').by(byOne, async x => {
     const { name, value, other } = fieldOf(x)
     const wish = wishFor(x, { filter: { [name]: value } })
     x.expect(isActive(await subscribe(x, wish)), 'A subscription is not active', x.peer.frames)
     const clash = await subscribe(x, { ...wish, filter: { [name]: other } })
     x.expect(isDenied(clash), 'The id of one subscription was taken for another', lastOf(x, 3))
   }),
-  row('E15-9', 'The same events can be polled for, from a cursor on', given, async x => {
+  row('E15-9', 'The same events can be polled for, from a cursor on').by(given, async x => {
     const { args, mine } = marked(x)
     const wish = { events: [eventOf(x.tool(emitting).listed)] }
     const start = await x.ask('event/poll', wish)
@@ -239,10 +236,8 @@ export const events: readonly Scenario[] = [
     const rest = objectsIn(later.result, 'events').filter(mine)
     x.expect(rest.length === 0, 'What was polled comes again after its cursor')
   }),
-  row(
-    'E15-12',
-    'Who subscribes too often is denied, with a reason',
-    { ...given, needs: [alone('it would hold a stream for each')] },
+  row('E15-12', 'Who subscribes too often is denied, with a reason').by(
+    { ...given, needs: [emitting, alone('it would hold a stream for each')] },
     async x => {
       for (let count = 0; count < 130; count++) {
         const one = await subscribe(x, wishFor(x, { ttl_seconds: 20 }))
@@ -252,10 +247,8 @@ export const events: readonly Scenario[] = [
       x.leave('The server allows more subscriptions than the kit makes')
     },
   ),
-  row(
-    'X5',
-    'When the grant behind it ends, a subscription ends with it',
-    { wants: ['permissions'], open: { fresh: true }, tools: [guarded] },
+  row('X5', 'When the grant behind it ends, a subscription ends with it').by(
+    { open: { fresh: true }, needs: ['permissions', guarded] },
     async x => {
       const scopes = saidOf(x.tool(guarded).listed, 'conformance').scopes
       const denied = await subscribe(x, wishFor(x, {}, guarded))

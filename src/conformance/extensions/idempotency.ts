@@ -19,37 +19,11 @@ import {
   showsOtherThan,
 } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import {
-  allOf,
-  type Expectation,
-  fitsPattern,
-  isAbsent,
-  isNumeric,
-  isString,
-  isTime,
-  listIn,
-  objectIn,
-  objectsIn,
-  orSkip,
-  sameJson,
-} from '../expectations.ts'
+import { allOf, type Expectation, fitsPattern, is, listIn, objectIn, objectsIn, orSkip, sameJson } from '../expectations.ts'
+import { brings, costOf, isPlain, needsConfirmation, otherArguments, saidOf, scopesOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, keyedAnew, newKey, rest, type Scene, type SentStep, send, step, type TableStep } from '../steps.ts'
-import {
-  bringing,
-  brings,
-  callable,
-  costOf,
-  counting,
-  type Finder,
-  isPlain,
-  needsConfirmation,
-  otherArguments,
-  saidOf,
-  scopesOf,
-  toolThat,
-  undoable,
-} from '../tools.ts'
+import { bringing, callable, counting, type Finder, toolThat, undoable } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 import { onState, stateTokenIn } from './ongoing.ts'
 import { asksFor, holding, tokenIn } from './permissions.ts'
@@ -83,16 +57,16 @@ const briefly = (x: Scene) => keyed(x, { idempotency: { idempotency_key: x.key()
 
 /** E5: calls under a key. */
 export const idempotency: readonly Scenario[] = [
-  row('E5-1', 'A key that was used for one tool is refused for another one', [
+  row('E5-1', 'A key that was used for one tool is refused for another one').by([
     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
     callTool(other, keyed).expect({ 'The same key on another tool': isRefusedBy('IDEMPOTENCY_CONFLICT') }),
   ]),
-  row('E5-2', 'A repeated call gets the stored result, is marked as a replay, and is not made again', [
+  row('E5-2', 'A repeated call gets the stored result, is marked as a replay, and is not made again').by([
     callTool(callable, keyed).expect({
       'A call under a fresh key': isMade,
       'The first answer does not name its key with was_replay: false': (it, { key }) =>
         it.member('idempotency').idempotency_key === key() && it.member('idempotency').was_replay === false,
-      'The first answer has no original_timestamp': hasMeta('idempotency', { original_timestamp: isTime }),
+      'The first answer has no original_timestamp': hasMeta('idempotency', { original_timestamp: is.time }),
     }),
     callTool(callable, keyed).expect({
       'The repetition': isMade,
@@ -102,7 +76,7 @@ export const idempotency: readonly Scenario[] = [
       'The repetition has another result: the tool ran again': showsAs(0),
     }),
   ]),
-  row('E5-2b E5-2', 'Without a key every call is made, and nothing is said of keys', [
+  row('E5-2b E5-2', 'Without a key every call is made, and nothing is said of keys').by([
     callTool(counting),
     callTool(counting).expect({
       'A call without a key': (_, x, says) => isMade(x.was(0), x, says),
@@ -111,7 +85,7 @@ export const idempotency: readonly Scenario[] = [
       'Two calls without a key have the same result': showsOtherThan(0),
     }),
   ]),
-  row('E5-3', 'The same key with other arguments is refused, and nothing runs', [
+  row('E5-3', 'The same key with other arguments is refused, and nothing runs').by([
     callTool(told, keyed).expect({ 'A call under a fresh key': isMade }),
     callTool(told, x => ({ ...keyed(x), args: otherArguments(x.tool(told).args) })).expect({
       'The same key with other arguments': isRefusedBy('IDEMPOTENCY_CONFLICT'),
@@ -121,27 +95,23 @@ export const idempotency: readonly Scenario[] = [
       'After the conflict the first result is no longer replayed': allOf(isReplay, showsAs(0)),
     }),
   ]),
-  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once', { tools: [slow] }, async x => {
+  row('E5-4', 'A duplicate of a call that still runs joins it: it runs once').by(slow, async x => {
     const [first, second] = await Promise.all([x.call(slow, keyed(x)), x.call(slow, keyed(x))])
     const frames = [...first.frames, ...second.frames]
     x.made(first, 'The first of two calls at once')
     if (second.problem.code === 'IDEMPOTENCY_IN_PROGRESS')
-      return x.hold(
-        second,
-        {
-          'IDEMPOTENCY_IN_PROGRESS is not transient with retry_after_seconds': hasProblem({
-            category: 'transient',
-            retry_after_seconds: isNumeric,
-          }),
-        },
-        second.frames,
-      )
+      return x.hold(second, {
+        'IDEMPOTENCY_IN_PROGRESS is not transient with retry_after_seconds': hasProblem({
+          category: 'transient',
+          retry_after_seconds: is.number,
+        }),
+      })
     x.made(second, 'The second of two calls at once')
     x.expect(alike(first, second), 'Two calls at once under one key have two results: both ran', frames)
     const replays = [first, second].filter(one => one.member('idempotency').was_replay === true).length
     x.expect(replays === 1, `Of two calls at once ${replays} are marked as replays, not one`, frames)
   }),
-  row('E5-5', 'A permanent failure is stored under its key; a refused argument is not', [
+  row('E5-5', 'A permanent failure is stored under its key; a refused argument is not').by([
     callTool(permanent, keyed),
     callTool(permanent, keyed).expect({
       'A tool that fails for good did not fail': (it, { was }) => was(0).isError && it.isError,
@@ -152,7 +122,7 @@ export const idempotency: readonly Scenario[] = [
     }),
     callTool(checked, keyedAnew).expect({ 'The mended call under the key of one whose arguments were refused': isMade }),
   ]),
-  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again', { tools: [transient] }, async x => {
+  row('E5-5b E5-5', 'A transient failure is not stored: the same key tries again').by(transient, async x => {
     for (let round = 0; round < 4; round++) {
       const called = await x.call(transient, keyed(x))
       x.expect(called.member('idempotency').was_replay !== true || !called.isError, 'A transient failure was replayed')
@@ -160,7 +130,7 @@ export const idempotency: readonly Scenario[] = [
     }
     x.bench.fail('A tool that fails for now never worked under the same key')
   }),
-  row('E5-7', 'After its time to live a key is fresh again', [
+  row('E5-7', 'After its time to live a key is fresh again').by([
     callTool(counting, briefly).expect({ 'A call under a key of one second': isMade }),
     rest(1_300),
     callTool(counting, briefly).expect({
@@ -168,24 +138,22 @@ export const idempotency: readonly Scenario[] = [
       'A key outlived its idempotency_ttl_seconds': allOf(isFirst, showsOtherThan(0)),
     }),
   ]),
-  row('E5-9 X1', 'Who may not make a call gets no replay of it either', { wants: ['permissions'] }, [
+  row('E5-9 X1', 'Who may not make a call gets no replay of it either').by('permissions', [
     send('permissions/negotiate', asksFor(scoped)).expect({
       'The server grants no scope that a tool needs': orSkip(it => tokenIn(it) !== undefined),
     }),
     callTool(scoped, x => keyed(x, holding(x.was(0)))).expect({ 'A call with a grant was not made under its key': isFirst }),
     callTool(scoped, keyed).expect({ 'The repetition without the grant': isRefusedBy('SCOPE_INSUFFICIENT') }),
   ]),
-  row('E5-10', 'A replay costs nothing again', { wants: ['operational'] }, [
+  row('E5-10', 'A replay costs nothing again').by('operational', [
     callTool(priced, keyed).expect({ 'A metered call': isMade }),
     callTool(priced, keyed).expect({
       'A metered call was not replayed': isReplay,
       'A replay reports units_used other than 0': hasMeta('operational', { units_used: 0 }),
     }),
   ]),
-  row(
-    'E5-10b E5-10 X1 X2 E6-4',
-    'A replay needs no second yes, and a question that was open is not stored as the result',
-    { wants: ['confirmation'] },
+  row('E5-10b E5-10 X1 X2 E6-4', 'A replay needs no second yes, and a question that was open is not stored as the result').by(
+    'confirmation',
     [
       callTool(confirmed, keyed).expect({ 'A call without a yes': isRefusedBy('CONFIRMATION_REQUIRED') }),
       callTool(confirmed, x => keyed(x, agreed(x.was(0)))).expect({
@@ -198,15 +166,13 @@ export const idempotency: readonly Scenario[] = [
       }),
     ],
   ),
-  row('E5-8', 'What can be no key is refused as a wrong parameter', { tools: [callable] }, async x => {
+  row('E5-8', 'What can be no key is refused as a wrong parameter').by(callable, async x => {
     for (const key of ['no key', '', 'ä', 'k'.repeat(129)]) {
       const { code } = await x.call(callable, { say: { idempotency: { idempotency_key: key } } })
       x.expect(code === -32602, `The key ${JSON.stringify(key.slice(0, 20))} was not refused with -32602`)
     }
   }),
-  row(
-    'E5-2h E5-2',
-    'Over HTTP the header Idempotency-Key is the same key; another one than in _meta is refused',
+  row('E5-2h E5-2', 'Over HTTP the header Idempotency-Key is the same key; another one than in _meta is refused').by(
     { carriers: ['http'] },
     [
       callTool(counting, x => ({ headers: { 'idempotency-key': x.key() } })).expect({ 'A call with the header': isMade }),
@@ -265,7 +231,7 @@ const part = (tool: Finder, says = 'A step') => callTool(tool, x => within(x)).e
 const conflict = isRefusedBy('TRANSACTION_CONFLICT')
 const stepsIn = ({ result }: PeerAnswer) => objectsIn(result, 'steps_compensated')
 const reportOf = ({ result }: PeerAnswer) => [result.status, result.steps, result.steps_compensated, result.steps_completed]
-const noResult = { 'A refused step has a result': hasResult({ structuredContent: isAbsent }) }
+const noResult = { 'A refused step has a result': hasResult({ structuredContent: is.absent }) }
 
 /** The steps of answers 1 to 3, the last one first. */
 const lastFirst: Expectation<PeerAnswer, Scene> = (it, { was }) => {
@@ -280,7 +246,7 @@ const rolledBack = (says: string) => ending('rollback').expect({ [says]: hasResu
 
 /** E5: steps of a transaction. */
 export const transactions: readonly Scenario[] = [
-  transacted('E5-11', 'An id of a transaction is used once, also after its end', [
+  transacted('E5-11', 'An id of a transaction is used once, also after its end').by([
     beginning(),
     send('transaction/begin', x => idOf(x)).expect({
       'A second begin': conflict,
@@ -289,7 +255,7 @@ export const transactions: readonly Scenario[] = [
     ending('commit').expect({ 'transaction/commit': isMade }),
     send('transaction/begin', x => idOf(x)).expect({ 'A begin after the end': conflict }),
   ]),
-  transacted('E5-12', 'A step of a transaction that is over, or never was, is refused before it is made', [
+  transacted('E5-12', 'A step of a transaction that is over, or never was, is refused before it is made').by([
     beginning(),
     ending('commit').expect({ 'transaction/commit': isMade }),
     callTool(undoable, x => within(x)).expect({ 'A step after the end': conflict, ...noResult }),
@@ -298,12 +264,12 @@ export const transactions: readonly Scenario[] = [
       ...noResult,
     }),
   ]),
-  transacted('E5-13', 'A step names how it is taken back; what nothing takes back takes no part', [
+  transacted('E5-13', 'A step names how it is taken back; what nothing takes back takes no part').by([
     beginning(),
     callTool(undoable, x => within(x)).expect({
       'A step': isMade,
       'The answer does not say which step it was': (it, x) =>
-        fitsPattern({ ...idOf(x), status: 'ok', step_id: isString }, it.said('transactions')),
+        fitsPattern({ ...idOf(x), status: 'ok', step_id: is.string }, it.said('transactions')),
       'The answer does not name the compensation that the list names, with parameters': (it, { tool }) => {
         const wanted = { tool: compensation(tool(undoable).listed).tool, parameters: isRecord }
         return fitsPattern(wanted, it.member('transactions').compensation)
@@ -311,7 +277,7 @@ export const transactions: readonly Scenario[] = [
     }),
     callTool(final, x => within(x)).expect({ 'A step that nothing takes back': conflict }),
   ]),
-  transacted('E5-14', 'A rollback takes steps back, the last one first, and lists each', [
+  transacted('E5-14', 'A rollback takes steps back, the last one first, and lists each').by([
     beginning(),
     part(undoable),
     part(undoable),
@@ -323,7 +289,7 @@ export const transactions: readonly Scenario[] = [
       'A step that was taken back is not listed as compensated': it => stepsIn(it).every(one => one.status === 'compensated'),
     }),
   ]),
-  transacted('E5-14b E5-14', 'A compensation that fails does not stop the others, and is told', [
+  transacted('E5-14b E5-14', 'A compensation that fails does not stop the others, and is told').by([
     beginning(),
     part(undoable),
     part(stubborn, 'A step whose compensation fails'),
@@ -335,10 +301,10 @@ export const transactions: readonly Scenario[] = [
           stepsIn(it).map(one => one.status),
           ['compensated', 'compensation_failed', 'compensated'],
         ),
-      'A compensation that failed has no error object': it => isString(objectIn(stepsIn(it)[1], 'error').code),
+      'A compensation that failed has no error object': it => is.string(objectIn(stepsIn(it)[1], 'error').code),
     }),
   ]),
-  transacted('E5-15', 'A rollback or commit that is repeated gives the same report', { tools: [undoable] }, async x => {
+  transacted('E5-15', 'A rollback or commit that is repeated gives the same report').by(undoable, async x => {
     for (const how of ['rollback', 'commit'] as const) {
       const named = { transaction_id: x.key(how) }
       x.made(await x.ask('transaction/begin', { ...named, timeout_seconds: 60 }), 'transaction/begin')
@@ -350,15 +316,13 @@ export const transactions: readonly Scenario[] = [
       })
     }
   }),
-  transacted(
-    'X3 E14-8',
-    'What was taken back is undone: its key is refused, its state is invalid',
-    { wants: ['idempotency', 'state'] },
+  transacted('X3 E14-8', 'What was taken back is undone: its key is refused, its state is invalid').by(
+    ['idempotency', 'state'],
     [
       beginning(),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({
         'A step under a key': isMade,
-        'A step that writes state gives no session_state': hasMeta('state', { session_state: isString }),
+        'A step that writes state gives no session_state': hasMeta('state', { session_state: is.string }),
       }),
       ending('rollback').expect({ 'transaction/rollback': isMade }),
       callTool(stateful, x => within(x, { idempotency: { idempotency_key: x.key() } })).expect({
@@ -369,7 +333,7 @@ export const transactions: readonly Scenario[] = [
       }),
     ],
   ),
-  transacted('E5-16', 'A transaction that nobody touches is taken back by itself', [
+  transacted('E5-16', 'A transaction that nobody touches is taken back by itself').by([
     beginning({ timeout_seconds: 1 }),
     part(undoable),
     step(async x => {
@@ -382,13 +346,11 @@ export const transactions: readonly Scenario[] = [
       }
     }),
   ]),
-  transacted(
-    'E5-17',
-    'Taking back needs no new yes, though the tool that does it asks for one when it is called',
-    { wants: ['confirmation'] },
+  transacted('E5-17', 'Taking back needs no new yes, though the tool that does it asks for one when it is called').by(
+    'confirmation',
     [beginning(), part(guarded), rolledBack('A compensation waited for a yes, or was refused')],
   ),
-  transacted('E5-18', 'A commit while a step runs is refused', { tools: [lasting] }, async x => {
+  transacted('E5-18', 'A commit while a step runs is refused').by(lasting, async x => {
     await beginning().run(x)
     const running = x.begin(lasting, within(x))
     await wait(150)

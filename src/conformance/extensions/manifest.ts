@@ -3,21 +3,13 @@ import { createHash } from 'node:crypto'
 import { NS } from '../../engine/method.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasResult, isMade, openRequester, type PeerAnswer } from '../calls.ts'
-import { eras, extensionTable, type Need, table } from '../define.ts'
-import {
-  type Expectation,
-  firstFault,
-  ifThere,
-  isNumeric,
-  isOneOf,
-  isString,
-  listIn,
-  objectIn,
-  objectsIn,
-} from '../expectations.ts'
+import { eras, extensionTable, table } from '../define.ts'
+import { type Expectation, firstFault, is, listIn, objectIn, objectsIn } from '../expectations.ts'
+import { peerHas } from '../needs.ts'
+import { extensionId, isPlain, saidOf } from '../said.ts'
 import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
-import { look, type Scene, send, step, type TableStep } from '../steps.ts'
-import { bringing, extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
+import { type Scene, send, step, type TableStep } from '../steps.ts'
+import { bringing, foundTool } from '../tools.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'
 
 const row = extensionTable('manifest')
@@ -45,7 +37,7 @@ const tokens: Readonly<Record<string, string>> = {
 }
 
 /** RFC 8785, for JSON as it came. */
-export function canonical(value: unknown): string {
+function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (!isRecord(value)) return JSON.stringify(value)
   const members = Object.keys(value)
@@ -79,17 +71,17 @@ function get(more: Readonly<Record<string, Expectation<PeerAnswer, Scene>>> = {}
 function faultOf(manifest: Json): string | undefined {
   const { name, mcp_spec_version: spec, version } = objectIn(manifest, 'server')
   if (manifest.manifest_version !== '0.1.0') return 'manifest_version is not 0.1.0'
-  if (!isString(name) || !isString(spec)) return 'server has no name or mcp_spec_version'
-  if (!isString(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is no version'
+  if (!is.string(name) || !is.string(spec)) return 'server has no name or mcp_spec_version'
+  if (!is.string(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is no version'
   if (!Array.isArray(manifest.tools)) return 'tools is no list'
   for (const tool of objectsIn(manifest.tools)) {
-    if (!isString(tool.name) || !isString(tool.description) || !isRecord(tool.input_schema))
+    if (!is.string(tool.name) || !is.string(tool.description) || !isRecord(tool.input_schema))
       return `the tool ${String(tool.name)} lacks name, description or input_schema`
     if (!/^[a-z][a-z0-9_]*$/.test(tool.name) && tool.nonconforming_name !== true)
       return `the name ${tool.name} is outside the pattern and not marked`
     if (tool.inputSchema !== undefined) return `the tool ${tool.name} has inputSchema instead of input_schema`
   }
-  const words = ifThere(list => Array.isArray(list) && list.every(isString))
+  const words = is.optional(list => Array.isArray(list) && list.every(is.string))
   return words(manifest.supported_extensions) ? undefined : 'supported_extensions is no list of words'
 }
 
@@ -109,7 +101,7 @@ const sameRevision: Expectation<PeerAnswer, Scene> = (it, { was }) => it.result.
 
 /** E1: the manifest of a server. */
 export const manifest: readonly Scenario[] = [
-  row('E1-1', 'The manifest fits its schema', reading, [
+  row('E1-1', 'The manifest fits its schema').by(reading, [
     get({
       'The manifest does not fit its schema': it => {
         const fault = faultOf(manifestIn(it))
@@ -117,9 +109,9 @@ export const manifest: readonly Scenario[] = [
       },
     }),
   ]),
-  row('E1-2', 'The manifest has the tools that are listed, with the same schemas', again, [
+  row('E1-2', 'The manifest has the tools that are listed, with the same schemas').by(again, [
     get(),
-    step(listed, [], () => undefined).expect({
+    step(listed).expect({
       'The manifest names other tools than tools/list': (tools, { was }) => {
         const shown = objectsIn(manifestIn(was(0)).tools)
         return canonical(shown.map(tool => tool.name).sort()) === canonical(tools.map(tool => tool.name).sort())
@@ -135,7 +127,7 @@ export const manifest: readonly Scenario[] = [
       },
     }),
   ]),
-  row('E1-3', 'The revision is the digest of the manifest, and the handshake names it', again, [
+  row('E1-3', 'The revision is the digest of the manifest, and the handshake names it').by(again, [
     get({
       'revision is not the digest': it => {
         const [named, digest] = [it.result.revision, digestOf(manifestIn(it))]
@@ -143,36 +135,28 @@ export const manifest: readonly Scenario[] = [
       },
     }),
     send('manifest/get').expect({ 'The revision changes from one request to the next': sameRevision }),
-    look(({ bench }) => bench.peer.extension(extensionId('manifest'))).expect({
+    step(({ bench }) => bench.peer.extension(extensionId('manifest'))).expect({
       'The settings of the extension have no manifest_version 0.1.0': settings => settings?.manifest_version === '0.1.0',
     }),
   ]),
   row(
     'E1-3r E1-3',
     'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
-    again,
-    [
-      get(),
-      step(
-        async ({ bench }) => {
-          const other = await openRequester(bench, { fresh: true })
-          return { called: await other.ask('manifest/get'), hello: other.peer.hello }
-        },
-        [],
-        ({ called }) => called.frames,
-      ).expect({
-        'Nothing has changed, and another connection is given another revision': ({ called }, x, says) =>
-          sameRevision(called, x, says),
-        'The handshake names another revision': ({ called, hello }) => {
-          const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
-          const { revision } = called.result
-          if (named === undefined || named === revision) return true
-          return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
-        },
-      }),
-    ],
-  ),
-  row('E1-4', 'Who has this revision already is told so, without the document', again, [
+  ).by(again, [
+    get(),
+    step(async ({ bench }) => {
+      const other = await openRequester(bench, { fresh: true })
+      return { ...(await other.ask('manifest/get')), hello: other.peer.hello }
+    }).expect({
+      'Nothing has changed, and another connection is given another revision': sameRevision,
+      'The handshake names another revision': ({ result: { revision }, hello }) => {
+        const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
+        if (named === undefined || named === revision) return true
+        return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
+      },
+    }),
+  ]),
+  row('E1-4', 'Who has this revision already is told so, without the document').by(again, [
     get(),
     send('manifest/get', x => ({ if_revision: x.was(0).result.revision })).expect({
       'if_revision with the same revision does not give not_modified: true alone': (it, x, says) =>
@@ -182,10 +166,8 @@ export const manifest: readonly Scenario[] = [
       'if_revision with another revision does not give the manifest': hasResult({ manifest: isRecord }),
     }),
   ]),
-  row(
-    'E1-5',
-    'A burst of changes is told once, and the manifest has another revision',
-    { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], tools: [changing] },
+  row('E1-5', 'A burst of changes is told once, and the manifest has another revision').by(
+    { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], needs: [changing] },
     async x => {
       const { peer } = x
       const before = await x.ask('manifest/get')
@@ -206,7 +188,7 @@ export const manifest: readonly Scenario[] = [
       x.expect(after.result.revision !== before.result.revision, 'The tools changed and the revision did not')
     },
   ),
-  row('E1-7', 'The manifest names the extensions that the handshake declares', reading, [
+  row('E1-7', 'The manifest names the extensions that the handshake declares').by(reading, [
     get({
       'supported_extensions are not those that are declared': (it, { bench }) =>
         firstFault(Object.entries(tokens), ([token, name]) => {
@@ -216,11 +198,11 @@ export const manifest: readonly Scenario[] = [
         }),
     }),
   ]),
-  row('E1-8', 'A manifest with counters of its caller is private', reading, [
+  row('E1-8', 'A manifest with counters of its caller is private').by(reading, [
     get({
       'manifest/get does not say for how long and whom it may be kept': hasResult({
-        cacheScope: isOneOf('public', 'private'),
-        ttlMs: isNumeric,
+        cacheScope: is.oneOf('public', 'private'),
+        ttlMs: is.number,
       }),
       'A manifest with counters is not private': (it, { warn }) => {
         if (objectIn(manifestIn(it), 'rate_limits').remaining !== undefined) return it.result.cacheScope === 'private'
@@ -235,23 +217,26 @@ const levels = ['high', 'medium', 'low']
 
 /** E13: other servers that it recommends. */
 export const recommendations: readonly Scenario[] = [
-  recommending('E13-1', 'Recommendations come best first, each server once', { wants: ['manifest'], writes: false }, async x => {
-    const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
-    const capability = own.map(one => one.capability).find(isString)
-    if (capability === undefined) return x.leave('The manifest names no capability that others have')
-    const { result } = await x.ask('servers/recommend', { capability_needed: capability })
-    x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
-    const list = objectsIn(result, 'recommendations')
-    x.expect(list.length > 0, 'What the manifest recommends is not recommended')
-    const names = list.map(one => one.server_name)
-    x.expect(new Set(names).size === names.length && names.every(isString), 'A server is recommended twice')
-    const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
-    const sorted = ranks.every((rank, at) => rank >= 0 && rank >= (ranks[at - 1] ?? 0))
-    x.expect(sorted, 'The recommendations are not sorted by match_confidence')
-    const one = await x.ask('servers/recommend', { capability_needed: capability, limit: 1 })
-    x.expect(objectsIn(one.result, 'recommendations').length === 1, 'limit: 1 does not give one')
-  }),
-  recommending('E13-5', 'Nothing to recommend is an empty list, not a failure', reading, [
+  recommending('E13-1', 'Recommendations come best first, each server once').by(
+    { writes: false, needs: ['manifest'] },
+    async x => {
+      const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
+      const capability = own.map(one => one.capability).find(is.string)
+      if (capability === undefined) return x.leave('The manifest names no capability that others have')
+      const { result } = await x.ask('servers/recommend', { capability_needed: capability })
+      x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
+      const list = objectsIn(result, 'recommendations')
+      x.expect(list.length > 0, 'What the manifest recommends is not recommended')
+      const names = list.map(one => one.server_name)
+      x.expect(new Set(names).size === names.length && names.every(is.string), 'A server is recommended twice')
+      const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
+      const sorted = ranks.every((rank, at) => rank >= 0 && rank >= (ranks[at - 1] ?? 0))
+      x.expect(sorted, 'The recommendations are not sorted by match_confidence')
+      const one = await x.ask('servers/recommend', { capability_needed: capability, limit: 1 })
+      x.expect(objectsIn(one.result, 'recommendations').length === 1, 'limit: 1 does not give one')
+    },
+  ),
+  recommending('E13-5', 'Nothing to recommend is an empty list, not a failure').by(reading, [
     send('servers/recommend', x => ({ capability_needed: x.key() })).expect({
       'servers/recommend for what nobody has': isMade,
       'There is no empty list': hasResult({ recommendations: [] }),
@@ -278,7 +263,7 @@ function declaredOf({ capabilities }: Advertised): readonly string[] {
   return places.flatMap(place => Object.keys(objectIn(place)).filter(id => id.startsWith(`${NS}/`) && id !== extensionId('live')))
 }
 
-const declares: Need = peer => (declaredOf(peer).length === 0 ? 'The server declares no extension' : undefined)
+const declares = peerHas(peer => declaredOf(peer).length > 0, 'The server declares no extension')
 const plainRow = table('ext/', { proves: ['C4', 'E12-2'], revisions: eras, needs: [declares] })
 
 /** What a model sees of an answer. */
@@ -300,46 +285,43 @@ export const degradation: readonly Scenario[] = [
   plainRow(
     'plain-client',
     'A plain client is served unchanged: the same lists, the same results, and nothing of extensions in them',
-    async x => {
-      const plain = x.peer
-      const all = x.bench.peer
-      const knowing = await x.bench.open({ extensions: Object.fromEntries(declaredOf(all).map(id => [id, {}])) })
-      await sameLists(x, plain, knowing)
-      for (const tool of all.tools.filter(one => isPlain(one) && all.mayCall(String(one.name))).slice(0, most)) {
-        const params = { name: tool.name, arguments: foundTool(tool)?.args }
-        if (params.arguments === undefined) continue
-        const first = await plain.request('tools/call', params)
-        const second = await plain.request('tools/call', params)
-        unmarked(x, [first.frame, ...first.during])
-        // What differs from call to call cannot be compared.
-        if (shown(first) !== shown(second)) continue
-        const other = await knowing.request('tools/call', params)
-        const says = `${String(tool.name)} answers a plain client otherwise than one that knows extensions`
-        x.expect(shown(first) === shown(other), says, [first.frame, other.frame])
-      }
-    },
-  ),
+  ).by(async x => {
+    const plain = x.peer
+    const all = x.bench.peer
+    const knowing = await x.bench.open({ extensions: Object.fromEntries(declaredOf(all).map(id => [id, {}])) })
+    await sameLists(x, plain, knowing)
+    for (const tool of all.tools.filter(one => isPlain(one) && all.mayCall(String(one.name))).slice(0, most)) {
+      const params = { name: tool.name, arguments: foundTool(tool)?.args }
+      if (params.arguments === undefined) continue
+      const first = await plain.request('tools/call', params)
+      const second = await plain.request('tools/call', params)
+      unmarked(x, [first.frame, ...first.during])
+      // What differs from call to call cannot be compared.
+      if (shown(first) !== shown(second)) continue
+      const other = await knowing.request('tools/call', params)
+      const says = `${String(tool.name)} answers a plain client otherwise than one that knows extensions`
+      x.expect(shown(first) === shown(other), says, [first.frame, other.frame])
+    }
+  }),
   plainRow(
     'plain-client-writes',
     'What extensions add to a result, to progress or to a failure, a plain client does not get; their methods are not there for it',
-    { writes: true },
-    async x => {
-      for (const tool of special(x.bench.peer)) {
-        const found = foundTool(tool)
-        if (found === undefined) continue
-        const { answer } = await x.call(found, { meta: { progressToken: found.name } })
-        const answered = answer.result !== undefined || answer.error !== undefined
-        x.expect(answered, `${found.name} was not answered`, [answer.frame])
-        unmarked(x, [answer.frame, ...answer.during])
-      }
-      for (const [method, extension] of methods) {
-        if (x.bench.peer.extension(extensionId(extension)) === undefined) continue
-        const params = { transaction_id: 'plain', tool: 'plain', events: [], capability_needed: 'plain' }
-        const { answer } = await x.ask(method, params, { headers: { 'mcp-name': 'plain' } })
-        x.expect(isUnknown(answer), `${method} of a plain client is not refused as absent`, [answer.frame])
-      }
-    },
-  ),
+  ).by({ writes: true }, async x => {
+    for (const tool of special(x.bench.peer)) {
+      const found = foundTool(tool)
+      if (found === undefined) continue
+      const { answer } = await x.call(found, { meta: { progressToken: found.name } })
+      const answered = answer.result !== undefined || answer.error !== undefined
+      x.expect(answered, `${found.name} was not answered`, [answer.frame])
+      unmarked(x, [answer.frame, ...answer.during])
+    }
+    for (const [method, extension] of methods) {
+      if (x.bench.peer.extension(extensionId(extension)) === undefined) continue
+      const params = { transaction_id: 'plain', tool: 'plain', events: [], capability_needed: 'plain' }
+      const { answer } = await x.ask(method, params, { headers: { 'mcp-name': 'plain' } })
+      x.expect(isUnknown(answer), `${method} of a plain client is not refused as absent`, [answer.frame])
+    }
+  }),
 ]
 
 /** Not found, or found missing what the client would have to declare. */

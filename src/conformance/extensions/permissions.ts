@@ -11,30 +11,19 @@ import {
   type Saying,
 } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import { type Expectation, isAbsent, isString, isTime, isWord, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
+import { type Expectation, is, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
+import { extensionId, isPlain, needsConfirmation, saidOf, scopesOf } from '../said.ts'
 import type { Bench, Json, Scenario } from '../scenario.ts'
 import { callTool, keyed, newKey, rest, type Scene, send, step, type TableStep } from '../steps.ts'
-import {
-  bringing,
-  callable,
-  either,
-  extensionId,
-  type Finder,
-  type FoundTool,
-  isPlain,
-  needsConfirmation,
-  saidOf,
-  scopesOf,
-  toolThat,
-  undoable,
-} from '../tools.ts'
+import { bringing, callable, either, type Finder, type FoundTool, toolThat, undoable } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 import { onState, stateTokenIn } from './ongoing.ts'
 
 const row = extensionTable('permissions')
+const reads = { writes: false }
 
 /** One that a single scope lets in. */
-export const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
+const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
 /** One that can be called without harm, where there is such a one. */
 const seen = either(
   toolThat('needs one scope and reads only', (tool, peer) => scopesOf(tool).length === 1 && peer.mayCall(String(tool.name))),
@@ -50,7 +39,7 @@ export function asksFor(tool: Finder, more: Json = {}): (x: Scene) => Json {
 /** The token of a grant that was given; undefined where none was. */
 export function tokenIn({ result }: PeerAnswer): string | undefined {
   const { token } = objectIn(result, 'session')
-  return isString(token) ? token : undefined
+  return is.string(token) ? token : undefined
 }
 
 /** What a call says that holds the grant of an earlier answer. */
@@ -81,7 +70,7 @@ async function expectLack(x: Scene, finder: Finder, mayCall = true): Promise<voi
   x.leave(`The kit may call ${tool.name} as it is; judge the server over HTTP, with a token that lacks ${scopes}`)
 }
 
-const lacks = (tool: Finder): TableStep => step(x => expectLack(x, tool), [tool])
+const lacks = (tool: Finder): TableStep => step(x => expectLack(x, tool), tool)
 const unscoped = isRefusedBy('SCOPE_INSUFFICIENT')
 const sameSet = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   JSON.stringify([...one].sort()) === JSON.stringify([...other].sort())
@@ -92,7 +81,7 @@ const namesMissing =
 
 /** E4: scopes of tools, and grants of scopes. */
 export const permissions: readonly Scenario[] = [
-  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one', { tools: [scopedTool] }, async x => {
+  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one').by(scopedTool, async x => {
     await expectLack(x, scopedTool)
     const { name, args, listed } = x.tool(scopedTool)
     const scopes = [...scopesOf(listed)]
@@ -112,21 +101,19 @@ export const permissions: readonly Scenario[] = [
     })
     x.made(await x.call(scopedTool, { say }), 'The call that the check allowed')
   }),
-  row(
-    'E4-2',
-    'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter',
-    { writes: false },
+  row('E4-2', 'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter').by(
+    reads,
     [
       send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
-        'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: isString }),
-        'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: isAbsent }),
+        'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: is.string }),
+        'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: is.absent }),
       }),
       step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
         'A call of an unknown tool is not answered with -32602': hasCode(-32602),
       }),
     ],
   ),
-  row('E4-2b E4-1', 'Several checks in one request are answered one by one', { tools: [scopedTool, callable] }, [
+  row('E4-2b E4-1', 'Several checks in one request are answered one by one').by({ needs: [scopedTool, callable] }, [
     lacks(scopedTool),
     send('permissions/check', x => ({
       checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
@@ -135,7 +122,7 @@ export const permissions: readonly Scenario[] = [
         JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
     }),
   ]),
-  row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once', [
+  row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once').by([
     lacks(guarded),
     callTool(guarded).expect({
       'A call without its scopes': unscoped,
@@ -143,10 +130,8 @@ export const permissions: readonly Scenario[] = [
       'details.missing_scopes are not all that the list names': namesMissing(guarded),
     }),
   ]),
-  row(
-    'E4-4',
-    'What is asked for is granted or denied with a reason, scope by scope',
-    { tools: [guarded], writes: false },
+  row('E4-4', 'What is asked for is granted or denied with a reason, scope by scope').by(
+    { ...reads, needs: [guarded] },
     async x => {
       const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
       const { result } = await x.ask('permissions/negotiate', { requested_scopes: wanted })
@@ -159,18 +144,18 @@ export const permissions: readonly Scenario[] = [
       )
       x.expect(sameSet(every, wanted), 'Not every scope is either granted or denied')
       x.expect(
-        denied.every(one => isWord(one.reason)),
+        denied.every(one => is.word(one.reason)),
         'A denied scope has no reason',
       )
       const isSession = typeof result.session === 'object' && result.session !== null
       x.expect(given.length > 0 === isSession, 'There is a session without a granted scope, or none with one')
     },
   ),
-  row('E4-5', 'A grant lasts no longer than was asked for, and then gives nothing', [
+  row('E4-5', 'A grant lasts no longer than was asked for, and then gives nothing').by([
     lacks(scopedTool),
     grant(scopedTool, { ttl_seconds: 2 }).expect({
       ...isGranted,
-      'A grant has no expires_at': ({ result }) => isTime(objectIn(result, 'session').expires_at),
+      'A grant has no expires_at': ({ result }) => is.time(objectIn(result, 'session').expires_at),
       'A grant lasts longer than was asked for': ({ result }) =>
         Date.parse(String(objectIn(result, 'session').expires_at)) - Date.now() <= 4_000,
     }),
@@ -178,33 +163,28 @@ export const permissions: readonly Scenario[] = [
     rest(2_300),
     callTool(scopedTool, x => ({ say: holding(x.was(-2)) })).expect({ 'A call after the time of its grant': unscoped }),
   ]),
-  row(
-    'E4-7',
-    'A token that is none of this caller gives nothing, and the answer is that for no grant',
-    { tools: [scopedTool] },
+  row('E4-7', 'A token that is none of this caller gives nothing, and the answer is that for no grant').by(
+    scopedTool,
     async x => {
       const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
       if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
-      const expected = {
+      x.hold(forged, {
         'A call with a forged grant': unscoped,
         'A forged grant changes what is said to be missing': namesMissing(scopedTool),
-      }
-      x.hold(forged, expected, forged.frames)
+      })
     },
   ),
-  row(
-    'E4-9',
-    'Tools are listed for those who may not call them, with the scopes that they need',
-    { tools: [seen], writes: false },
+  row('E4-9', 'Tools are listed for those who may not call them, with the scopes that they need').by(
+    { ...reads, needs: [seen] },
     // Nothing is called that may write.
     x => expectLack(x, seen, x.bench.peer.mayCall(x.tool(seen).name)),
   ),
-  row('E4-10', 'A page that grants more is on https', [
+  row('E4-10', 'A page that grants more is on https').by([
     send('permissions/check', x => ({ tool: x.tool(guarded).name })),
     callTool(guarded).expect({
       'The server names no page': orSkip((it, { was }) => pagesIn(was(0), it).length > 0),
       'elevation_url is not https': (it, { was }) =>
-        pagesIn(was(0), it).every(url => isString(url) && url.startsWith('https://')),
+        pagesIn(was(0), it).every(url => is.string(url) && url.startsWith('https://')),
     }),
   ]),
 ]
@@ -232,7 +212,7 @@ interface Two {
 
 /** One scenario of an extension, played by two principals with one tool. */
 function between(extension: string, ids: string, title: string, finder: Finder, run: (x: Scene, two: Two) => Promise<void>) {
-  return extensionTable(extension)(ids, title, { carriers: ['http'], tools: [finder] }, async x => {
+  return extensionTable(extension)(ids, title).by({ carriers: ['http'], needs: [finder] }, async x => {
     const mine = await asSubject(x.bench, 'kit-one')
     await run(x, { tool: x.tool(finder), mine, other: await asSubject(x.bench, 'kit-two') })
   })
@@ -303,7 +283,7 @@ export const principals: readonly Scenario[] = [
       const saidIn = (message: unknown) => objectIn(message, 'params', '_meta', extensionId('streaming'))
       const [chunk] = mine.peer.heard(message => Object.keys(saidIn(message)).length > 0)
       const { operation_id, checkpoint_token } = saidIn(chunk?.value)
-      if (!isString(checkpoint_token)) return x.leave('The tool gives no checkpoints')
+      if (!is.string(checkpoint_token)) return x.leave('The tool gives no checkpoints')
       x.expect(!first.isError, 'The call that streams failed', first.frames)
       const resume = { operation_id, checkpoint_token }
       const foreign = await other.call(tool, { say: { progressToken: 'kit-other', streaming: { resume } } })

@@ -4,26 +4,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasMeta, hasProblem, hasResult, isFirst, isMade, isRefusedBy, isReplay, type PeerAnswer, shownIn } from '../calls.ts'
 import { extensionTable } from '../define.ts'
-import {
-  type Expectation,
-  firstFault,
-  ifThere,
-  isAbsent,
-  isFlag,
-  isOneOf,
-  isString,
-  isWord,
-  listIn,
-  objectIn,
-  objectsIn,
-  sameJson,
-} from '../expectations.ts'
+import { type Expectation, firstFault, is, listIn, objectIn, objectsIn, sameJson } from '../expectations.ts'
+import { costOf, extensionId, isPlain, saidOf } from '../said.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callPlain, callTool, inWords, keyed, look, type Scene, step } from '../steps.ts'
-import { bringing, callable, costOf, counting, extensionId, isPlain, saidOf, toolThat } from '../tools.ts'
+import { callPlain, callTool, inWords, keyed, type Scene, step } from '../steps.ts'
+import { bringing, callable, counting, toolThat } from '../tools.ts'
 import { agreed } from './confirmation.ts'
 
 const intentRow = extensionTable('intent')
+const reads = { writes: false }
 
 const words = ['greet somebody', 'welcome a guest', 'find what else there is', 'see whether all is well', 'clean up']
 const meant = (intent: string, more: Json = {}) => ({ say: { intent: { intent, ...more } } })
@@ -34,7 +23,7 @@ const membersOf = (result: Json) =>
 
 /** E2: what a call is for. */
 export const intent: readonly Scenario[] = [
-  intentRow('E2-1', 'A call that says what it is for is made as it is', [
+  intentRow('E2-1', 'A call that says what it is for is made as it is').by([
     callTool(counting),
     callTool(counting, meant('greet somebody')).expect({
       'A call with an intent': isMade,
@@ -43,34 +32,34 @@ export const intent: readonly Scenario[] = [
         sameJson(membersOf(it.result), membersOf(was(0).result)),
     }),
   ]),
-  intentRow('E2-2', 'A suggestion names a tool that is listed, and why', { tools: [callable] }, async x => {
+  intentRow('E2-2', 'A suggestion names a tool that is listed, and why').by(callable, async x => {
     let seen = 0
     for (const intent of words) {
       const { suggestion } = (await x.call(callable, meant(intent))).member('intent')
       if (suggestion === undefined) continue
       seen++
       const { reason, recommended_tool: name } = objectIn(suggestion)
-      x.expect(isString(reason), 'A suggestion has no reason')
-      const listed = isString(name) && x.bench.peer.tool(name) !== undefined
+      x.expect(is.string(reason), 'A suggestion has no reason')
+      const listed = is.string(name) && x.bench.peer.tool(name) !== undefined
       x.expect(listed, `A suggestion names ${JSON.stringify(name)}, which is not listed`)
     }
     if (seen === 0) x.leave('The server suggested nothing to the intents that the kit knows')
   }),
-  intentRow('E2-3', 'Where only a suggestion is asked for, nothing runs, and the answer says so', { wants: ['idempotency'] }, [
+  intentRow('E2-3', 'Where only a suggestion is asked for, nothing runs, and the answer says so').by('idempotency', [
     callTool(counting, x => keyed(x, meant('greet somebody', { mode: 'suggest_only' }).say)).expect({
       'A call for a suggestion only has no words': it => it.code === undefined && !it.isError && it.text.length > 0,
-      'A call for a suggestion only has a result: it ran': hasResult({ structuredContent: isAbsent }),
+      'A call for a suggestion only has a result: it ran': hasResult({ structuredContent: is.absent }),
     }),
     callTool(counting, keyed).expect({
       'The real call under the same key': isMade,
       'A call for a suggestion only left an entry under its key': isFirst,
     }),
   ]),
-  intentRow('E2-5', 'An intent of more than 2048 bytes is refused', [
+  intentRow('E2-5', 'An intent of more than 2048 bytes is refused').by([
     callTool(callable, meant('ä'.repeat(1_100))).expect({ 'An intent of 2200 bytes': isRefusedBy('INVALID_INPUT') }),
     callTool(callable, meant('a'.repeat(2_048))).expect({ 'An intent of 2048 bytes': isMade }),
   ]),
-  intentRow('E2-6', 'A repeated call with another intent is the same call', { wants: ['idempotency'] }, [
+  intentRow('E2-6', 'A repeated call with another intent is the same call').by('idempotency', [
     callTool(counting, x => keyed(x, meant('one reason').say)).expect({ 'A call with an intent': isMade }),
     callTool(counting, x => keyed(x, meant('another reason').say)).expect({
       'The same with another intent': isMade,
@@ -126,8 +115,8 @@ async function usedUp(x: Scene): Promise<{ says: string; frames: PeerAnswer['fra
 
 /** E3: prices, budgets, quotas and rates. */
 export const cost: readonly Scenario[] = [
-  costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters', { writes: false }, [
-    look(x => x.bench.peer.tools).expect({
+  costRow('E3-0', 'What tools say of cost and latency is of the words that there are, and has no counters').by(reads, [
+    step(x => x.bench.peer.tools).expect({
       'Every tool says of its cost what can be said': tools =>
         firstFault(tools, tool => {
           const { cost, latency, quota, units_used: used } = saidOf(tool, 'operational')
@@ -140,10 +129,8 @@ export const cost: readonly Scenario[] = [
         }),
     }),
   ]),
-  costRow(
-    'E3-7',
-    'What says nothing of its cost is nowhere said to be free',
-    { tries: 3, wants: ['manifest'], writes: false },
+  costRow('E3-7', 'What says nothing of its cost is nowhere said to be free').by(
+    { ...reads, tries: 3, needs: ['manifest'] },
     async x => {
       const called = await x.ask('manifest/get')
       x.made(called, 'manifest/get')
@@ -158,21 +145,19 @@ export const cost: readonly Scenario[] = [
       }
     },
   ),
-  costRow('E3-1', 'What needs approval of its price does not run before that', [
+  costRow('E3-1', 'What needs approval of its price does not run before that').by([
     callTool(approved).expect({ 'A call whose price nobody agreed to': isRefusedBy('CONFIRMATION_REQUIRED') }),
     callTool(approved, x => ({ say: agreed(x.was(0)) })).expect({ 'The call whose price was agreed to': isMade }),
   ]),
-  costRow('E3-2 E3-8', 'A call that may cost more than its caller allows is refused before it runs', [
+  costRow('E3-2 E3-8', 'A call that may cost more than its caller allows is refused before it runs').by([
     callTool(metered, allowing(0.001)).expect({
       'A call over its max_units': isRefusedBy('BUDGET_EXCEEDED'),
       'A refused call used units': it => !(Number(it.member('operational').units_used) > 0),
     }),
     callTool(metered, allowing(1_000)).expect({ 'A call within its max_units': isMade }),
   ]),
-  costRow(
-    'E3-3',
-    'A call that was made says what it cost, under the label that the list names; a repetition cost 0',
-    { tools: [metered] },
+  costRow('E3-3', 'A call that was made says what it cost, under the label that the list names; a repetition cost 0').by(
+    metered,
     async x => {
       x.hold(await x.call(metered, keyed(x)), {
         'A metered call': isMade,
@@ -185,10 +170,8 @@ export const cost: readonly Scenario[] = [
       x.hold(await x.call(metered, keyed(x)), { 'A repetition does not say units_used: 0': repetition })
     },
   ),
-  costRow(
-    'E3-4 E3-5 E3-8',
-    'A quota falls by one with each call, down to 0; then calls are refused, with the time to wait',
-    { tools: [scarce] },
+  costRow('E3-4 E3-5 E3-8', 'A quota falls by one with each call, down to 0; then calls are refused, with the time to wait').by(
+    scarce,
     async x => {
       // Other scenarios, or other users, may spend of the same quota meanwhile: it has to be right once in three times.
       for (let round = 0; round < 3; round++) {
@@ -198,10 +181,8 @@ export const cost: readonly Scenario[] = [
       }
     },
   ),
-  costRow(
-    'X1l X1 E5-10',
-    'A replay is given also when nothing is left of the quota',
-    { wants: ['idempotency'], tries: 3, tools: [scarce] },
+  costRow('X1l X1 E5-10', 'A replay is given also when nothing is left of the quota').by(
+    { tries: 3, needs: ['idempotency', scarce] },
     async x => {
       let first = await x.call(scarce, keyed(x))
       // Other users spend of the same quota.
@@ -218,7 +199,7 @@ export const cost: readonly Scenario[] = [
       x.expect(replayed, 'The stored result was not given again: limits came before the replay')
     },
   ),
-  costRow('E3-5', 'Who calls too often is told how long to wait, over HTTP also in a header', { tools: [hurried] }, async x => {
+  costRow('E3-5', 'Who calls too often is told how long to wait, over HTTP also in a header').by(hurried, async x => {
     for (let round = 0; round < 100; round++) {
       const called = await x.call(hurried)
       if (called.problem.code === undefined) continue
@@ -246,18 +227,18 @@ const checked = toolThat('needs an argument', tool => isPlain(tool) && listIn(to
 const transient = bringing('failure:transient')
 const permanent = bringing('failure:permanent')
 const unexpected = bringing('failure:unexpected')
-const isHttps = ifThere(url => isString(url) && url.startsWith('https://'))
+const isHttps = is.optional(url => is.string(url) && url.startsWith('https://'))
 const isWhole = (value: unknown) => Number.isInteger(value) && Number(value) >= 0
 
 /** What each member of a problem must be, and what is told where it is not. */
 const members: readonly (readonly [string, (value: unknown) => boolean, string])[] = [
-  ['code', code => isString(code) && /^[A-Z][A-Z0-9_]*$/.test(code), 'code is not in upper case with underscores'],
-  ['message', isWord, 'message is missing'],
-  ['category', isOneOf(...failureCategories), `category is none of ${failureCategories.join(', ')}`],
-  ['retry_after_seconds', ifThere(isWhole), 'retry_after_seconds is no whole number'],
-  ['user_actionable', ifThere(isFlag), 'user_actionable is no boolean'],
-  ['suggestion', ifThere(isString), 'suggestion is no text'],
-  ['details', ifThere(isRecord), 'details are no object'],
+  ['code', code => is.string(code) && /^[A-Z][A-Z0-9_]*$/.test(code), 'code is not in upper case with underscores'],
+  ['message', is.word, 'message is missing'],
+  ['category', is.oneOf(...failureCategories), `category is none of ${failureCategories.join(', ')}`],
+  ['retry_after_seconds', is.optional(isWhole), 'retry_after_seconds is no whole number'],
+  ['user_actionable', is.optional(is.boolean), 'user_actionable is no boolean'],
+  ['suggestion', is.optional(is.string), 'suggestion is no text'],
+  ['details', is.optional(isRecord), 'details are no object'],
   ['documentation_url', isHttps, 'documentation_url is not https'],
 ]
 
@@ -269,14 +250,14 @@ const schema = { 'The problem does not fit its schema': isProblem }
 
 /** E11: problem objects of failures. */
 export const problems: readonly Scenario[] = [
-  row('E11-1', 'Wrong arguments are a failed result with a problem of the category invalid_input', [
+  row('E11-1', 'Wrong arguments are a failed result with a problem of the category invalid_input').by([
     callTool(checked, { args: {} }).expect({
       ...schema,
       'Wrong arguments are not a failed result with INVALID_INPUT': ({ isError, problem }) =>
         isError && problem.code === 'INVALID_INPUT' && problem.category === 'invalid_input',
     }),
   ]),
-  row('E11-1t E11-1', 'A failure for now says so, and how long to wait', { tools: [transient] }, async x => {
+  row('E11-1t E11-1', 'A failure for now says so, and how long to wait').by(transient, async x => {
     for (let round = 0; round < 4; round++) {
       const called = await x.call(transient)
       if (!called.isError) continue
@@ -285,7 +266,7 @@ export const problems: readonly Scenario[] = [
     }
     x.leave('The tool did not fail')
   }),
-  row('E11-2', 'The words of a failed result are enough for those who see no problem', [
+  row('E11-2', 'The words of a failed result are enough for those who see no problem').by([
     callTool(permanent).expect({ 'A failed result has no words': it => it.isError && it.text.length > 3, ...schema }),
     callPlain(permanent).expect({
       'A plain client gets no failed result with words': hasResult(inWords),
@@ -293,7 +274,7 @@ export const problems: readonly Scenario[] = [
         !JSON.stringify(result._meta ?? {}).includes(extensionId('problem')),
     }),
   ]),
-  row('E11-7', 'A mistake in a tool is SERVER_ERROR, without a stack or paths of the machine', [
+  row('E11-7', 'A mistake in a tool is SERVER_ERROR, without a stack or paths of the machine').by([
     callTool(unexpected).expect({
       'A tool with a mistake in it': isRefusedBy('SERVER_ERROR'),
       ...schema,
@@ -301,26 +282,26 @@ export const problems: readonly Scenario[] = [
         !/\bat .+:\d+:\d+|node_modules|file:\/\/|\.(ts|js|py):\d+/.test(JSON.stringify(result)),
     }),
   ]),
-  row('E11-8', 'A link to documentation is https, or is not there', [
+  row('E11-8', 'A link to documentation is https, or is not there').by([
     callTool(permanent).expect({ 'documentation_url is not https': hasProblem({ documentation_url: isHttps }) }),
   ]),
-  row('E11-9', 'Details are at most 8 KiB', [
+  row('E11-9', 'Details are at most 8 KiB').by([
     callTool(permanent).expect({
       'details are longer than 8 KiB': ({ problem }) => Buffer.byteLength(JSON.stringify(problem.details ?? {})) <= 8 * 1024,
     }),
   ]),
-  row('E11-10', 'A tool that is not there is an error of the protocol, with the problem beside it', { writes: false }, [
+  row('E11-10', 'A tool that is not there is an error of the protocol, with the problem beside it').by({ writes: false }, [
     step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
       'A call of an unknown tool is not answered with -32602': it => it.code === -32602 && it.answer.result === undefined,
       'The problem does not fit its schema': (it, x, says) => Object.keys(it.problem).length === 0 || isProblem(it, x, says),
     }),
   ]),
-  row('X8', 'A mistake in a tool can be found again by its correlation id', [
+  row('X8', 'A mistake in a tool can be found again by its correlation id').by([
     callTool(unexpected),
     callTool(unexpected).expect({
       'Two failures do not have a correlation_id each': (it, { was }) => {
         const [one, other] = [was(0), it].map(({ problem }) => problem.correlation_id)
-        return isWord(one) && isWord(other) && one !== other
+        return is.word(one) && is.word(other) && one !== other
       },
     }),
   ]),

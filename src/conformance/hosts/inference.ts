@@ -1,9 +1,10 @@
 /** Hooks around an inference (§10) and state that travels with calls (§8). */
-import { type ClientNeed, calls, each, first, none, params, requires, type Select, sent, shownBy } from '../clients/define.ts'
+import { calls, each, first, none, params, requires, type Select, sent, shownBy } from '../clients/checks.ts'
+import type { ClientNeed } from '../clients/define.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { type Step, testTool, textResult } from '../clients/play.ts'
 import { type ClientRequest, noAnswer } from '../clients/script.ts'
-import { isAbsent, isNumeric, isString, objectIn, orSkip, sameJson } from '../expectations.ts'
+import { is, objectIn, orSkip, sameJson } from '../expectations.ts'
 import type { Json } from '../scenario.ts'
 import { announced, liveId, livePlay, liveRows, say } from './live-play.ts'
 import { hello } from './opening.ts'
@@ -70,65 +71,61 @@ function textSeen(seen: Observation): string | undefined {
 }
 
 const reportsText = { 'the host does not report what its user saw': orSkip((seen: Observation) => textSeen(seen) !== undefined) }
-const model = { id: isString, vendor: isString, contextWindow: isNumeric, capabilities: Array.isArray }
+const model = { id: is.string, vendor: is.string, contextWindow: is.number, capabilities: Array.isArray }
 const usage = { inputTokens: Number.isInteger, outputTokens: Number.isInteger }
 const row = liveRows(isHooked)
 const anyRow = liveRows()
 
 const hooked = [
-  row('L10.1-1 L10.1-2 L6.5-2', 'A hook hears of inference, conversation, turn, words and model', hello, {
-    'inferenceId and conversationId must be texts': first(before, params({ inferenceId: isString, conversationId: isString })),
+  row('L10.1-1 L10.1-2 L6.5-2', 'A hook hears of inference, conversation, turn, words and model').by(hello, {
+    'inferenceId and conversationId must be texts': first(before, params({ inferenceId: is.string, conversationId: is.string })),
     'turnIndex must be an integer from 0': first(before, params({ turnIndex: isCount })),
-    'userMessage must be a text or null': first(before, params({ userMessage: (it: unknown) => it === null || isString(it) })),
+    'userMessage must be a text or null': first(before, params({ userMessage: (it: unknown) => it === null || is.string(it) })),
     'model must have id, vendor, contextWindow and capabilities': first(before, params({ model })),
-    'A hook names no featureSet: its result does': first(before, params({ featureSet: isAbsent })),
+    'A hook names no featureSet: its result does': first(before, params({ featureSet: is.absent })),
   }),
-  row('L10.5-1', 'What follows an inference is told of the same one, with its words and its cost', hello, {
+  row('L10.5-1', 'What follows an inference is told of the same one, with its words and its cost').by(hello, {
     'The blocking hook after the inference was not called': seen => after(seen).length > 0,
     'A blocking hook is a request': first(after, ({ id }) => id !== undefined),
     'The two hooks are of different inferences': first(
       after,
       ({ params }, seen) => params['inferenceId'] === before(seen)[0]?.params['inferenceId'],
     ),
-    'assistantMessage must be a text': first(after, params({ assistantMessage: isString })),
+    'assistantMessage must be a text': first(after, params({ assistantMessage: is.string })),
     'usage must have inputTokens and outputTokens': first(after, params({ usage })),
   }),
-  row('L10.5-1-told', 'A hook that does not block is told by a notification', told, {
+  row('L10.5-1-told', 'A hook that does not block is told by a notification').by(told, {
     'The hook after the inference was not told': seen => after(seen).length > 0,
     // Where servers send nothing unasked, hosts have no notifications either.
     'A hook that does not block is a notification': first(after, ({ id }, seen) => seen.stateless || id === undefined),
   }),
-  anyRow('L5.1-2', 'Hooks that were not announced are not called', unhooked, {
+  anyRow('L5.1-2', 'Hooks that were not announced are not called').by(unhooked, {
     'The server announced no hooks': none(
       seen => seen.fromClient,
       ({ method }) => String(method).startsWith('context/'),
     ),
   }),
-  anyRow(
-    'L10.1-1-turns',
-    'A conversation keeps its name, and its turns count',
-    { play: turns, needs: [requires(seen => before(seen).length > 1, 'the host did not run two turns')] },
+  anyRow('L10.1-1-turns', 'A conversation keeps its name, and its turns count').by(
+    [turns, requires(seen => before(seen).length > 1, 'the host did not run two turns')],
     {
       'conversationId changed within a conversation': bothTurns((one, two) => one['conversationId'] === two['conversationId']),
       'turnIndex counts the turns from 0': bothTurns((one, two) => one['turnIndex'] === 0 && two['turnIndex'] === 1),
       'Two inferences have one inferenceId': bothTurns((one, two) => one['inferenceId'] !== two['inferenceId']),
     },
   ),
-  row('L10.5-2', 'What a blocking hook makes of an answer is what the user sees', modified, {
+  row('L10.5-2', 'What a blocking hook makes of an answer is what the user sees').by(modified, {
     ...reportsText,
     'The text': seen => textSeen(seen) === 'Changed.' || `The user saw "${textSeen(seen)}"`,
   }),
-  row('L6.6-3', 'What a hook says in the name of a disabled set does not count', foreign, {
+  row('L6.6-3', 'What a hook says in the name of a disabled set does not count').by(foreign, {
     ...reportsText,
     'A disabled set changed what the user saw': seen => textSeen(seen) !== 'Stolen.',
   }),
-  row('L10.6-1', 'A hook that does not answer is not waited for beyond its time', mute, {
+  row('L10.6-1', 'A hook that does not answer is not waited for beyond its time').by(mute, {
     'The host still waits for the hook': shownBy(before, seen => !seen.end.timedOut && after(seen).length > 0),
   }),
-  anyRow(
-    'L10.7-2 L10.7-1',
-    'An inference that a hook wants has no hooks of its own',
-    { play: nested, needs: [requires(seen => !seen.stateless, 'a server of this wire asks by its stream'), isHooked] },
+  anyRow('L10.7-2 L10.7-1', 'An inference that a hook wants has no hooks of its own').by(
+    [nested, requires(seen => !seen.stateless, 'a server of this wire asks by its stream'), isHooked],
     {
       'The hooks': shownBy(before, seen => {
         const { size } = new Set(before(seen).map(({ params }) => params['inferenceId']))
@@ -210,44 +207,29 @@ function counted(count: number): ClientNeed {
 const rolledBack = sent('state/rollback', 'the host rolled nothing back')
 
 const states = [
-  anyRow(
-    'L8.4-1 L8.4-2 L8.3-1 L8.3-2',
-    'Calls carry the state of the head, and the first one none',
-    { play: byHost, needs: [counted(3)] },
-    {
-      'There is no state before the first call': first(nth(1), lacks('state')),
-      'The second call must carry the state of the first result': first(nth(2), hasNotes('1')),
-      'The third call must carry what the patch made': first(nth(3), hasNotes('1', '2')),
-      'Where the host keeps the state, no checkpoint is sent': each(seen => calls(seen).slice(1, 3), lacks('checkpoint')),
-    },
-  ),
-  anyRow(
-    'L8.6-2 L8.5-1 L8.2-2 L8.3-3',
-    'After a rollback calls carry the state of then',
-    { play: byHost, needs: [rolledBack, counted(4)] },
-    {
-      'state/rollback must name set and checkpoint': first(
-        'state/rollback',
-        params({ featureSet: 'lab.notes', checkpoint: 'c-1' }),
-      ),
-      'The call after the rollback must carry the old state': first(nth(4), hasNotes('1')),
-    },
-  ),
-  anyRow(
-    'L8.7-1 L8.2-1',
-    'Where the server keeps the state, calls carry the checkpoint and no state',
-    { play: byServer, needs: [counted(2)] },
+  anyRow('L8.4-1 L8.4-2 L8.3-1 L8.3-2', 'Calls carry the state of the head, and the first one none').by([byHost, counted(3)], {
+    'There is no state before the first call': first(nth(1), lacks('state')),
+    'The second call must carry the state of the first result': first(nth(2), hasNotes('1')),
+    'The third call must carry what the patch made': first(nth(3), hasNotes('1', '2')),
+    'Where the host keeps the state, no checkpoint is sent': each(seen => calls(seen).slice(1, 3), lacks('checkpoint')),
+  }),
+  anyRow('L8.6-2 L8.5-1 L8.2-2 L8.3-3', 'After a rollback calls carry the state of then').by([byHost, rolledBack, counted(4)], {
+    'state/rollback must name set and checkpoint': first(
+      'state/rollback',
+      params({ featureSet: 'lab.notes', checkpoint: 'c-1' }),
+    ),
+    'The call after the rollback must carry the old state': first(nth(4), hasNotes('1')),
+  }),
+  anyRow('L8.7-1 L8.2-1', 'Where the server keeps the state, calls carry the checkpoint and no state').by(
+    [byServer, counted(2)],
     {
       'There is no checkpoint before the first call': first(nth(1), lacks('checkpoint')),
-      'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: isAbsent })),
+      'The second call must carry checkpoint s-1 and no state': first(nth(2), params({ checkpoint: 's-1', state: is.absent })),
     },
   ),
-  anyRow(
-    'L8.6-1',
-    'A rollback that the server refuses moves nothing',
-    { play: byServer, needs: [rolledBack, counted(3)] },
-    { 'The head moved though the server refused': first(nth(3), params({ checkpoint: 's-2' })) },
-  ),
+  anyRow('L8.6-1', 'A rollback that the server refuses moves nothing').by([byServer, rolledBack, counted(3)], {
+    'The head moved though the server refused': first(nth(3), params({ checkpoint: 's-2' })),
+  }),
 ]
 
 /** Hooks and state. */

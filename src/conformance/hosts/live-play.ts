@@ -2,15 +2,16 @@
  * A live server that is written by hand, for hosts of MCP Live: what it declares, how it speaks while its tool runs, and the rows
  * that look at what the host made of it. With sessions it sends requests of its own, without them deliveries on a stream.
  */
-import { type ClientNeed, type ClientRowDefiner, calls, clientTable, requires, sent } from '../clients/define.ts'
+import { calls, requires, sent } from '../clients/checks.ts'
+import { type ClientNeed, type ClientRowDefiner, clientTable } from '../clients/define.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { type LiveWishes, type Play, play, type Served, type Step, textResult } from '../clients/play.ts'
 import { type ClientRequest, noAnswer } from '../clients/script.ts'
 import type { ScriptedServer } from '../clients/server.ts'
 import { eras } from '../define.ts'
 import { objectIn } from '../expectations.ts'
+import { extensionId } from '../said.ts'
 import type { Json } from '../scenario.ts'
-import { extensionId } from '../tools.ts'
 import { isStateless } from '../wire/envelope.ts'
 
 /** The extension under which MCP Live is declared without sessions. */

@@ -1,7 +1,7 @@
 /** How a host opens a live server, and how it leaves plain ones alone (§3–§6). */
 
 import { isRecord } from '../../jsonrpc/message.ts'
-import { none, requires, shownBy } from '../clients/define.ts'
+import { none, requires, shownBy } from '../clients/checks.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
 import { listIn, objectIn, orSkip } from '../expectations.ts'
 import type { Json } from '../scenario.ts'
@@ -109,13 +109,13 @@ const calledRow = liveRows(called)
 
 /** How a host opens a live server. */
 export const openingScenarios = [
-  row('L3.1-1 L5.2-1', 'The host announces MCP Live by an object with its version', hello, {
+  row('L3.1-1 L5.2-1', 'The host announces MCP Live by an object with its version').by(hello, {
     'experimental.mcpl must have a version': shownBy(
       seen => seen.requests().slice(0, 1),
       seen => typeof declared(seen)['version'] === 'string',
     ),
   }),
-  row('L6.4-1 L6.7-1 L5.2-1', 'The selection names every declared set in exactly one list, without patterns', hello, {
+  row('L6.4-1 L6.7-1 L5.2-1', 'The selection names every declared set in exactly one list, without patterns').by(hello, {
     'The server was not told which sets are enabled': shownBy(
       seen => seen.requests().slice(0, 4),
       seen => tellings(seen).length > 0,
@@ -132,23 +132,26 @@ export const openingScenarios = [
       ({ enabled, disabled }) => disabled.includes('lab.off') && enabled.includes('lab.push'),
     ),
   }),
-  row('L6.3-1', 'Patterns in the configuration cover the names that they fit, and what disables beats what enables', patterns, {
-    'the host told no selection': orSkip(seen => tellings(seen).length > 0),
-    'the host knows no patterns': orSkip(firstSelection(({ enabled }) => enabled.length > 0)),
-    'lab.* covers all sets of lab': firstSelection(
-      ({ enabled }) => enabled.includes('lab.push') && enabled.includes('lab.notes'),
-    ),
-    'lab.o* disables lab.off': firstSelection(
-      ({ enabled, disabled }) => disabled.includes('lab.off') && !enabled.includes('lab.off'),
-    ),
-  }),
-  row('L7.2-2', 'The configured scopes are told to the server', hello, {
+  row('L6.3-1', 'Patterns in the configuration cover the names that they fit, and what disables beats what enables').by(
+    patterns,
+    {
+      'the host told no selection': orSkip(seen => tellings(seen).length > 0),
+      'the host knows no patterns': orSkip(firstSelection(({ enabled }) => enabled.length > 0)),
+      'lab.* covers all sets of lab': firstSelection(
+        ({ enabled }) => enabled.includes('lab.push') && enabled.includes('lab.notes'),
+      ),
+      'lab.o* disables lab.off': firstSelection(
+        ({ enabled, disabled }) => disabled.includes('lab.off') && !enabled.includes('lab.off'),
+      ),
+    },
+  ),
+  row('L7.2-2', 'The configured scopes are told to the server').by(hello, {
     'The lists of lab.files were not told': seen =>
       [declared(seen), ...tellings(seen).map(({ params }) => params)].some(told =>
         JSON.stringify(told).includes('/project/secret'),
       ),
   }),
-  hostRow('L3.3-1', 'A server that is not live hears nothing of MCP Live', plain, {
+  hostRow('L3.3-1', 'A server that is not live hears nothing of MCP Live').by(plain, {
     'The server announced nothing of the kind': none(
       seen => seen.fromClient,
       ({ method }) => liveMethod.test(String(method)),
@@ -158,10 +161,8 @@ export const openingScenarios = [
       ({ params }) => ['state', 'checkpoint', 'scope'].some(member => member in params),
     ),
   }),
-  hostRow(
-    'L3.3-2',
-    'What a server asks that did not announce it is refused',
-    { play: plain, needs: [requires(seen => !seen.stateless, 'a server of this wire cannot ask unasked'), called] },
+  hostRow('L3.3-2', 'What a server asks that did not announce it is refused').by(
+    [plain, requires(seen => !seen.stateless, 'a server of this wire cannot ask unasked'), called],
     {
       'A push of a server that is not live was not refused': shownBy(
         seen => seen.answers,
@@ -169,12 +170,12 @@ export const openingScenarios = [
       ),
     },
   ),
-  row('L6.2-3', 'A declaration without description or uses is never enabled', bad, {
+  row('L6.2-3', 'A declaration without description or uses is never enabled').by(bad, {
     'A set was enabled that is not declared as it must be': shownBy(tellings, ({ log }) =>
       selections(log.messages).every(({ enabled }) => !enabled.includes('lab.bad') && !enabled.includes('lab.worse')),
     ),
   }),
-  calledRow('L6.7-4 L6.6-2', 'Added sets are selected by policy and told, removed ones are unknown', changed, {
+  calledRow('L6.7-4 L6.6-2', 'Added sets are selected by policy and told, removed ones are unknown').by(changed, {
     'The verdict on the new set was not told': ({ log }) =>
       selections(log.messages).some(({ enabled }) => enabled.includes('lab.new')),
     'The push was not answered': seen => answerTo(seen, 'removed') !== undefined,
@@ -183,7 +184,7 @@ export const openingScenarios = [
       seen => errorTo(seen, 'removed')['code'] === -32003,
     ),
   }),
-  row('L6.7-1 L6.6-1', 'Another selection is told at once, and holds', selected, {
+  row('L6.7-1 L6.6-1', 'Another selection is told at once, and holds').by(selected, {
     'the host did not select anew': orSkip(seen => tellings(seen).length > 1),
     'lab.push was disabled, and that was not told': shownBy(
       tellings,

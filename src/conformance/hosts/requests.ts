@@ -1,18 +1,7 @@
 /** What a live server asks of its host: pushes, scopes, inference, the model (§7, §9, §11, §12). */
-import { answers, shownBy } from '../clients/define.ts'
+import { answers, shownBy } from '../clients/checks.ts'
 import type { LoggedMessage, Observation } from '../clients/log.ts'
-import {
-  fitsPattern,
-  isFlag,
-  isNumeric,
-  isOneOf,
-  isString,
-  type JsonPattern,
-  objectsIn,
-  orSkip,
-  sameJson,
-  should,
-} from '../expectations.ts'
+import { fitsPattern, is, type JsonPattern, objectsIn, orSkip, sameJson, should } from '../expectations.ts'
 import type { Json } from '../scenario.ts'
 import { answerTo, called, errorTo, livePlay, liveRows, resultTo, say, type Talk, wishes } from './live-play.ts'
 import { event } from './opening.ts'
@@ -126,23 +115,23 @@ const finished = ['end_turn', 'max_tokens', 'stop_sequence']
 const row = liveRows(called)
 
 const pushing = [
-  row('L9.2-1 L6.5-1', 'A push without what it must have is -32602', pushes, {
+  row('L9.2-1 L6.5-1', 'A push without what it must have is -32602').by(pushes, {
     'The pushes': shownBy(answers, seen => {
       const odd = flawed.find(([name]) => errorTo(seen, name)['code'] !== -32602)
       return odd === undefined || `A push with ${odd[0]} must be answered -32602`
     }),
   }),
-  row('L6.6-1 L9.3-2 L6.6-4', 'A push of a disabled set is -32001 and says whether it could be enabled', pushes, {
+  row('L6.6-1 L9.3-2 L6.6-4', 'A push of a disabled set is -32001 and says whether it could be enabled').by(pushes, {
     'The code must be -32001': refusedWith(-32001, 'disabled'),
     'data must have featureSet and canEnable': shownBy(answers, seen =>
-      fitsPattern({ data: { featureSet: 'lab.off', canEnable: isFlag } }, errorTo(seen, 'disabled')),
+      fitsPattern({ data: { featureSet: 'lab.off', canEnable: is.boolean } }, errorTo(seen, 'disabled')),
     ),
   }),
-  row('L6.6-2', 'A push of a set that nobody declared is -32003', pushes, {
+  row('L6.6-2', 'A push of a set that nobody declared is -32003').by(pushes, {
     'The code should be -32003': should(refusedWith(-32003, 'unknown')),
   }),
-  row('L9.3-1', 'A push is accepted, or refused with a reason', pushes, {
-    'The result must say accepted': given('first', { accepted: isFlag }),
+  row('L9.3-1', 'A push is accepted, or refused with a reason').by(pushes, {
+    'The result must say accepted': given('first', { accepted: is.boolean }),
     'A refusal says why': seen => {
       const { accepted, reason } = resultTo(seen, 'first')
       return accepted !== false || typeof reason === 'string'
@@ -152,21 +141,21 @@ const pushing = [
       return accepted === true || inferenceId === undefined
     },
   }),
-  row('L9.4-1', 'A push that comes again gets the first answer again', pushes, {
+  row('L9.4-1', 'A push that comes again gets the first answer again').by(pushes, {
     'The answers': shownBy(answers, seen => {
       const [one, again] = [resultTo(seen, 'first'), resultTo(seen, 'repeated')]
       return sameJson(one, again) || `First ${JSON.stringify(one)}, then ${JSON.stringify(again)}`
     }),
   }),
-  row('L12-1', 'The host says which model it has', pushes, {
+  row('L12-1', 'The host says which model it has').by(pushes, {
     'model/info must give id, vendor, contextWindow and capabilities': given('model', {
-      ...{ id: isString, vendor: isString, contextWindow: isNumeric, capabilities: Array.isArray },
+      ...{ id: is.string, vendor: is.string, contextWindow: is.number, capabilities: Array.isArray },
     }),
   }),
-  row('L4.1-3 L4.1-2', 'A method sent the wrong way is -32601', pushes, {
+  row('L4.1-3 L4.1-2', 'A method sent the wrong way is -32601').by(pushes, {
     'context/beforeInference is for servers: -32601': refusedWith(-32601, 'wrong-way'),
   }),
-  row('L4-1', 'Every request gets exactly one response', pushes, (seen, { expect }) => {
+  row('L4-1', 'Every request gets exactly one response').by(pushes, (seen, { expect }) => {
     for (const [name] of pushed) {
       expect(answerTo(seen, name) !== undefined, `${name} was not answered`)
       const { length } = answersTo(seen, name)
@@ -176,17 +165,17 @@ const pushing = [
 ]
 
 const elevating = [
-  row('L7.3-1', 'A scope without a label is -32602', elevations, {
+  row('L7.3-1', 'A scope without a label is -32602').by(elevations, {
     'The code must be -32602': refusedWith(-32602, 'none', 'unlabelled'),
   }),
-  row('L7.5-1 L7.6-1 L7.2-1', 'What the list allows is approved, with its payload', elevations, {
+  row('L7.5-1 L7.6-1 L7.2-1', 'What the list allows is approved, with its payload').by(elevations, {
     'A scope on the whitelist must be approved': given('white', { approved: true }),
     'The payload comes back with the approval': shownBy(answers, seen => sameJson(resultTo(seen, 'white')['payload'], payload)),
   }),
-  row('L7.6-1', 'What the list forbids is denied with a reason, also where another list allows it', elevations, {
-    'A scope on the blacklist must be denied, with a reason': given('black', { approved: false, reason: isString }),
+  row('L7.6-1', 'What the list forbids is denied with a reason, also where another list allows it').by(elevations, {
+    'A scope on the blacklist must be denied, with a reason': given('black', { approved: false, reason: is.string }),
   }),
-  row('L7.6-3', 'Beyond the lists nothing is approved by itself', elevations, {
+  row('L7.6-3', 'Beyond the lists nothing is approved by itself').by(elevations, {
     'The scopes': shownBy(answers, seen => {
       const odd = ['outside', 'unscoped'].find(name => resultTo(seen, name)['approved'] === true)
       return odd === undefined || `${odd} was approved though nobody was asked`
@@ -194,7 +183,7 @@ const elevating = [
     'Of a disabled set it is -32001': refusedWith(-32001, 'disabled'),
     'Of an unknown set it is -32003': refusedWith(-32003, 'unknown'),
   }),
-  row('L7.6-2', 'An approval does not outlive a list that forbids the scope', later, {
+  row('L7.6-2', 'An approval does not outlive a list that forbids the scope').by(later, {
     'the host has nobody who approves': orSkip(given('before', { approved: true })),
     'the host did not call the tool again': orSkip(seen => answerTo(seen, 'after') !== undefined),
     'What the list forbids by now was approved': given('after', { approved: false }),
@@ -202,19 +191,19 @@ const elevating = [
 ]
 
 const inferring = [
-  row('L11.2-1 L6.5-1 L6.6-1', 'An inference needs a set and messages', inference, {
+  row('L11.2-1 L6.5-1 L6.6-1', 'An inference needs a set and messages').by(inference, {
     'no-messages must be -32602': refusedWith(-32602, 'no-messages'),
     'no-set must be -32602': refusedWith(-32602, 'no-set'),
     'An inference of a disabled set must be -32001': refusedWith(-32001, 'off'),
   }),
-  row('L11.3-1 L11.3-2', 'An inference is answered with what ran, why it ended and what it cost', inference, {
-    'content and model must be texts': given('plain', { content: isString, model: isString }),
-    [`finishReason is one of ${finished.join(', ')}`]: given('plain', { finishReason: isOneOf(...finished) }),
+  row('L11.3-1 L11.3-2', 'An inference is answered with what ran, why it ended and what it cost').by(inference, {
+    'content and model must be texts': given('plain', { content: is.string, model: is.string }),
+    [`finishReason is one of ${finished.join(', ')}`]: given('plain', { finishReason: is.oneOf(...finished) }),
     'usage must have inputTokens and outputTokens': given('plain', {
       usage: { inputTokens: Number.isInteger, outputTokens: Number.isInteger },
     }),
   }),
-  row('L11.4-1', 'A streamed inference comes in chunks without gaps, all before its result', inference, {
+  row('L11.4-1', 'A streamed inference comes in chunks without gaps, all before its result').by(inference, {
     'the host does not stream': orSkip(seen => chunksOf(seen, 'streamed').length > 0),
     'index counts from 0 without gaps': seen => chunksOf(seen, 'streamed').every(({ index }, at) => index === at),
     'The chunks are not the content': seen => {
@@ -226,7 +215,7 @@ const inferring = [
       return chunksOf(seen, 'streamed').every(({ at }) => Number(at) <= (end?.at ?? 0))
     },
   }),
-  row('L11.4-2', 'Without stream there are no chunks', inference, {
+  row('L11.4-2', 'Without stream there are no chunks').by(inference, {
     'Chunks came that nobody asked for': seen => chunksOf(seen, 'plain').length === 0,
   }),
 ]

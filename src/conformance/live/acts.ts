@@ -1,47 +1,36 @@
 /** What a live server does by itself: pushes, hooks, inference (MCP Live §9–§12). */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { hasCode, hasResult, isServed, type PeerAnswer, requesterOn } from '../calls.ts'
-import {
-  type Expectation,
-  firstFault,
-  fitsPattern,
-  ifThere,
-  isFlag,
-  isOneOf,
-  isString,
-  isTime,
-  isWord,
-  objectIn,
-  objectsIn,
-  sameJson,
-} from '../expectations.ts'
+import { type Expectation, firstFault, fitsPattern, is, objectIn, objectsIn, sameJson } from '../expectations.ts'
+import { broughtBy, extensionId } from '../said.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
 import { newKey } from '../steps.ts'
-import { broughtBy, extensionId } from '../tools.ts'
-import { bringingSet, type LiveScene, live, Refusal, type Said, turn, usesOf, using } from './host.ts'
+import { bringingSet, inferred, type LiveScene, live, type Said, turn, usesOf, using } from './host.ts'
 
 const pushing = bringingSet('push')
 const inferring = bringingSet('inference')
+/** Other hosts may take what is pushed. */
+const pushes = { tries: 3, needs: [pushing] }
 const holds = (text: string) => (params: Json) => JSON.stringify(params).includes(text)
-const isMedia = { type: 'base64', media_type: isString, data: isString }
+const isMedia = { type: 'base64', media_type: is.string, data: is.string }
 
 /** What is wrong with a block as MCP Live 0.2 has it; undefined where nothing is. */
 function faultOfBlock(block: unknown): string | undefined {
   const { type, text, source, uri } = objectIn(block)
   if (!isRecord(block)) return 'a block is no object'
-  if (type === 'text') return isString(text) ? undefined : 'a text block has no text'
-  if (type === 'resource_link') return isString(uri) ? undefined : 'a resource_link has no uri'
+  if (type === 'text') return is.string(text) ? undefined : 'a text block has no text'
+  if (type === 'resource_link') return is.string(uri) ? undefined : 'a resource_link has no uri'
   if (type !== 'image' && type !== 'audio') return `there is no block of the type ${String(type)}`
   return fitsPattern(isMedia, source) ? undefined : `an ${type} has no source of base64, media_type and data`
 }
 
 function faultOfContent(content: unknown): string | undefined {
-  if (isString(content)) return undefined
+  if (is.string(content)) return undefined
   return Array.isArray(content) ? firstFault(content, faultOfBlock) : 'content is neither text nor blocks'
 }
 
 function faultOfInjection(one: Json): string | undefined {
-  if (!fitsPattern({ namespace: isString, position: isOneOf('system', 'beforeUser', 'afterUser') }, one))
+  if (!fitsPattern({ namespace: is.string, position: is.oneOf('system', 'beforeUser', 'afterUser') }, one))
     return 'An injection has no namespace, or a position that there is not'
   const fault = faultOfContent(one.content)
   return fault && `An injection's content is wrong: ${fault}`
@@ -60,10 +49,8 @@ async function push(x: LiveScene, text: string): Promise<Said | undefined> {
 
 /** Pushes, hooks and inference. */
 export const actScenarios: readonly Scenario[] = [
-  live(
-    'L9.2-1 L6.5-1 L10.3-1 L4.1-1',
-    'A push has its set, an id, a time and content, and wants an answer',
-    { tools: [pushing], tries: 3 },
+  live('L9.2-1 L6.5-1 L10.3-1 L4.1-1', 'A push has its set, an id, a time and content, and wants an answer').by(
+    pushes,
     async x => {
       const said = await push(x, newKey())
       if (said === undefined) return x.fail('A push did not come')
@@ -71,68 +58,55 @@ export const actScenarios: readonly Scenario[] = [
       const isOwn = featureSet === broughtBy(x.tool(pushing).listed, 'push') && x.sets.has(String(featureSet))
       const content = objectIn(payload).content
       const fault = faultOfContent(content) ?? (Array.isArray(content) ? undefined : 'it is no list')
-      x.hold(
-        said,
-        {
-          'A push names no declared set': () => isOwn,
-          'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: isWord, timestamp: isTime }, it.params),
-          'payload.content is wrong': (_, __, says) => fault === undefined || `${says}: ${fault}`,
-          'A push is a notification': it => it.id !== undefined,
-        },
-        [said.frame],
-      )
-    },
-  ),
-  live(
-    'L9.4-2',
-    'A push that failed comes again as it was; another one has another id',
-    { tools: [pushing], tries: 3 },
-    async x => {
-      const { host } = x
-      let refused = false
-      const text = newKey()
-      host.answer('push/event', params => {
-        if (refused || !holds(text)(params)) return { accepted: true }
-        refused = true
-        throw new Refusal(-32603, 'Could not be written')
+      x.hold(said, {
+        'A push names no declared set': () => isOwn,
+        'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: is.word, timestamp: is.time }, it.params),
+        'payload.content is wrong': (_, __, says) => fault === undefined || `${says}: ${fault}`,
+        'A push is a notification': it => it.id !== undefined,
       })
-      const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
-      await push(x, text)
-      await host.next('push/event', params => holds(text)(params) && seen().length > 1, 8_000)
-      const [first, second] = seen()
-      x.expect(second !== undefined, 'A push that failed did not come again', host.peer.frames.slice(-3))
-      x.expect(
-        sameJson(first?.params, second?.params),
-        'A push comes again with another eventId, timestamp or content',
-        host.peer.heard('push/event'),
-      )
-      const next = await push(x, newKey())
-      const isOther = next !== undefined && next.params.eventId !== first?.params.eventId
-      x.expect(isOther, 'Two pushes share an eventId', [next?.frame])
     },
   ),
+  live('L9.4-2', 'A push that failed comes again as it was; another one has another id').by(pushes, async x => {
+    const { host } = x
+    let refused = false
+    const text = newKey()
+    host.answer('push/event', params => {
+      if (refused || !holds(text)(params)) return { accepted: true }
+      refused = true
+      throw Object.assign(new Error('Could not be written'), { code: -32603 })
+    })
+    const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
+    await push(x, text)
+    await host.next('push/event', params => holds(text)(params) && seen().length > 1, 8_000)
+    const [first, second] = seen()
+    x.expect(second !== undefined, 'A push that failed did not come again', host.peer.frames.slice(-3))
+    x.expect(
+      sameJson(first?.params, second?.params),
+      'A push comes again with another eventId, timestamp or content',
+      host.peer.heard('push/event'),
+    )
+    const next = await push(x, newKey())
+    const isOther = next !== undefined && next.params.eventId !== first?.params.eventId
+    x.expect(isOther, 'Two pushes share an eventId', [next?.frame])
+  }),
   live(
     'L10.2-1 L6.5-2 L10.3-1 L10.4-1 L4.1-2',
     'A hook before inference names its set and gives injections with namespace, position and content',
-    { needs: [using('contextHooks.beforeInference')] },
-    async x => {
-      for (const message of ['How is the project?', null])
-        x.hold(await x.ask('context/beforeInference', turn(message)), {
-          'A hook was refused': ({ code }) => code === undefined,
-          'The result of a hook names no set that uses it': namesUserOf(x, 'beforeInference'),
-          'contextInjections is no list': hasResult({ contextInjections: Array.isArray }),
-          'An injection is wrong': ({ result }) => firstFault(objectsIn(result, 'contextInjections'), faultOfInjection),
-        })
-      const { turnIndex: _, ...broken } = turn('x')
-      x.hold(await x.ask('context/beforeInference', broken), {
-        'A hook without turnIndex is not refused with -32602': hasCode(-32602),
+  ).by(using('contextHooks.beforeInference'), async x => {
+    for (const message of ['How is the project?', null])
+      x.hold(await x.ask('context/beforeInference', turn(message)), {
+        'A hook was refused': ({ code }) => code === undefined,
+        'The result of a hook names no set that uses it': namesUserOf(x, 'beforeInference'),
+        'contextInjections is no list': hasResult({ contextInjections: Array.isArray }),
+        'An injection is wrong': ({ result }) => firstFault(objectsIn(result, 'contextInjections'), faultOfInjection),
       })
-    },
-  ),
-  live(
-    'L10.5-2 L6.5-2',
-    'A blocking hook after inference names its set, and may give another response',
-    { needs: [using('contextHooks.afterInference')] },
+    const { turnIndex: _, ...broken } = turn('x')
+    x.hold(await x.ask('context/beforeInference', broken), {
+      'A hook without turnIndex is not refused with -32602': hasCode(-32602),
+    })
+  }),
+  live('L10.5-2 L6.5-2', 'A blocking hook after inference names its set, and may give another response').by(
+    using('contextHooks.afterInference'),
     async x => {
       const { blocking } = objectIn(x.declared, 'contextHooks', 'afterInference')
       if (blocking !== true) return x.leave('No hook after inference blocks')
@@ -140,39 +114,30 @@ export const actScenarios: readonly Scenario[] = [
       x.hold(await x.ask('context/afterInference', turn('x', said)), {
         'The result of a hook names no set that uses it': namesUserOf(x, 'afterInference'),
         'modifiedResponse is no text, or metadata no object': hasResult({
-          modifiedResponse: ifThere(isString),
-          metadata: ifThere(isRecord),
+          modifiedResponse: is.optional(is.string),
+          metadata: is.optional(isRecord),
         }),
       })
     },
   ),
-  live(
-    'L10.7-1',
-    'While a hook is answered, no inference is asked for',
-    { needs: [using('contextHooks.beforeInference')] },
-    async x => {
-      await x.ask('context/beforeInference', turn('Think about it'))
-      const asked = x.host.said.filter(({ method }) => method === 'inference/request').map(({ frame }) => frame)
-      x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
-    },
-  ),
-  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages', { tools: [inferring] }, async x => {
-    const usage = { inputTokens: 1, outputTokens: 1 }
-    x.host.answer('inference/request', () => ({ content: 'The sum', model: 'kit', finishReason: 'end_turn', usage }))
+  live('L10.7-1', 'While a hook is answered, no inference is asked for').by(using('contextHooks.beforeInference'), async x => {
+    await x.ask('context/beforeInference', turn('Think about it'))
+    const asked = x.host.said.filter(({ method }) => method === 'inference/request').map(({ frame }) => frame)
+    x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
+  }),
+  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages').by(inferring, async x => {
+    x.host.answer('inference/request', () => inferred('The sum'))
     const called = await x.call(inferring)
     const said = await x.host.next('inference/request')
     const set = broughtBy(x.tool(inferring).listed, 'inference')
-    const isMessage = (one: Json): boolean => isString(one.role) && faultOfContent(one.content) === undefined
-    x.hold(
-      said?.params,
-      {
-        'A request for inference names no set, or is a notification': it => it?.featureSet === set && said?.id !== undefined,
-        'messages are not messages': it => objectsIn(it, 'messages').length > 0 && objectsIn(it, 'messages').every(isMessage),
-        'stream is no boolean, or preferences no object': it =>
-          fitsPattern({ stream: ifThere(isFlag), preferences: ifThere(isRecord) }, it),
-      },
-      [said?.frame],
-    )
+    const isMessage = (one: Json): boolean => is.string(one.role) && faultOfContent(one.content) === undefined
+    const messages = objectsIn(said, 'params', 'messages')
+    x.hold(said, {
+      'A request for inference names no set, or is a notification': it => it?.params.featureSet === set && it?.id !== undefined,
+      'messages are not messages': () => messages.length > 0 && messages.every(isMessage),
+      'stream is no boolean, or preferences no object': it =>
+        fitsPattern({ stream: is.optional(is.boolean), preferences: is.optional(isRecord) }, it?.params),
+    })
     x.expect(JSON.stringify(called.result).includes('The sum'), 'What was inferred did not reach the tool')
   }),
 ]
@@ -205,48 +170,39 @@ export const listenScenarios: readonly Scenario[] = [
   live(
     'A17',
     'What is asked of a host comes as a delivery; unanswered it comes again to its next stream, and one answer counts',
-    { revisions: ['2026-07-28'], tools: [inferring], host: { declares: false } },
-    async x => {
-      const tool = x.tool(inferring)
-      const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
-      const listening = await listen()
-      const isNew = {
-        'live/listening has no cursor, or redelivers something to a new host': has({ cursor: isString, redelivers: 0 }),
-      }
-      x.hold(listening, isNew, [listening])
-      const asking = begin(tool)
-      const first = await peer.next(isAsked)
-      const isWhole = has({ deliveryId: isString, method: 'inference/request', answer: true })
-      x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole }, [first])
-      const again = await listen()
-      x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) }, [again])
-      const { deliveryId, params } = paramsOf(first)
-      const second = await peer.next(isAsked)
-      const isSame = paramsOf(second).deliveryId === deliveryId && sameJson(paramsOf(second).params, params)
-      x.expect(isSame, 'What comes again is not the same', [first, second])
-      const result = { content: 'Yes', model: 'kit', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
-      const known = await ask('live/answer', { deliveryId, result })
-      x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) }, known.frames)
-      const done = await asking.called
-      x.hold(done, { 'The call that asked did not end': isServed }, done.frames)
-      const late = await ask('live/answer', { deliveryId, result })
-      x.hold(late, { 'A second answer is known': hasResult({ known: false }) }, late.frames)
-    },
-  ),
-  live(
-    'A17n L4.1-1 L3.2-1',
-    'A server sends no requests of its own on a stateless wire, and listening needs the declaration',
-    { revisions: ['2026-07-28'], tools: [inferring] },
+  ).by({ revisions: ['2026-07-28'], host: { declares: false }, needs: [inferring] }, async x => {
+    const tool = x.tool(inferring)
+    const { peer, ask, begin, listen } = await openListener(x, String(broughtBy(tool.listed, 'inference')))
+    const listening = await listen()
+    x.hold(listening, {
+      'live/listening has no cursor, or redelivers something to a new host': has({ cursor: is.string, redelivers: 0 }),
+    })
+    const asking = begin(tool)
+    const first = await peer.next(isAsked)
+    const isWhole = has({ deliveryId: is.string, method: 'inference/request', answer: true })
+    x.hold(first, { 'A delivery has no deliveryId, method and answer': isWhole })
+    const again = await listen()
+    x.hold(again, { 'A new stream of the same host is not told what comes again': has({ redelivers: 1 }) })
+    const { deliveryId, params } = paramsOf(first)
+    const second = await peer.next(isAsked)
+    const isSame = paramsOf(second).deliveryId === deliveryId && sameJson(paramsOf(second).params, params)
+    x.expect(isSame, 'What comes again is not the same', [first, second])
+    const result = inferred('Yes')
+    const known = await ask('live/answer', { deliveryId, result })
+    x.hold(known, { 'An answer to what was asked is not known': hasResult({ known: true }) })
+    const done = await asking.called
+    x.hold(done, { 'The call that asked did not end': isServed })
+    const late = await ask('live/answer', { deliveryId, result })
+    x.hold(late, { 'A second answer is known': hasResult({ known: false }) })
+  }),
+  live('A17n L4.1-1 L3.2-1', 'A server sends no requests of its own on a stateless wire, and listening needs the declaration').by(
+    { revisions: ['2026-07-28'], needs: [inferring] },
     async x => {
       await x.call(inferring)
       const requests = x.peer.heard(message => message.method !== undefined && message.id !== undefined)
       x.expect(requests.length === 0, 'The server sent a request', requests)
       const refused = await requesterOn(await x.bench.open({ fresh: true })).ask('live/listen', { hostId: crypto.randomUUID() })
-      x.hold(
-        refused,
-        { 'live/listen of a host that declared nothing is not refused with -32021': hasCode(-32021) },
-        refused.frames,
-      )
+      x.hold(refused, { 'live/listen of a host that declared nothing is not refused with -32021': hasCode(-32021) })
     },
   ),
 ]

@@ -5,12 +5,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type PeerAnswer, taken } from '../calls.ts'
-import { eras, type Given, type Need, table } from '../define.ts'
-import { listIn } from '../expectations.ts'
+import { eras, type Given, table } from '../define.ts'
+import { listIn, objectIn } from '../expectations.ts'
+import { type Need, peerHas } from '../needs.ts'
+import { broughtBy, hintKey } from '../said.ts'
 import type { Advertised, Bench, Frame, Json } from '../scenario.ts'
-import { type Scene, sceneOf } from '../steps.ts'
-import { broughtBy, type Finder, hintKey, toolThat } from '../tools.ts'
-import { letGo, type RawPeer } from '../wire/raw-peer.ts'
+import { Scene } from '../steps.ts'
+import { type Finder, toolThat } from '../tools.ts'
+import { letGo, type RawPeer, refusedBy } from '../wire/raw-peer.ts'
 
 const extension = 'dev.vivarium/live'
 
@@ -24,54 +26,19 @@ export interface Said {
 }
 
 /** Which sets are on, and where their tools may act. */
-export interface Selection {
+interface Selection {
   readonly enabled?: readonly string[]
   readonly disabled?: readonly string[]
   readonly scopes?: Json
 }
 
-/** What rows of MCP Live do as a host. */
-export interface LiveHost {
-  readonly peer: RawPeer
-  readonly modern: boolean
-  /** All that the server said by itself. */
-  readonly said: readonly Said[]
-  select(selection: Selection): Promise<void>
-  /** The same as a request, which grants capabilities and is whole. */
-  grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<PeerAnswer>
-  /** How it answers: with a result, or a thrown `Refusal`. Default: as a kind host would. */
-  answer(method: string, fn: (params: Json) => unknown): void
-  /** What the server said with this method and these params; undefined: not within this time. */
-  next(method: string, fits?: (params: Json) => boolean, ms?: number): Promise<Said | undefined>
-  close(): Promise<void>
-}
-
-/** A host's no, by an error. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal'
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.code = code
-  }
-}
-
-/** How the host of a row behaves. */
-export interface HostOptions {
-  /** What it declares. False: it knows nothing of MCP Live. */
-  readonly declares?: Json | false
-  /** Default: all sets on. False: it has not chosen yet. */
-  readonly select?: Selection | false
-}
-
 /** What the server declares of MCP Live; undefined: nothing. */
-export function declaredBy(peer: Advertised): Json | undefined {
+function declaredBy(peer: Advertised): Json | undefined {
   return peer.extension('mcpl') ?? peer.extension(extension)
 }
 
 /** The sets by name, in whichever form they are declared. */
-export function setsOf(peer: Advertised): ReadonlyMap<string, Json> {
+function setsOf(peer: Advertised): ReadonlyMap<string, Json> {
   const sets = declaredBy(peer)?.['featureSets']
   const entries = Array.isArray(sets)
     ? sets.filter(isRecord).map(set => [String(set['name']), set] as const)
@@ -79,42 +46,44 @@ export function setsOf(peer: Advertised): ReadonlyMap<string, Json> {
   return new Map(entries)
 }
 
+const model = { id: 'kit', vendor: 'vivarium', contextWindow: 1000, capabilities: [] }
+/** What a model of the kit has said. */
+export function inferred(content: string): Json {
+  return { content, model: 'kit', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } }
+}
+
 const kind: Readonly<Record<string, (params: Json) => unknown>> = {
   'push/event': () => ({ accepted: true }),
-  'inference/request': () => ({
-    content: 'All is well',
-    model: 'kit',
-    finishReason: 'end_turn',
-    usage: { inputTokens: 1, outputTokens: 1 },
-  }),
-  'model/info': () => ({ id: 'kit', vendor: 'vivarium', contextWindow: 1000, capabilities: [] }),
+  'inference/request': () => inferred('All is well'),
+  'model/info': () => model,
   'scope/elevate': () => ({ approved: true }),
 }
 
 /** The parameters of a hook: one turn of a conversation. */
 export const turn = (userMessage: string | null, more: Json = {}): Json => ({
-  inferenceId: crypto.randomUUID(),
-  conversationId: 'kit',
-  turnIndex: 0,
-  userMessage,
-  model: { id: 'kit', vendor: 'vivarium', contextWindow: 1000, capabilities: [] },
+  ...{ inferenceId: crypto.randomUUID(), conversationId: 'kit', turnIndex: 0, userMessage, model },
   ...more,
 })
 
 /** What a row of MCP Live is given beside the rest. */
-export interface LiveGiven extends Given {
-  readonly host?: HostOptions
+interface LiveGiven extends Given {
+  readonly host?: {
+    /** What it declares. False: it knows nothing of MCP Live. */
+    readonly declares?: Json | false
+    /** Default: all sets on. False: it has not chosen yet. */
+    readonly select?: Selection | false
+  }
 }
 
 /** A scene whose requests are those of a live host. */
 export interface LiveScene extends Scene {
-  readonly host: LiveHost
+  readonly host: Host
   /** What the server declares, and its sets by name. */
   readonly declared: Json
   readonly sets: ReadonlyMap<string, Json>
 }
 
-const declares: Need = peer => (declaredBy(peer) === undefined ? 'The server does not declare MCP Live' : undefined)
+const declares = peerHas(peer => declaredBy(peer) !== undefined, 'The server does not declare MCP Live')
 
 /** A row of MCP Live. */
 export const live = table<LiveScene, LiveGiven>('live/', { revisions: eras, writes: true, needs: [declares] }, openHost)
@@ -124,8 +93,8 @@ async function openHost(bench: Bench, { host: { declares = { version: '0.2' }, s
   const host = new Host(peer, declares !== false)
   const sets = setsOf(bench.peer)
   await host.start(select ?? { enabled: [...sets.keys()], disabled: [] })
-  const scene = sceneOf(bench, peer, () => host.meta())
-  return { ...scene, host, sets, declared: declaredBy(bench.peer) ?? {}, close: () => host.close() }
+  const scene = new Scene(bench, peer, () => host.meta())
+  return Object.assign(scene, { host, sets, declared: declaredBy(bench.peer) ?? {}, close: () => host.close() })
 }
 
 /** A tool that says that it brings about `prefix:SET`. */
@@ -138,7 +107,7 @@ export function bringingSet(prefix: string): Finder {
 
 /** Needs a set that uses this. */
 export function using(use: string): Need {
-  return peer => ([...setsOf(peer).values()].some(set => usesOf(set).includes(use)) ? undefined : `No feature set uses ${use}`)
+  return peerHas(peer => [...setsOf(peer).values()].some(set => usesOf(set).includes(use)), `No feature set uses ${use}`)
 }
 
 /** What a set declares that it uses. */
@@ -146,8 +115,10 @@ export function usesOf(set: Json | undefined): readonly unknown[] {
   return listIn(set, 'uses')
 }
 
-class Host implements LiveHost {
+/** What rows of MCP Live do as a host. */
+class Host {
   readonly peer: RawPeer
+  /** All that the server said by itself. */
   readonly said: Said[] = []
   readonly modern: boolean
   readonly #live: boolean
@@ -163,9 +134,7 @@ class Host implements LiveHost {
   }
 
   async start(selection: Selection | false): Promise<void> {
-    if (!this.modern)
-      for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate'])
-        this.peer.onRequest(method, params => this.#hear(method, params))
+    if (!this.modern) for (const method of Object.keys(kind)) this.peer.onRequest(method, params => this.#hear(method, params))
     if (!this.#live) return
     if (this.modern) {
       this.#policy = selection === false ? undefined : selection
@@ -196,15 +165,18 @@ class Host implements LiveHost {
     await this.peer.settled()
   }
 
+  /** The same as a request, which grants capabilities and is whole. */
   async grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<PeerAnswer> {
     this.#policy = selection
     return this.#request('featureSets/update', { ...selection, effectiveCapabilities })
   }
 
+  /** How it answers: with a result, or a thrown `{ code, message }`. Default: as a kind host would. */
   answer(method: string, fn: (params: Json) => unknown): void {
     this.#answers.set(method, fn)
   }
 
+  /** What the server said with this method and these params; undefined: not within this time. */
   async next(method: string, fits: (params: Json) => boolean = () => true, ms = 3_000): Promise<Said | undefined> {
     const until = Date.now() + ms
     for (;;) {
@@ -228,19 +200,17 @@ class Host implements LiveHost {
 
   #hear(method: string, params: Json): unknown {
     const frame = this.peer.heard(method).findLast(({ value }) => isRecord(value) && value['params'] === params)
-    const id = frame !== undefined && isRecord(frame.value) ? frame.value['id'] : undefined
-    if (frame !== undefined) this.said.push({ method, params, id, frame })
+    if (frame !== undefined) this.said.push({ method, params, id: objectIn(frame.value)['id'], frame })
     return this.#answers.get(method)?.(params)
   }
 
   /** Notifications of the server's own, on wires with sessions. */
   #notices(): void {
-    for (const frame of this.peer.heard(
-      ({ method, id }) => id === undefined && typeof method === 'string' && method.startsWith('featureSets/'),
-    )) {
+    const isNotice = ({ method, id }: Json): boolean => id === undefined && String(method).startsWith('featureSets/')
+    for (const frame of this.peer.heard(isNotice)) {
       if (this.said.some(one => one.frame === frame)) continue
-      const { method, params } = frame.value as { method: string; params?: unknown }
-      this.said.push({ method, params: isRecord(params) ? params : {}, id: undefined, frame })
+      const { method } = frame.value as { method: string }
+      this.said.push({ method, params: objectIn(frame.value, 'params'), id: undefined, frame })
     }
   }
 
@@ -255,7 +225,7 @@ class Host implements LiveHost {
 
   async #deliver(delivery: Json, frame: Frame): Promise<void> {
     const { deliveryId, method, params, answer } = delivery
-    const inner = isRecord(params) ? params : {}
+    const inner = objectIn(params)
     this.said.push({ method: String(method), params: inner, id: answer === true ? deliveryId : undefined, frame })
     if (answer !== true) return
     await this.#request('live/answer', { deliveryId, ...(await this.#outcome(String(method), inner)) }).catch(() => undefined)
@@ -265,8 +235,7 @@ class Host implements LiveHost {
     try {
       return { result: await this.#answers.get(method)?.(params) }
     } catch (error) {
-      if (error instanceof Refusal) return { error: { code: error.code, message: error.message } }
-      throw error
+      return refusedBy(error)
     }
   }
 }

@@ -13,7 +13,7 @@ import { memoryPipe, stdioPipe, webSocketPipe } from './pipes.ts'
 import type { Pipe } from './raw-peer.ts'
 
 /** What all connections of a cell have in common. */
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly places: Places
   readonly carrier: Carrier
   readonly revision: RevisionId
@@ -144,7 +144,7 @@ export function carriersOf(places: Places): readonly Carrier[] {
 }
 
 /** A carrier to the place, not started. `headers` go with everything over HTTP. */
-export function pipeTo(
+function pipeTo(
   places: Places,
   carrier: Carrier,
   revision: RevisionId,

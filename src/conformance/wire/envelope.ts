@@ -2,6 +2,7 @@
 
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { objectIn } from '../expectations.ts'
 import type { Carrier, Json, OpenOptions, RevisionId } from '../scenario.ts'
 import type { Answer, RawPeer } from './raw-peer.ts'
 
@@ -43,20 +44,10 @@ const liveExtension = 'dev.vivarium/live'
 
 /** What the kit declares, in the places that the revision has for it. */
 export function capabilitiesOf(revision: RevisionId, { capabilities = {}, extensions, live }: OpenOptions): Json {
-  if (isStateless(revision)) {
-    const named = { ...extensions, ...(live === undefined ? {} : { [liveExtension]: live }) }
-    return Object.keys(named).length === 0
-      ? capabilities
-      : { ...capabilities, extensions: { ...given(capabilities, 'extensions'), ...named } }
-  }
-  const named = { ...extensions, ...(live === undefined ? {} : { mcpl: live }) }
+  const [member, liveId] = isStateless(revision) ? ['extensions', liveExtension] : ['experimental', 'mcpl']
+  const named = { ...extensions, ...(live === undefined ? {} : { [liveId]: live }) }
   if (Object.keys(named).length === 0) return capabilities
-  return { ...capabilities, experimental: { ...given(capabilities, 'experimental'), ...named } }
-}
-
-function given(capabilities: Json, member: string): Json {
-  const value = capabilities[member]
-  return isRecord(value) ? value : {}
+  return { ...capabilities, [member]: { ...objectIn(capabilities, member), ...named } }
 }
 
 /** `_meta` of a request: what the revision demands, then what was asked for. */
@@ -107,9 +98,7 @@ export function messageHeaders(
 }
 
 function nameIn(message: Json | undefined): string | undefined {
-  const member = named.get(String(message?.['method']))
-  const params = message?.['params']
-  const value = member !== undefined && isRecord(params) ? params[member] : undefined
+  const value = objectIn(message, 'params')[named.get(String(message?.['method'])) ?? '']
   return typeof value === 'string' ? value : undefined
 }
 

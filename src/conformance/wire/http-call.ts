@@ -9,7 +9,7 @@ import type { HttpCall, HttpReply, StreamEvent } from './raw-peer.ts'
 const maxBody = 32 * 1024 * 1024
 
 /** Keeps sockets for the calls of one peer. */
-export interface Sockets {
+interface Sockets {
   readonly plain: Agent
   readonly secure: SecureAgent
   close(): void
@@ -27,6 +27,11 @@ export function openSockets(): Sockets {
       secure.destroy()
     },
   }
+}
+
+/** Headers without those that are undefined: so one is left out. */
+export function present(headers: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 }
 
 /** Lets a server of the kit's own listen on this machine; it is closed with all its connections. */

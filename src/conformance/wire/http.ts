@@ -4,7 +4,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { Failed, type RevisionId } from '../scenario.ts'
 import { guardedBy, messageHeaders } from './envelope.ts'
-import { httpCall, openSockets } from './http-call.ts'
+import { httpCall, openSockets, present } from './http-call.ts'
 import type { HttpFace, Outward, Pipe, PipeSink, Sent } from './raw-peer.ts'
 
 const streamMs = 600_000
@@ -35,8 +35,7 @@ export function httpPipe({ url, headers: always }: HttpPlace, revision: Revision
   }
 
   async function send(text: string, outward: Outward): Promise<Sent> {
-    const given = Object.entries({ ...http.headers(outward.message), ...lowered(outward.headers) })
-    const headers = Object.fromEntries(given.filter(([, value]) => value !== undefined)) as Record<string, string>
+    const headers = present({ ...http.headers(outward.message), ...lowered(outward.headers) })
     const signal = outward.signal === undefined ? gone.signal : AbortSignal.any([gone.signal, outward.signal])
     const reply = await http.call({
       method: 'POST',
@@ -101,7 +100,7 @@ function lowered(headers: Readonly<Record<string, string | undefined>> = {}): Re
 const endpointMs = 10_000
 
 /** Where a server is reached over HTTP. */
-export interface HttpPlace {
+interface HttpPlace {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
 }
@@ -126,10 +125,9 @@ export function ssePipe({ url, headers }: HttpPlace): Pipe {
       endpoint = await openStream(url, headers, gone.signal, sink)
     },
     async send(text, outward) {
-      const given = Object.entries({ ...http.headers(), ...outward.headers }).filter(([, value]) => value !== undefined)
-      const sent = Object.fromEntries(given) as Record<string, string>
-      const { status, headers: got, body } = await http.call({ method: 'POST', headers: sent, body: text })
-      return { status, headers: got, body }
+      const headers = present({ ...http.headers(), ...outward.headers })
+      const reply = await http.call({ method: 'POST', headers, body: text })
+      return { status: reply.status, headers: reply.headers, body: reply.body }
     },
     async close() {
       gone.abort()

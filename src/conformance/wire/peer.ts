@@ -1,7 +1,7 @@
 /** A raw peer over any carrier: numbers requests, matches answers, answers what it is asked. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { parsedJson } from '../expectations.ts'
+import { objectIn, parsedJson } from '../expectations.ts'
 import { Failed, type Frame, type Json, type OpenOptions, type RevisionId } from '../scenario.ts'
 import { harmlessMethod, requestMeta } from './envelope.ts'
 import { FrameLog } from './frame-log.ts'
@@ -17,6 +17,7 @@ import {
   type Pipe,
   type RawPeer,
   type RequestOptions,
+  refusedBy,
   type Sent,
 } from './raw-peer.ts'
 
@@ -31,7 +32,7 @@ interface Pending {
 }
 
 /** How long an answer may take where nothing else is said. */
-export const answerMs = 10_000
+const answerMs = 10_000
 const mostRounds = 10
 /** A peer that floods is not written down for ever. */
 const mostFrames = 50_000
@@ -143,9 +144,9 @@ export class WirePeer implements RawPeer {
     for (let round = 0; round < mostRounds; round++) {
       const { result } = answer
       if (!isRecord(result) || result['resultType'] !== 'input_required') return answer
-      const asked = isRecord(result['inputRequests']) ? result['inputRequests'] : {}
       const inputResponses: Record<string, unknown> = {}
-      for (const [key, ask] of Object.entries(asked)) inputResponses[key] = await this.#answerInside(ask)
+      for (const [key, ask] of Object.entries(objectIn(result, 'inputRequests')))
+        inputResponses[key] = await this.#answerInside(ask)
       const state = result['requestState'] === undefined ? {} : { requestState: result['requestState'] }
       answer = await this.request(method, { ...params, inputResponses, ...state }, options)
     }
@@ -188,14 +189,9 @@ export class WirePeer implements RawPeer {
   }
 
   #params(params: Json, options: RequestOptions): { params?: Json } {
-    const inside = isRecord(params['_meta']) ? params['_meta'] : undefined
-    const more = { ...inside, ...options.meta }
-    const meta =
-      options.envelope === false
-        ? Object.keys(more).length === 0
-          ? undefined
-          : more
-        : requestMeta(this.revision, this.#options, more)
+    const more = { ...objectIn(params, '_meta'), ...options.meta }
+    const bare = Object.keys(more).length === 0 ? undefined : more
+    const meta = options.envelope === false ? bare : requestMeta(this.revision, this.#options, more)
     return { params: meta === undefined ? params : { ...params, _meta: meta } }
   }
 
@@ -297,7 +293,7 @@ export class WirePeer implements RawPeer {
     const { id, method, params } = request
     let response: Json
     try {
-      response = await this.#response(String(method), isRecord(params) ? params : {})
+      response = await this.#response(String(method), objectIn(params))
     } catch (error) {
       this.#faults.push({ error })
       response = { error: { code: -32603, message: 'The kit could not answer' } }
@@ -313,18 +309,16 @@ export class WirePeer implements RawPeer {
     try {
       return { result: await answer(params) }
     } catch (error) {
-      if (isRecord(error) && typeof error['code'] === 'number')
-        return { error: { code: error['code'], message: String(error['message']) } }
-      throw error
+      return refusedBy(error)
     }
   }
 
   async #answerInside(ask: unknown): Promise<unknown> {
-    const method = isRecord(ask) ? String(ask['method']) : ''
-    const answer = this.#answers.get(method)
+    const { method = '', params } = objectIn(ask)
+    const answer = this.#answers.get(String(method))
     if (answer === undefined)
-      throw new Failed(`A result asks for "${clip(method)}", which the kit did not declare`, this.#log.frames.slice(-2))
-    return answer(isRecord(ask) && isRecord(ask['params']) ? ask['params'] : {})
+      throw new Failed(`A result asks for "${clip(String(method))}", which the kit did not declare`, this.#log.frames.slice(-2))
+    return answer(objectIn(params))
   }
 }
 

@@ -99,7 +99,7 @@ function childFace(running: () => RunningCommand | undefined, stderr: readonly s
 // ── A server behind a WebSocket: one frame a text message.
 
 /** Where a server is reached over WebSocket. */
-export interface WebSocketPlace {
+interface WebSocketPlace {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   /** What is offered. Default `mcp`, and nothing where the server takes none. */

@@ -1,4 +1,5 @@
 /** A peer seen by its frames: what scenarios hold in their hands, whatever carries it. */
+import { isRecord } from '../../jsonrpc/message.ts'
 import type { Carrier, Frame, Json, RevisionId } from '../scenario.ts'
 
 /** The error of an answer, as it came. */
@@ -181,6 +182,12 @@ export interface Pipe {
   readonly http?: HttpFace
   readonly child?: ChildFace
   close(): Promise<void>
+}
+
+/** The error with which a thrown `{ code, message }` is answered; throws whatever else was thrown. */
+export function refusedBy(thrown: unknown): Json {
+  if (!isRecord(thrown) || typeof thrown['code'] !== 'number') throw thrown
+  return { error: { code: thrown['code'], message: String(thrown['message']) } }
 }
 
 // ── Promises that nobody need wait for.

@@ -13,7 +13,7 @@ import { type Answers, type Play, play, type Step } from '../play.ts'
 import type { ScriptedServer } from '../server.ts'
 
 /** How it differs from one that does everything right. */
-export interface AuthorityOptions {
+interface AuthorityOptions {
   /** Path of its issuer: below it nothing is found at the first places where metadata may be. Default: none. */
   readonly tenant?: string
   /** Where its metadata are, as the path of the request. Default: where RFC 8414 puts them. */
@@ -34,7 +34,7 @@ export interface AuthorityRequest extends HttpHead {
 }
 
 /** The server while a play runs. */
-export interface Authority {
+interface Authority {
   readonly issuer: string
   readonly origin: string
   readonly requests: readonly AuthorityRequest[]

@@ -82,43 +82,37 @@ const signingIn = [
   row(
     'signs-in MCP basic/authorization#authorization-server-discovery RFC 9728 §5',
     'A refusal with 401 leads through the metadata to a token, and the run goes on with it',
-    { needs: [signsIn] },
-    { ...asksForToken('The client found who gives tokens, and asked for none'), ...goesOn },
-  ),
+  ).by({ needs: [signsIn] }, { ...asksForToken('The client found who gives tokens, and asked for none'), ...goesOn }),
   row(
     'pkce MCP basic/authorization#authorization-code-protection RFC 7636 §4',
     'The code is asked for and redeemed under PKCE with S256',
-    atPage,
-    {
-      'The proof': signIn(about => {
-        const { code_challenge: challenge = '', code_challenge_method: method } = pages(about)[0]?.query ?? {}
-        const redeemed = grants(about, 'authorization_code')
-        const verifier = String(redeemed?.body['code_verifier'] ?? '')
-        if (method !== 'S256') return `code_challenge_method must be S256, and is ${method ?? 'absent'}`
-        if (!/^[\w-]{43}$/.test(challenge)) return `code_challenge is no SHA-256 in base64url: "${challenge}"`
-        if (redeemed === undefined) return 'The client did not redeem its code'
-        if (!/^[\w.~-]{43,128}$/.test(verifier)) return `code_verifier must be 43 to 128 unreserved characters, not "${verifier}"`
-        const fits = createHash('sha256').update(verifier).digest('base64url') === challenge
-        return fits || 'code_verifier does not fit code_challenge'
-      }),
-    },
-  ),
+  ).by(atPage, {
+    'The proof': signIn(about => {
+      const { code_challenge: challenge = '', code_challenge_method: method } = pages(about)[0]?.query ?? {}
+      const redeemed = grants(about, 'authorization_code')
+      const verifier = String(redeemed?.body['code_verifier'] ?? '')
+      if (method !== 'S256') return `code_challenge_method must be S256, and is ${method ?? 'absent'}`
+      if (!/^[\w-]{43}$/.test(challenge)) return `code_challenge is no SHA-256 in base64url: "${challenge}"`
+      if (redeemed === undefined) return 'The client did not redeem its code'
+      if (!/^[\w.~-]{43,128}$/.test(verifier)) return `code_verifier must be 43 to 128 unreserved characters, not "${verifier}"`
+      const fits = createHash('sha256').update(verifier).digest('base64url') === challenge
+      return fits || 'code_verifier does not fit code_challenge'
+    }),
+  }),
   row(
     'resource MCP basic/authorization#resource-parameter-implementation RFC 8707 §2',
     'The token is asked for this server: resource is its identifier, in both requests',
-    atPage,
-    {
-      'The authorization request': signIn(about => {
-        const odd = pages(about).find(({ query }) => !isResource(about, query['resource']))
-        return odd === undefined || `The authorization request has resource ${odd.query['resource'] ?? '(none)'}`
-      }),
-      'The token request': signIn(about => {
-        const odd = tokenRequests(about).find(({ body }) => !isResource(about, body['resource']))
-        return odd === undefined || `The token request has resource ${String(odd.body['resource'] ?? '(none)')}`
-      }),
-    },
-  ),
-  row('state MCP basic/authorization#open-redirection RFC 6749 §10.12', 'The authorization request has a state', atPage, {
+  ).by(atPage, {
+    'The authorization request': signIn(about => {
+      const odd = pages(about).find(({ query }) => !isResource(about, query['resource']))
+      return odd === undefined || `The authorization request has resource ${odd.query['resource'] ?? '(none)'}`
+    }),
+    'The token request': signIn(about => {
+      const odd = tokenRequests(about).find(({ body }) => !isResource(about, body['resource']))
+      return odd === undefined || `The token request has resource ${String(odd.body['resource'] ?? '(none)')}`
+    }),
+  }),
+  row('state MCP basic/authorization#open-redirection RFC 6749 §10.12', 'The authorization request has a state').by(atPage, {
     'An authorization request should have a state': should(
       signIn(about => pages(about).every(({ query }) => (query['state'] ?? '') !== '')),
     ),
@@ -126,42 +120,36 @@ const signingIn = [
   row(
     'redirect-uri MCP basic/authorization#communication-security RFC 6749 §4.1.3',
     'The way back is https or on this machine, registered, and the same in both requests',
-    atPage,
-    {
-      'The way back': signIn(about => {
-        const uri = pages(about)[0]?.query['redirect_uri'] ?? ''
-        const at = URL.canParse(uri) ? new URL(uri) : undefined
-        const here = at !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])$/.test(at.hostname)
-        if (at === undefined || (!here && at.protocol === 'http:'))
-          return `redirect_uri must be https or on this machine, not "${uri}"`
-        const lists = askedFor(about, /\/register$/).map(({ body }) => body['redirect_uris'])
-        if (!lists.every(list => Array.isArray(list) && list.includes(uri)))
-          return `redirect_uri "${uri}" is not among those registered`
-        const again = grants(about, 'authorization_code')?.body['redirect_uri'] ?? uri
-        return again === uri || 'The token request has another redirect_uri than the authorization request'
-      }),
-    },
-  ),
+  ).by(atPage, {
+    'The way back': signIn(about => {
+      const uri = pages(about)[0]?.query['redirect_uri'] ?? ''
+      const at = URL.canParse(uri) ? new URL(uri) : undefined
+      const here = at !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])$/.test(at.hostname)
+      if (at === undefined || (!here && at.protocol === 'http:'))
+        return `redirect_uri must be https or on this machine, not "${uri}"`
+      const lists = askedFor(about, /\/register$/).map(({ body }) => body['redirect_uris'])
+      if (!lists.every(list => Array.isArray(list) && list.includes(uri)))
+        return `redirect_uri "${uri}" is not among those registered`
+      const again = grants(about, 'authorization_code')?.body['redirect_uri'] ?? uri
+      return again === uri || 'The token request has another redirect_uri than the authorization request'
+    }),
+  }),
   row(
     'every-request MCP basic/authorization#token-requirements RFC 6750 §2.1',
     'The token is in the header of every request, and never in an address',
-    atPage,
-    {
-      'The requests': signIn(({ requests }) => {
-        const began = requests.findIndex(({ token }) => token !== undefined)
-        if (began < 0) return 'No request had a token in its header'
-        const bare = requests.slice(began).find(({ path, token }) => path.startsWith('/mcp') && token === undefined)
-        return bare === undefined || `${bare.method} ${bare.path} ${bare.asks} came without the token`
-      }),
-      'The addresses': signIn(({ requests }) => {
-        const open = requests.find(({ path }) => /token-\d|access_token/.test(path))
-        return open === undefined || `A token stands in an address: ${open.path}`
-      }),
-    },
-  ),
-  row(
-    'scope MCP basic/authorization#scope-selection-strategy',
-    'The scope that the challenge names is asked for',
+  ).by(atPage, {
+    'The requests': signIn(({ requests }) => {
+      const began = requests.findIndex(({ token }) => token !== undefined)
+      if (began < 0) return 'No request had a token in its header'
+      const bare = requests.slice(began).find(({ path, token }) => path.startsWith('/mcp') && token === undefined)
+      return bare === undefined || `${bare.method} ${bare.path} ${bare.asks} came without the token`
+    }),
+    'The addresses': signIn(({ requests }) => {
+      const open = requests.find(({ path }) => /token-\d|access_token/.test(path))
+      return open === undefined || `A token stands in an address: ${open.path}`
+    }),
+  }),
+  row('scope MCP basic/authorization#scope-selection-strategy', 'The scope that the challenge names is asked for').by(
     { ...atPage, revisions: eras },
     {
       'The scope': should(
@@ -176,6 +164,7 @@ const signingIn = [
   row(
     'named-metadata MCP basic/authorization#authorization-server-location RFC 9728 §5.1',
     'The metadata are read where the challenge says',
+  ).by(
     { play: guardedPlay('auth/named-metadata', { metadataAt: '/about/this-server.json' }), needs: [signsIn] },
     {
       'The challenge names resource_metadata, and the client looked elsewhere': signIn(({ requests }) =>
@@ -187,6 +176,7 @@ const signingIn = [
   row(
     'discovery-order MCP basic/authorization#authorization-server-metadata-discovery RFC 9728 §3.1 RFC 8414 §3.1',
     'Without a named address metadata are looked for at each place, in the order of the specification',
+  ).by(
     {
       play: guardedPlay('auth/metadata-order', {
         challenge: { resource_metadata: false },
@@ -212,6 +202,7 @@ const signingIn = [
   row(
     'client-credentials MCP basic/authorization RFC 6749 §4.4 RFC 8707 §2',
     'A client that acts for itself gets a token by its own credentials',
+  ).by(
     {
       play: guardedPlay('auth/client-credentials-basic', {
         signIn: { way: 'client-credentials', clientId: 'kit-client', clientSecret: 'kit-secret' },
@@ -285,59 +276,50 @@ const mistrusting = [
   row(
     'resource-mismatch MCP basic/authorization#authorization-server-location RFC 9728 §3.3',
     'Metadata of another resource are not used',
-    { play: otherResource, needs: [signsIn] },
-    left('the metadata are about https://elsewhere.example/mcp, not about this server'),
-  ),
+  ).by([otherResource, signsIn], left('the metadata are about https://elsewhere.example/mcp, not about this server')),
   row(
     'issuer-mismatch MCP basic/authorization#authorization-server-metadata-discovery RFC 8414 §3.3',
     'Metadata of another authorization server are not used',
-    { play: otherIssuer, needs: [readsAuthority] },
-    left('issuer in the metadata is not the one that they were fetched for'),
-  ),
+  ).by([otherIssuer, readsAuthority], left('issuer in the metadata is not the one that they were fetched for')),
   row(
     'no-pkce MCP basic/authorization#authorization-code-protection',
     'An authorization server that does not say that it knows PKCE is refused',
-    { play: noPkce, revisions: eras, needs: [readsAuthority] },
-    left('code_challenge_methods_supported is absent'),
-  ),
+  ).by({ play: noPkce, revisions: eras, needs: [readsAuthority] }, left('code_challenge_methods_supported is absent')),
   row(
     'wrong-state MCP basic/authorization#open-redirection RFC 6749 §10.12',
     'A code that comes back with another state is thrown away',
-    { play: wrongState, needs: [goesToPage] },
-    {
-      'A code that came back with another state should be thrown away': should(
-        signIn(about => tokenRequests(about).length === 0),
-      ),
-    },
-  ),
+  ).by([wrongState, goesToPage], {
+    'A code that came back with another state should be thrown away': should(signIn(about => tokenRequests(about).length === 0)),
+  }),
   row(
     'wrong-iss MCP 2026-07-28 basic/authorization RFC 9207 §2.4',
     'A code that comes back from another issuer is thrown away',
+  ).by(
     { play: wrongIss, revisions: ['2026-07-28'], needs: [goesToPage] },
     left('iss in the answer is https://elsewhere.example'),
   ),
   row(
     'missing-iss MCP 2026-07-28 basic/authorization RFC 9207 §2.4',
     'A code without iss is thrown away where the metadata promise one',
+  ).by(
     { play: missingIss, revisions: ['2026-07-28'], needs: [goesToPage] },
     left('the metadata promise iss and the answer has none'),
   ),
   row(
     'other-origin MCP basic/authorization#access-token-privilege-restriction RFC 6750 §5.3',
     'The token goes to this server alone, also where a request is redirected',
-    { play: redirected, needs: [goesToPage] },
-    {
-      'The token': signIn(({ authority }) => {
-        const leaked = authority.requests.find(({ headers, text, query }) =>
-          /token-\d/.test(`${headers['authorization'] ?? ''} ${text} ${JSON.stringify(query)}`),
-        )
-        return leaked === undefined || `The token was sent to ${authority.origin}: ${leaked.method} ${leaked.path}`
-      }),
-    },
-  ),
+  ).by([redirected, goesToPage], {
+    'The token': signIn(({ authority }) => {
+      const leaked = authority.requests.find(({ headers, text, query }) =>
+        /token-\d/.test(`${headers['authorization'] ?? ''} ${text} ${JSON.stringify(query)}`),
+      )
+      return leaked === undefined || `The token was sent to ${authority.origin}: ${leaked.method} ${leaked.path}`
+    }),
+  }),
   row(
     'expired MCP basic/authorization#error-handling RFC 6750 §3.1 RFC 6749 §6',
     'A token that is refused with 401 is renewed, and the request is made again',
+  ).by(
     {
       play: expired,
       needs: [goesToPage, seen => (toolCalls(signInOf(seen)).length > 1 ? undefined : 'the client made no second call')],
@@ -356,19 +338,17 @@ const mistrusting = [
   row(
     'step-up MCP basic/authorization#step-up-authorization-flow RFC 6750 §3.1',
     'A refusal for want of a scope is met by asking for that scope, and not for ever',
-    { play: stepUp, revisions: eras, needs: [goesToPage] },
-    (seen, { expect, warn }) => {
-      const about = signInOf(seen)
-      const trail = about.authority.requests.slice(-8).map(evidence)
-      const [, ...later] = pages(about)
-      expect(later.length <= 4, `The client asked its user ${later.length} times more`, trail)
-      if (later.length === 0) return warn('A refusal with insufficient_scope should be met by asking for more')
-      const asked = later.some(page => scopesOf(page).includes('mcp:call'))
-      expect(asked, `The challenge wants the scope mcp:call; asked was for ${later[0]?.query['scope'] ?? 'none'}`, trail)
-      const made = toolCalls(about).some(({ token }) => token === `token-${later.length + 1}`)
-      expect(made, 'The call was not made again with the better token', trail)
-    },
-  ),
+  ).by({ play: stepUp, revisions: eras, needs: [goesToPage] }, (seen, { expect, warn }) => {
+    const about = signInOf(seen)
+    const trail = about.authority.requests.slice(-8).map(evidence)
+    const [, ...later] = pages(about)
+    expect(later.length <= 4, `The client asked its user ${later.length} times more`, trail)
+    if (later.length === 0) return warn('A refusal with insufficient_scope should be met by asking for more')
+    const asked = later.some(page => scopesOf(page).includes('mcp:call'))
+    expect(asked, `The challenge wants the scope mcp:call; asked was for ${later[0]?.query['scope'] ?? 'none'}`, trail)
+    const made = toolCalls(about).some(({ token }) => token === `token-${later.length + 1}`)
+    expect(made, 'The call was not made again with the better token', trail)
+  }),
 ]
 
 /** Clients that sign in by OAuth where nobody has to look at a page. */

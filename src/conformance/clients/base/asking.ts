@@ -1,9 +1,10 @@
 /** What a client answers when it is asked: pings, strangers, forms, pages, models, folders. */
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { sessions, since } from '../../define.ts'
-import { fitsPattern, ifThere, isFlag, isOneOf, isString, isWord, objectIn, orSkip } from '../../expectations.ts'
+import { fitsPattern, is, objectIn, orSkip } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
-import { answers, calls, clientTable, declares, sent, shownBy, some, times } from '../define.ts'
+import { answers, calls, declares, sent, shownBy, some, times } from '../checks.ts'
+import { clientTable } from '../define.ts'
 import type { Observation } from '../log.ts'
 import { type Answers, call, type Play, play, textResult } from '../play.ts'
 import type { Questions } from '../script.ts'
@@ -134,8 +135,8 @@ const rootsChanged = play('roots-changed', {
 const row = clientTable('client/asked/', { revisions: sessions })
 const wasAsked = sent(calls, 'the client did not call the tool that asks')
 const asked = (of: Play, revisions: typeof sessions, path: string) => ({ play: of, revisions, needs: [declares(path), wasAsked] })
-const strangely = { play: strangers, needs: [wasAsked] }
-const isAction = isOneOf('accept', 'decline', 'cancel')
+const strangely = [strangers, wasAsked] as const
+const isAction = is.oneOf('accept', 'decline', 'cancel')
 const noContent = gives(({ content, action }) => action === 'accept' || content === undefined)
 
 /** In an accepted form. */
@@ -151,50 +152,41 @@ const lets = { 'the client lets nobody ask its model': orSkip((seen: Observation
 
 /** What a server of a session asks. */
 export const askingScenarios = [
-  row(
-    'ping MCP basic/utilities/ping',
-    'A ping is answered with an empty result, under its own id',
-    strangely,
-    (seen, { expect }) => {
-      for (const id of ['ping-1', 0]) {
-        const answer = seen.answer(id)
-        const result = answer?.frame?.['result']
-        const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
-        expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
-      }
-    },
-  ),
-  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601', strangely, (seen, { expect }) => {
+  row('ping MCP basic/utilities/ping', 'A ping is answered with an empty result, under its own id').by(strangely, (seen, x) => {
+    for (const id of ['ping-1', 0]) {
+      const answer = seen.answer(id)
+      const result = answer?.frame?.['result']
+      const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
+      x.expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
+    }
+  }),
+  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601').by(strangely, (seen, { expect }) => {
     for (const id of ['', -7]) {
       const answer = seen.answer(id)
       const right = objectIn(answer?.frame, 'error')['code'] === -32601
       expect(right, `An unknown request (id ${JSON.stringify(id)}) was not answered -32601`, [answer])
     }
   }),
-  row(
-    'undeclared MCP basic/lifecycle#capability-negotiation',
-    'What the client does not declare it refuses, and does not do',
-    { play: undeclared, needs: [wasAsked] },
-    (seen, { expect, leave }) => {
+  row('undeclared MCP basic/lifecycle#capability-negotiation', 'What the client does not declare it refuses, and does not do').by(
+    [undeclared, wasAsked],
+    (seen, x) => {
       const kinds = ['sampling', 'roots', 'elicitation'].filter(kind => !seen.has(kind))
-      if (kinds.length === 0) leave('the client declares everything that it could be asked')
+      if (kinds.length === 0) x.leave('the client declares everything that it could be asked')
       for (const kind of kinds) {
         const answer = seen.answer(`ask-${kind}`)
-        expect(isRecord(answer?.frame?.['error']), `${kind} was not declared, and was not refused`, [answer])
+        x.expect(isRecord(answer?.frame?.['error']), `${kind} was not declared, and was not refused`, [answer])
       }
     },
   ),
-  row('form MCP client/elicitation', 'A form is answered with what it asks for', asked(accepted, elicits, 'elicitation'), {
+  row('form MCP client/elicitation', 'A form is answered with what it asks for').by(asked(accepted, elicits, 'elicitation'), {
     'The form was not answered with an action': gives(({ action }) => isAction(action)),
     'Only an accepted form has content': noContent,
-    'name is required and a text': filledIn(({ name }) => isWord(name)),
-    'age is an integer': filledIn(({ age }) => ifThere(Number.isInteger)(age)),
-    'member is a boolean': filledIn(({ member }) => ifThere(isFlag)(member)),
-    'colour is one of two': filledIn(({ colour }) => isOneOf(undefined, 'red', 'green')(colour)),
+    'name is required and a text': filledIn(({ name }) => is.word(name)),
+    'age is an integer': filledIn(({ age }) => is.optional(Number.isInteger)(age)),
+    'member is a boolean': filledIn(({ member }) => is.optional(is.boolean)(member)),
+    'colour is one of two': filledIn(({ colour }) => is.oneOf(undefined, 'red', 'green')(colour)),
   }),
-  row(
-    'decline MCP client/elicitation',
-    'A refused form carries nothing that was typed',
+  row('decline MCP client/elicitation', 'A refused form carries nothing that was typed').by(
     asked(declined, elicits, 'elicitation'),
     {
       'the client accepts whatever it is asked': orSkip(gives(({ action }) => action !== 'accept')),
@@ -202,42 +194,36 @@ export const askingScenarios = [
       'Only an accepted form has content': noContent,
     },
   ),
-  row(
-    'defaults MCP client/elicitation',
-    'What the user leaves open is filled with the defaults of the form',
+  row('defaults MCP client/elicitation', 'What the user leaves open is filled with the defaults of the form').by(
     asked(defaults, urls, 'elicitation'),
-    (seen, { expect, leave }) => {
+    (seen, x) => {
       const { action, content } = answered(seen)
-      if (action !== 'accept') leave('the client does not accept the form')
+      if (action !== 'accept') x.leave('the client does not accept the form')
       const missing = Object.entries(prefilled.properties).filter(([key, want]) => objectIn(content)[key] !== want.default)
       const named = missing.map(([key]) => key).join(', ')
-      expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
+      x.expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
     },
   ),
-  row(
-    'page JSON-RPC 5.1 E4-10',
-    'A page is consented to, never fetched by the client itself',
+  row('page JSON-RPC 5.1 E4-10', 'A page is consented to, never fetched by the client itself').by(
     { play: page, revisions: urls, needs: [wasAsked] },
-    (seen, { expect, leave }) => {
-      expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
-      if (!seen.has('elicitation')) leave('the client does not declare elicitation')
+    (seen, x) => {
+      x.expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
+      if (!seen.has('elicitation')) x.leave('the client does not declare elicitation')
       const { action, content, refused } = answered(seen)
       if (!seen.has('elicitation.url')) {
         const told = seen.stateless ? !isRecord(seen.note('answer')) : objectIn(refused)['code'] === -32602
-        return expect(told, 'A client without pages answers -32602', seen.answers)
+        return x.expect(told, 'A client without pages answers -32602', seen.answers)
       }
-      expect(isAction(action), 'The page was not answered with an action', seen.answers)
-      expect(content === undefined, 'A page is answered without content', seen.answers)
+      x.expect(isAction(action), 'The page was not answered with an action', seen.answers)
+      x.expect(content === undefined, 'A page is answered without content', seen.answers)
     },
   ),
-  row(
-    'sample MCP client/sampling',
-    'A question to the model is answered with a message, its model and its role',
+  row('sample MCP client/sampling', 'A question to the model is answered with a message, its model and its role').by(
     asked(sampling, all, 'sampling'),
     {
       ...lets,
       'role must be assistant': gives(({ role }) => role === 'assistant'),
-      'model must name the model that answered': gives(({ model }) => isString(model)),
+      'model must name the model that answered': gives(({ model }) => is.string(model)),
       'content must be a block (from 2025-11-25: or blocks)': gives(({ content }) => {
         const blocks = [content].flat()
         return blocks.length > 0 && blocks.every(isBlock)
@@ -246,9 +232,7 @@ export const askingScenarios = [
         !Array.isArray(answered(seen)['content']) || urls.includes(seen.revision) || `${seen.revision} knows one block only`,
     },
   ),
-  row(
-    'sample-tools MCP client/sampling',
-    'A model that is given tools uses only those',
+  row('sample-tools MCP client/sampling', 'A model that is given tools uses only those').by(
     asked(samplingTools, urls, 'sampling.tools'),
     {
       ...lets,
@@ -256,22 +240,20 @@ export const askingScenarios = [
         ({ role, content }) => role === 'assistant' && [content].flat().every(isBlock),
       ),
       'A tool was used that was not offered': gives(({ content }) =>
-        usesIn(content).every(use => fitsPattern({ name: 'look-up', id: isString }, use)),
+        usesIn(content).every(use => fitsPattern({ name: 'look-up', id: is.string }, use)),
       ),
       'Who uses tools stops with toolUse': gives(
         ({ content, stopReason }) => usesIn(content).length === 0 || stopReason === 'toolUse',
       ),
     },
   ),
-  row('roots MCP client/roots', 'Roots are file URIs', asked(roots, all, 'roots'), {
+  row('roots MCP client/roots', 'Roots are file URIs').by(asked(roots, all, 'roots'), {
     'roots/list must be answered with roots whose uri begins with file://': gives(
       ({ roots: list }) => Array.isArray(list) && list.every(root => String(objectIn(root)['uri']).startsWith('file://')),
     ),
   }),
-  row(
-    'roots-changed MCP client/roots#root-list-changes',
-    'Other roots are announced, and given when asked again',
-    { play: rootsChanged, needs: [declares('roots.listChanged')] },
+  row('roots-changed MCP client/roots#root-list-changes', 'Other roots are announced, and given when asked again').by(
+    [rootsChanged, declares('roots.listChanged')],
     {
       'the client did not change its roots': orSkip(times(calls, count => count > 1)),
       'The change was not announced': some(seen => seen.notices('notifications/roots/list_changed')),

@@ -4,21 +4,10 @@ import { official } from '../../define.ts'
 import { type Expectations, objectIn, orSkip, should } from '../../expectations.ts'
 import { allRevisions } from '../../scenario.ts'
 import { isStateless, keys } from '../../wire/envelope.ts'
-import {
-  type ClientJudging,
-  calls,
-  clientTable,
-  each,
-  hasReport,
-  header,
-  params,
-  reported,
-  requires,
-  some,
-  times,
-} from '../define.ts'
+import { calls, each, hasReport, header, params, reported, requires, some, times } from '../checks.ts'
+import { type ClientJudging, clientTable } from '../define.ts'
 import type { Observation } from '../log.ts'
-import { type CallWishes, call, listTools, play, stepsAgain, testTool, textResult } from '../play.ts'
+import { type CallWishes, call, listTools, play, reportedPlay, stepsAgain, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer, Refusal } from '../script.ts'
 
 /** Two calls at once, which are told apart by their argument. */
@@ -27,8 +16,7 @@ const twoCalls = (wishes: CallWishes = {}) => [
   { do: 'together', steps: [call('first', { n: 1 }, wishes), call('second', { n: 2 }, wishes)] } as const,
 ]
 
-const outOfOrder = play('out-of-order', {
-  report: true,
+const outOfOrder = reportedPlay('out-of-order', {
   steps: twoCalls(),
   on: {
     'tools/call': async ({ args: { n }, log }) => {
@@ -42,8 +30,7 @@ const outOfOrder = play('out-of-order', {
 
 /** Before the answer comes this. */
 function disturbed(name: string, disturb: (request: ClientRequest) => void) {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: stepsAgain,
     on: {
       'tools/call': request => {
@@ -72,18 +59,16 @@ const huge = play('huge', {
   on: { 'tools/call': ({ args }) => textResult(args['again'] === true ? 'small' : 'x'.repeat(20 * 1024 * 1024)) },
 })
 
-const refused = play('refused', { report: true, on: { 'tools/call': new Refusal(-32602, 'No such thing', { why: 'test' }) } })
-const toolError = play('tool-error', { report: true, on: { 'tools/call': textResult('It did not work', { isError: true }) } })
+const refused = reportedPlay('refused', { on: { 'tools/call': new Refusal(-32602, 'No such thing', { why: 'test' }) } })
+const toolError = reportedPlay('tool-error', { on: { 'tools/call': textResult('It did not work', { isError: true }) } })
 
-const structured = play('structured', {
-  report: true,
+const structured = reportedPlay('structured', {
   tools: [{ ...testTool, outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } }],
   on: { 'tools/call': textResult('{"n":"many"}', { structuredContent: { n: 'many' } }) },
 })
 
 /** 2025-03-26 lets servers gather what they say. */
-const batch = play('batch', {
-  report: true,
+const batch = reportedPlay('batch', {
   steps: stepsAgain,
   on: {
     'tools/call': ({ args, id, reply }) => {
@@ -112,23 +97,21 @@ const bothWork: Expectations<Observation, ClientJudging> = {
 const calledOnce = times(calls, 1)
 
 const answering = [
-  answerRow(
-    'matched MCP basic#requests',
-    'Answers in another order come to those who asked',
-    { play: outOfOrder, needs: [hasReport] },
-    ({ reported }, { expect }) => {
+  answerRow('matched MCP basic#requests', 'Answers in another order come to those who asked').by(
+    [outOfOrder, hasReport],
+    ({ reported }, x) => {
       for (const [step, text] of [
         ['first', 'answer 1'],
         ['second', 'answer 2'],
       ] as const) {
         const entry = reported.get(step)
-        expect(entry?.text === text, `The ${step} call got "${entry?.text ?? entry?.message}"`)
+        x.expect(entry?.text === text, `The ${step} call got "${entry?.text ?? entry?.message}"`)
       }
     },
   ),
-  answerRow('noise MCP basic#messages', 'Strange notifications and answers that nobody waits for do no harm', noise, bothWork),
-  answerRow('garbage JSON-RPC 5.1', 'Frames that are no messages do no harm', garbage, bothWork),
-  answerRow('huge MCP basic/transports', 'A huge answer is taken or refused, and the client goes on', huge, {
+  answerRow('noise MCP basic#messages', 'Strange notifications and answers that nobody waits for do no harm').by(noise, bothWork),
+  answerRow('garbage JSON-RPC 5.1', 'Frames that are no messages do no harm').by(garbage, bothWork),
+  answerRow('huge MCP basic/transports', 'A huge answer is taken or refused, and the client goes on').by(huge, {
     'The client hangs after a frame of 20 MiB': ({ end }) => !end.timedOut,
     'The client did not call test-tool': some(calls),
     'The end': seen => {
@@ -137,14 +120,12 @@ const answering = [
       return !died || `The client died of a frame of 20 MiB (code ${code})`
     },
   }),
-  answerRow('refused MCP 2026-07-28 basic#results', 'An error is an error, and is not asked for again', refused, {
+  answerRow('refused MCP 2026-07-28 basic#results', 'An error is an error, and is not asked for again').by(refused, {
     'The calls': times(calls, 1, count => `A call with bad parameters was made ${count} times`),
     'The client takes an error for a result': reported('call', ({ ok }) => !ok),
   }),
-  answerRow(
-    'tool-error MCP server/tools#error-handling',
-    'A tool that failed is told from one that worked',
-    { play: toolError, needs: [hasReport] },
+  answerRow('tool-error MCP server/tools#error-handling', 'A tool that failed is told from one that worked').by(
+    [toolError, hasReport],
     {
       'The client takes isError for success': ({ reported }) => {
         const entry = reported.get('call')
@@ -153,15 +134,11 @@ const answering = [
       'A tool that failed for good was called again': calledOnce,
     },
   ),
-  answerRow(
-    'structured MCP server/tools#structured-content',
-    'Structured content that breaks its schema is noticed',
+  answerRow('structured MCP server/tools#structured-content', 'Structured content that breaks its schema is noticed').by(
     { play: structured, revisions: ['2025-06-18', '2025-11-25', '2026-07-28'], needs: [hasReport] },
     { 'Clients should check structured content against the output schema': should(reported('call', ({ ok }) => ok !== true)) },
   ),
-  answerRow(
-    'batch MCP 2025-03-26 basic#batching',
-    'Answers that come gathered in an array are taken apart',
+  answerRow('batch MCP 2025-03-26 basic#batching', 'Answers that come gathered in an array are taken apart').by(
     { play: batch, revisions: ['2025-03-26'] },
     {
       'The client waits for an answer that came in an array': ({ end }) => !end.timedOut,
@@ -180,8 +157,7 @@ function tellProgress({ revision, id, meta: { progressToken }, tell }: ClientReq
   else if (progressToken !== undefined) tell('notifications/progress', { progressToken, progress, total: 10 })
 }
 
-const progress = play('progress', {
-  report: true,
+const progress = reportedPlay('progress', {
   // A client that is busy with something else still comes to the ping.
   patienceMs: 10_000,
   steps: twoCalls({ progress: true }),
@@ -196,8 +172,7 @@ const progress = play('progress', {
   },
 })
 
-const cancel = play('cancel', {
-  report: true,
+const cancel = reportedPlay('cancel', {
   steps: [listTools, call('slow', { slow: true }, { progress: true, cancel: 300 }), call('after', { slow: false })],
   on: ({ carrier, revision }) => {
     const late = revision === 's3' ? { status: 'success', output: 'late' } : { resultType: 'complete', ...textResult('late') }
@@ -229,64 +204,54 @@ const during = clientTable('client/', { play: progress, revisions: official })
 const cancelled = { play: cancel, revisions: allRevisions }
 
 const meanwhile = [
-  during(
-    'progress/token MCP basic/utilities/progress',
-    'Who wants progress names a token of its own for each call',
-    (seen, { expect, leave }) => {
+  during('progress/token MCP basic/utilities/progress', 'Who wants progress names a token of its own for each call').by(
+    (seen, x) => {
       const made = calls(seen)
       const tokens = made.map(({ meta }) => meta['progressToken']).filter(token => token !== undefined)
-      if (tokens.length === 0) leave('the client does not ask for progress')
-      expect(
+      if (tokens.length === 0) x.leave('the client does not ask for progress')
+      x.expect(
         tokens.every(token => typeof token === 'string' || Number.isInteger(token)),
         'A token is a string or an integer',
         made,
       )
-      expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
+      x.expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
     },
   ),
-  during(
-    'progress/heard MCP basic/utilities/progress',
-    'Progress comes to the call that it belongs to',
-    (seen, { expect, leave, warn }) => {
-      const heard = seen.reported.get('first')?.progress
-      if (heard === undefined) return leave('the client does not report progress')
-      // Where no ping can tell that all was heard, an answer may overtake what was told before it.
-      const second = seen.reported.get('second')?.progress ?? 0
-      if (seen.stateless && heard <= 3 && second <= 1 && heard + second < 4)
-        return warn(`The calls were told of 3 and 1 steps and heard ${heard} and ${second}`)
-      expect(heard === 3, `The first call was told of 3 steps and heard ${heard}`, seen.calls())
-      expect(second === 1, `The second call was told of 1 step and heard ${second}`, seen.calls())
-    },
-  ),
+  during('progress/heard MCP basic/utilities/progress', 'Progress comes to the call that it belongs to').by((seen, x) => {
+    const heard = seen.reported.get('first')?.progress
+    if (heard === undefined) return x.leave('the client does not report progress')
+    // Where no ping can tell that all was heard, an answer may overtake what was told before it.
+    const second = seen.reported.get('second')?.progress ?? 0
+    if (seen.stateless && heard <= 3 && second <= 1 && heard + second < 4)
+      return x.warn(`The calls were told of 3 and 1 steps and heard ${heard} and ${second}`)
+    x.expect(heard === 3, `The first call was told of 3 steps and heard ${heard}`, seen.calls())
+    x.expect(second === 1, `The second call was told of 1 step and heard ${second}`, seen.calls())
+  }),
   during(
     'cancel/said MCP basic/utilities/cancellation MCP basic/transports#sending-messages-to-the-server',
     'A call that is given up is cancelled as the wire and the carrier say',
-    cancelled,
-    (seen, { expect, leave }) => {
-      const slow = calls(seen).find(({ args }) => args['slow'] === true)
-      if (slow === undefined) return leave('the client did not make the call that it was to give up')
-      const how = cancelOf(seen, slow.id) ?? closeOf(seen, slow.line)
-      const byLeaving = seen.stateless && seen.carrier === 'http'
-      const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The server was not told'
-      expect(how !== undefined, 'The client neither cancelled the call nor let go of it', [slow])
-      expect((how === 'left') === byLeaving, says, [slow])
-      const told = seen.notices('notifications/cancelled')
-      expect(!byLeaving || told.length === 0, 'Over HTTP there is no such notification', told)
-      const named = told.every(({ params }) => params['requestId'] !== undefined || seen.revision === '2025-11-25')
-      expect(named, 'requestId is missing', told)
-    },
-  ),
+  ).by(cancelled, (seen, { expect, leave }) => {
+    const slow = calls(seen).find(({ args }) => args['slow'] === true)
+    if (slow === undefined) return leave('the client did not make the call that it was to give up')
+    const how = cancelOf(seen, slow.id) ?? closeOf(seen, slow.line)
+    const byLeaving = seen.stateless && seen.carrier === 'http'
+    const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The server was not told'
+    expect(how !== undefined, 'The client neither cancelled the call nor let go of it', [slow])
+    expect((how === 'left') === byLeaving, says, [slow])
+    const told = seen.notices('notifications/cancelled')
+    expect(!byLeaving || told.length === 0, 'Over HTTP there is no such notification', told)
+    const named = told.every(({ params }) => params['requestId'] !== undefined || seen.revision === '2025-11-25')
+    expect(named, 'requestId is missing', told)
+  }),
   during(
     'cancel/late MCP basic/utilities/cancellation#behavior-requirements',
     'An answer that comes after the cancel confuses nobody',
-    cancelled,
-    {
-      'the client did not make the call that it was to give up': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
-      'The client did not go on after a late answer': times(calls, count => count > 1),
-      'The call after it': reported('after', ({ ok, message }) => ok || `The call after it failed: ${message ?? ''}`),
-      'The call that was given up is reported as done': reported('slow', ({ ok }) => !ok),
-    },
-  ),
+  ).by(cancelled, {
+    'the client did not make the call that it was to give up': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
+    'The client did not go on after a late answer': times(calls, count => count > 1),
+    'The call after it': reported('after', ({ ok, message }) => ok || `The call after it failed: ${message ?? ''}`),
+    'The call that was given up is reported as done': reported('slow', ({ ok }) => !ok),
+  }),
 ]
 
 // ── tasks: in 2025-11-25 the client decides, in 2026-07-28 the server ───────────────────────────────────────────────
@@ -297,8 +262,7 @@ const taskSteps = [listTools, call('call', {}, { task: true })]
 const chosenTask = { taskId: 'task/1', ttl: 60_000, pollInterval: POLL_MS, ...times2026 }
 const decidedTask = { taskId: 'task/1', ttlMs: 60_000, pollIntervalMs: POLL_MS, ...times2026 }
 
-const chosen = play('task-chosen', {
-  report: true,
+const chosen = reportedPlay('task-chosen', {
   steps: taskSteps,
   tools: [{ ...testTool, execution: { taskSupport: 'optional' } }],
   capabilities: { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } },
@@ -314,8 +278,7 @@ const chosen = play('task-chosen', {
   },
 })
 
-const decided = play('task-decided', {
-  report: true,
+const decided = reportedPlay('task-decided', {
   steps: taskSteps,
   capabilities: { tools: {}, extensions: { [keys.tasks]: {} } },
   on: {
@@ -337,14 +300,12 @@ const isResult = reported(
 )
 
 const tasking = [
-  taskRow('chosen MCP 2025-11-25 basic/utilities/tasks', 'A task is followed until its end, and its result is fetched', {
+  taskRow('chosen MCP 2025-11-25 basic/utilities/tasks', 'A task is followed until its end, and its result is fetched').by({
     'the client did not ask for a task': orSkip(seen => calls(seen).some(({ params: { task } }) => isRecord(task))),
     'The result of the task was not fetched': seen => seen.requests('tasks/result')[0]?.params['taskId'] === 'task/1',
     'The result': isResult,
   }),
-  taskRow(
-    'decided SEP-2322',
-    'A call that has become a task is asked after until it is done',
+  taskRow('decided SEP-2322', 'A call that has become a task is asked after until it is done').by(
     {
       play: decided,
       revisions: ['2026-07-28'],

@@ -1,9 +1,10 @@
 /** HTTP beneath the messages: streams that break, sessions that end, endpoints elsewhere, arguments that travel in headers too. */
 import { stateless } from '../../define.ts'
 import { orSkip, should } from '../../expectations.ts'
-import { calls, clientTable, everything, first, header, httpSessions, none, reported, some, unvisited } from '../define.ts'
+import { calls, everything, first, header, none, reported, some, unvisited } from '../checks.ts'
+import { clientTable, httpSessions } from '../define.ts'
 import type { HttpVisit, Observation } from '../log.ts'
-import { call, listTools, type Play, play, stepsAgain, testTool, textResult } from '../play.ts'
+import { call, listTools, type Play, play, reportedPlay, stepsAgain, testTool, textResult } from '../play.ts'
 import { noAnswer } from '../script.ts'
 import { plainRun } from './run.ts'
 
@@ -12,8 +13,7 @@ const waiting = '{"jsonrpc":"2.0","method":"notifications/message","params":{"le
 
 /** The answer of the call comes on a stream that breaks, and goes on where the client comes back with its last event. */
 function broken(name: string, retry: boolean): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     ms: 6_000,
     on: {
       'tools/call': ({ reply, log, id }) => {
@@ -43,8 +43,7 @@ function broken(name: string, retry: boolean): Play {
 const retried = broken('sse-retry-vivarium', true)
 const resumed = broken('sse-resume', false)
 
-const lostSession = play('session-lost', {
-  report: true,
+const lostSession = reportedPlay('session-lost', {
   steps: stepsAgain,
   http:
     ({ log }) =>
@@ -57,8 +56,8 @@ const lostSession = play('session-lost', {
     },
 })
 
-const noStream = play('no-stream', { report: true, deaf: true })
-const streamed = play('streamed', { report: true, streams: true })
+const noStream = reportedPlay('no-stream', { deaf: true })
+const streamed = reportedPlay('streamed', { streams: true })
 
 /** The old pair names an endpoint on another origin, where a token would go to whoever sits there. */
 const foreignEndpoint = play('foreign-endpoint', {
@@ -82,6 +81,7 @@ const streams = [
   row(
     'http/retry MCP 2025-11-25 basic/transports#resumability-and-redelivery',
     'A stream that the server lets go of is taken up after the time it named',
+  ).by(
     { play: retried, revisions: ['2025-11-25'] },
     {
       ...wasBroken,
@@ -97,9 +97,7 @@ const streams = [
       'The answer on the new stream was lost': reported('call', ({ ok }) => ok),
     },
   ),
-  row(
-    'http/resume MCP basic/transports#resumability-and-redelivery',
-    'A stream that breaks is resumed behind the last event',
+  row('http/resume MCP basic/transports#resumability-and-redelivery', 'A stream that breaks is resumed behind the last event').by(
     resumed,
     {
       ...wasBroken,
@@ -112,28 +110,22 @@ const streams = [
   row(
     'http/session-lost MCP basic/transports#session-management',
     'A session that the server no longer knows is opened anew, without its id',
-    lostSession,
-    (seen, { expect, leave }) => {
-      const lost = seen.note<number>('lost at')
-      if (lost === undefined) return leave('the client did not make a second call')
-      const anew = seen.requests('initialize').find(({ at }) => at > lost)
-      expect(anew !== undefined, 'After a 404 the client must send initialize again', seen.fromClient.slice(-2))
-      expect(anew?.headers['mcp-session-id'] === undefined, 'The new session was asked for under the old id', [anew])
-      const later = seen.fromClient.filter(({ at, headers }) => at > (anew?.at ?? 0) && headers['mcp-session-id'] === 'session-1')
-      expect(later.length === 0, 'The dead session was still used', later.slice(0, 1))
-    },
-  ),
+  ).by(lostSession, (seen, { expect, leave }) => {
+    const lost = seen.note<number>('lost at')
+    if (lost === undefined) return leave('the client did not make a second call')
+    const anew = seen.requests('initialize').find(({ at }) => at > lost)
+    expect(anew !== undefined, 'After a 404 the client must send initialize again', seen.fromClient.slice(-2))
+    expect(anew?.headers['mcp-session-id'] === undefined, 'The new session was asked for under the old id', [anew])
+    const later = seen.fromClient.filter(({ at, headers }) => at > (anew?.at ?? 0) && headers['mcp-session-id'] === 'session-1')
+    expect(later.length === 0, 'The dead session was still used', later.slice(0, 1))
+  }),
   row(
     'http/no-stream MCP basic/transports#listening-for-messages-from-the-server',
     'A server without a stream of its own is served as well',
-    noStream,
-    {
-      'The client did not get along with 405 for its GET': some(calls),
-    },
-  ),
-  row(
-    'http/no-get MCP 2026-07-28 basic/transports/streamable-http',
-    'There is nothing to GET, to DELETE or to resume',
+  ).by(noStream, {
+    'The client did not get along with 405 for its GET': some(calls),
+  }),
+  row('http/no-get MCP 2026-07-28 basic/transports/streamable-http', 'There is nothing to GET, to DELETE or to resume').by(
     { play: plainRun, revisions: stateless },
     {
       'The client sent a GET, which this wire does not have': unvisited('/mcp'),
@@ -141,18 +133,14 @@ const streams = [
       'There are no sessions on this wire': none(everything, ({ headers }) => headers['mcp-session-id'] !== undefined),
     },
   ),
-  row(
-    'http/streamed MCP basic/transports#sending-messages-to-the-server',
-    'An answer is taken from a stream as from a body',
+  row('http/streamed MCP basic/transports#sending-messages-to-the-server', 'An answer is taken from a stream as from a body').by(
     { play: streamed, revisions: [...httpSessions, ...stateless] },
     {
       'The client does not read answers from streams': some(calls),
       'The answer on the stream was lost': reported('call', ({ ok }) => ok),
     },
   ),
-  row(
-    'sse/foreign-endpoint MCP 2024-11-05 basic/transports#http-with-sse',
-    'An endpoint on another origin gets nothing',
+  row('sse/foreign-endpoint MCP 2024-11-05 basic/transports#http-with-sse', 'An endpoint on another origin gets nothing').by(
     { play: foreignEndpoint, revisions: ['2024-11-05'], carriers: ['sse'] },
     { 'The client sent its messages to another origin': none(everything, ({ http }) => http?.path.includes('stolen') === true) },
   ),
@@ -188,8 +176,7 @@ const impossibleTools = [
   { name: 'object-type', inputSchema: marked({ a: 'Obj' }, 'object') },
 ]
 
-const impossible = play('http-invalid-tool-headers-vivarium', {
-  report: true,
+const impossible = reportedPlay('http-invalid-tool-headers-vivarium', {
   steps: [
     { do: 'list', what: 'tools', as: 'list' },
     ...impossibleTools.map(({ name }) => ({ do: 'call', tool: name, arguments: { a: 'x' }, as: name }) as const),
@@ -204,32 +191,28 @@ const headers = [
   headerRow(
     'mirrored MCP 2026-07-28 basic/transports/streamable-http',
     'Marked arguments are in headers, encoded where they have to be, and left out where they are null',
-    mirrored,
-    {
-      'the client did not call the tool with these arguments': orSkip(first(calls, ({ args }) => args['region'] !== undefined)),
-      'The headers': first(calls, ({ headers: sent }) => {
-        const wrong = Object.entries(want).find(([name, value]) => sent[`mcp-param-${name}`] !== value)
-        const [name, value] = wrong ?? []
-        return wrong === undefined || `Mcp-Param-${name} must be "${value}", not "${sent[`mcp-param-${name}`]}"`
-      }),
-      'What is null has no header': first(calls, header('mcp-param-absent', undefined)),
-    },
-  ),
+  ).by(mirrored, {
+    'the client did not call the tool with these arguments': orSkip(first(calls, ({ args }) => args['region'] !== undefined)),
+    'The headers': first(calls, ({ headers: sent }) => {
+      const wrong = Object.entries(want).find(([name, value]) => sent[`mcp-param-${name}`] !== value)
+      const [name, value] = wrong ?? []
+      return wrong === undefined || `Mcp-Param-${name} must be "${value}", not "${sent[`mcp-param-${name}`]}"`
+    }),
+    'What is null has no header': first(calls, header('mcp-param-absent', undefined)),
+  }),
   headerRow(
     'impossible MCP 2026-07-28 basic/transports/streamable-http',
     'A tool whose marks cannot be headers is not offered, the others are',
-    impossible,
-    {
-      'the client called nothing': orSkip(some(seen => seen.calls())),
-      'One bad tool has taken the good ones with it': some(calls),
-      'the client does not report what it lists': orSkip(seen => seen.reported.get('list')?.count !== undefined),
-      // The report is listed too.
-      'The tools': reported(
-        'list',
-        ({ count }) => count === 2 || `Of the tools ${count} are offered; the four with impossible marks must not be`,
-      ),
-    },
-  ),
+  ).by(impossible, {
+    'the client called nothing': orSkip(some(seen => seen.calls())),
+    'One bad tool has taken the good ones with it': some(calls),
+    'the client does not report what it lists': orSkip(seen => seen.reported.get('list')?.count !== undefined),
+    // The report is listed too.
+    'The tools': reported(
+      'list',
+      ({ count }) => count === 2 || `Of the tools ${count} are offered; the four with impossible marks must not be`,
+    ),
+  }),
 ]
 
 /** What shows over HTTP alone. */

@@ -3,8 +3,9 @@ import { official, sessions, stateless } from '../../define.ts'
 import { listIn, objectIn, orSkip, should } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
 import { isStateless, keys } from '../../wire/envelope.ts'
-import { calls, clientTable, first, params, reported, some, times, unvisited } from '../define.ts'
-import { listTools, plainSteps, play, testTool } from '../play.ts'
+import { calls, first, params, reported, some, times, unvisited } from '../checks.ts'
+import { clientTable } from '../define.ts'
+import { listTools, plainSteps, play, reportedPlay, testTool } from '../play.ts'
 import { type ClientRequest, type Handler, noAnswer } from '../script.ts'
 import type { ScriptedServer } from '../server.ts'
 
@@ -43,7 +44,7 @@ const remote = play('remote-schema', {
 const listRow = clientTable('client/lists/', { revisions: official })
 
 const listing = [
-  listRow('pages MCP server/utilities/pagination', 'Every page is asked for, with the cursor as it was given', pages, {
+  listRow('pages MCP server/utilities/pagination', 'Every page is asked for, with the cursor as it was given').by(pages, {
     'The client took the first page for the whole list': times('tools/list', count => count > 1),
     'The cursors': seen => {
       const given = seen.requests('tools/list').map(({ params: { cursor } }) => cursor)
@@ -55,19 +56,20 @@ const listing = [
   listRow(
     'empty-cursor MCP 2026-07-28 server/utilities/pagination',
     'An empty cursor is a cursor: only its absence ends a list',
+  ).by(
     { play: emptyCursor, revisions: stateless },
     {
       'The page behind the empty cursor was not asked for': seen =>
         seen.requests('tools/list').some(({ params }) => params['cursor'] === ''),
     },
   ),
-  listRow('endless MCP server/utilities/pagination', 'A list that gives the same cursor for ever is given up', endless, {
+  listRow('endless MCP server/utilities/pagination', 'A list that gives the same cursor for ever is given up').by(endless, {
     'The end': seen => {
       const { length } = seen.requests('tools/list')
       return (!seen.end.timedOut && length < 2_000) || `The client was still asking after ${length} pages`
     },
   }),
-  listRow('no-dereference MCP basic#json-schema-usage', 'A schema is not looked up on the network', remote, {
+  listRow('no-dereference MCP basic#json-schema-usage', 'A schema is not looked up on the network').by(remote, {
     'The client did not list the tools': some('tools/list'),
     'The client fetched the address of a $ref': unvisited('/schema.json'),
   }),
@@ -134,21 +136,17 @@ const changeRow = clientTable('client/changes/', { play: changed, revisions: off
 const inSessions = { play: updated, revisions: sessions }
 
 const changing = [
-  changeRow(
-    'lists-again MCP server/tools#list-changed-notification',
-    'A list that was announced as changed is read again',
-    (seen, { expect, leave }) => {
-      if (seen.stateless && seen.requests('subscriptions/listen').length === 0) leave('the client does not listen for changes')
+  changeRow('lists-again MCP server/tools#list-changed-notification', 'A list that was announced as changed is read again').by(
+    (seen, x) => {
+      if (seen.stateless && seen.requests('subscriptions/listen').length === 0) x.leave('the client does not listen for changes')
       const announced = seen.log.messages.find(({ from, method }) => from === 'server' && method === listChanged)
-      if (announced === undefined) return leave('the client opened no stream on which the change could be told')
+      if (announced === undefined) return x.leave('the client opened no stream on which the change could be told')
       const again = seen.requests('tools/list').filter(({ at }) => at >= announced.at)
-      if (again.length === 0 && seen.reported.size === 0 && seen.calls().length > 0) leave('the client does not follow changes')
-      expect(again.length > 0, 'The list was not read again after the change', [announced, ...seen.fromClient.slice(-2)])
+      if (again.length === 0 && seen.reported.size === 0 && seen.calls().length > 0) x.leave('the client does not follow changes')
+      x.expect(again.length > 0, 'The list was not read again after the change', [announced, ...seen.fromClient.slice(-2)])
     },
   ),
-  changeRow(
-    'listen MCP 2026-07-28 basic/versioning',
-    'A listen says what it wants to hear, and ends with its stream',
+  changeRow('listen MCP 2026-07-28 basic/versioning', 'A listen says what it wants to hear, and ends with its stream').by(
     { revisions: stateless },
     {
       'the client does not listen for changes': orSkip(some('subscriptions/listen')),
@@ -167,29 +165,29 @@ const changing = [
   changeRow(
     'subscribes MCP server/resources#subscriptions',
     'A resource that is watched is subscribed to, and read again when it was updated',
-    updated,
-    (seen, { expect, leave }) => {
-      const [asked] = seen.requests(seen.stateless ? 'subscriptions/listen' : 'resources/subscribe')
-      if (asked === undefined) return leave('the client did not watch the resource')
-      const uris = listIn(asked.params, 'notifications', 'resourceSubscriptions')
-      if (seen.stateless) expect(uris.includes(watchedUri), 'resourceSubscriptions must name the resource', [asked])
-      else expect(asked.params['uri'] === watchedUri, 'The subscription must name the resource', [asked])
-      const read = seen.requests('resources/read').filter(({ at }) => at >= asked.at)
-      expect(read.length > 0, 'The resource was not read again after its update', seen.fromClient.slice(-3))
+  ).by(updated, (seen, { expect, leave }) => {
+    const [asked] = seen.requests(seen.stateless ? 'subscriptions/listen' : 'resources/subscribe')
+    if (asked === undefined) return leave('the client did not watch the resource')
+    const uris = listIn(asked.params, 'notifications', 'resourceSubscriptions')
+    if (seen.stateless) expect(uris.includes(watchedUri), 'resourceSubscriptions must name the resource', [asked])
+    else expect(asked.params['uri'] === watchedUri, 'The subscription must name the resource', [asked])
+    const read = seen.requests('resources/read').filter(({ at }) => at >= asked.at)
+    expect(read.length > 0, 'The resource was not read again after its update', seen.fromClient.slice(-3))
+  }),
+  changeRow('unsubscribes MCP server/resources#subscriptions', 'A resource that is no longer watched is given up').by(
+    inSessions,
+    {
+      'the client did not watch the resource': orSkip(some('resources/subscribe')),
+      'The client left its subscription behind': should(some('resources/unsubscribe')),
     },
   ),
-  changeRow('unsubscribes MCP server/resources#subscriptions', 'A resource that is no longer watched is given up', inSessions, {
-    'the client did not watch the resource': orSkip(some('resources/subscribe')),
-    'The client left its subscription behind': should(some('resources/unsubscribe')),
-  }),
 ]
 
 // ── resources, prompts and completions, in the words of the revision ────────────────────────────────────────────────
 
 const noteUri = 'test://notes/ä b'
 
-const everything = play('everything', {
-  report: true,
+const everything = reportedPlay('everything', {
   steps: [
     ...plainSteps,
     { do: 'list', what: 'resources' },
@@ -217,7 +215,7 @@ const useRow = clientTable('client/uses/', { play: everything, revisions: offici
 const encodedUri = `=?base64?${Buffer.from(noteUri).toString('base64')}?=`
 
 const using = [
-  useRow('resources MCP basic#messages', 'A resource is read by its URI as it was listed', {
+  useRow('resources MCP basic#messages', 'A resource is read by its URI as it was listed').by({
     'the client reads no resources': orSkip(some('resources/read')),
     'The URI is not the one that was listed': first('resources/read', params({ uri: noteUri })),
     'The name in the header': first('resources/read', ({ headers }, { carrier, revision }) => {
@@ -226,7 +224,7 @@ const using = [
     }),
     'The text': reported('read', ({ text, message }) => text === 'the note' || `The resource reads "${text ?? message}"`),
   }),
-  useRow('prompts MCP basic#messages', 'A prompt is asked for by its name, with arguments that are texts', {
+  useRow('prompts MCP basic#messages', 'A prompt is asked for by its name, with arguments that are texts').by({
     'the client uses no prompts': orSkip(some('prompts/get')),
     'The prompt must be asked for as the step says': first(
       'prompts/get',
@@ -234,7 +232,7 @@ const using = [
     ),
     'The text': reported('prompt', ({ text, message }) => text === 'Hello Ada' || `The prompt says "${text ?? message}"`),
   }),
-  useRow('completion MCP server/utilities/completion', 'A completion names what it completes and how far one has typed', {
+  useRow('completion MCP server/utilities/completion', 'A completion names what it completes and how far one has typed').by({
     'the client asks for no completions': orSkip(some('completion/complete')),
     'ref must be the prompt': first('completion/complete', params({ ref: { type: 'ref/prompt', name: 'test-prompt' } })),
     'argument must have name and value': first('completion/complete', params({ argument: { name: 'who', value: 'A' } })),

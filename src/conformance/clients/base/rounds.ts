@@ -1,10 +1,11 @@
 /** Questions inside results (2026-07-28): the client makes the call again, with its answers and the state as it came. */
 import { stateless } from '../../define.ts'
-import { fitsPattern, isAbsent, isString, objectIn, sameJson } from '../../expectations.ts'
+import { fitsPattern, is, objectIn, sameJson } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
-import { type ClientJudging, calls, clientTable, declares, first, reported, sent, shownBy, times } from '../define.ts'
+import { calls, declares, first, reported, sent, shownBy, times } from '../checks.ts'
+import { type ClientJudging, clientTable } from '../define.ts'
 import type { LoggedMessage, Observation } from '../log.ts'
-import { call, play, textResult } from '../play.ts'
+import { call, play, reportedPlay, textResult } from '../play.ts'
 import { elicitation } from './asking.ts'
 
 /** Odd on purpose: who parses, trims or re-encodes it gives back another one. */
@@ -32,8 +33,7 @@ const rounds = play('rounds', {
   },
 })
 
-const stateOnly = play('state-only', {
-  report: true,
+const stateOnly = reportedPlay('state-only', {
   steps: [call('call')],
   on: {
     'tools/call': ({ params: { requestState } }) =>
@@ -41,15 +41,14 @@ const stateOnly = play('state-only', {
   },
 })
 
-const strangeResult = play('strange-result', {
-  report: true,
+const strangeResult = reportedPlay('strange-result', {
   steps: [call('call')],
   on: { 'tools/call': { resultType: 'of-tomorrow', content: [] } },
 })
 
 const roundRow = clientTable('client/rounds/', { revisions: stateless })
-const inRounds = { play: rounds, needs: [declares('elicitation')] }
-const wasCalled = [sent(calls, 'the client did not call the tool')]
+const inRounds = [rounds, declares('elicitation')] as const
+const wasCalled = sent(calls, 'the client did not call the tool')
 
 /** The second call, which must have come, is right. */
 function retry(tool: string, check: (message: LoggedMessage, seen: Observation) => boolean) {
@@ -61,46 +60,31 @@ function retry(tool: string, check: (message: LoggedMessage, seen: Observation) 
 
 /** Questions that come inside results. */
 export const roundScenarios = [
-  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id', inRounds, {
+  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id').by(inRounds, {
     'requestState is not what was given': retry('test-tool', ({ params }) => params['requestState'] === STATE),
     'The second call has the id of the first': retry('test-tool', ({ id }, seen) => id !== calls(seen)[0]?.id),
     'The second call is another one': retry('test-tool', ({ params }) => sameJson(params['arguments'], { n: 1 })),
   }),
-  roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions', inRounds, {
+  roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions').by(inRounds, {
     'inputResponses must have the key confirm, and no other': retry('test-tool', ({ params }) => answersOnly(params, 'confirm')),
     'An answer is the bare result': retry('test-tool', ({ params }) =>
-      fitsPattern({ action: isString, result: isAbsent, resultType: isAbsent }, objectIn(params, 'inputResponses')['confirm']),
+      fitsPattern({ action: is.string, result: is.absent, resultType: is.absent }, objectIn(params, 'inputResponses')['confirm']),
     ),
   }),
-  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call', inRounds, {
+  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call').by(inRounds, {
     'A state was sent that this call was never given': retry('plain-tool', ({ params }) => !('requestState' in params)),
   }),
-  roundRow(
-    'twice SEP-2322',
-    'Each round has the newest state and answers only the last questions',
-    inRounds,
-    (seen, { expect }) => {
-      const made = seen.calls('twice-tool')
-      const states = JSON.stringify(made.map(({ params }) => params['requestState']))
-      expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
-      expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
-    },
-  ),
-  roundRow(
-    'state-only SEP-2322',
-    'A state without questions is brought back at once',
-    { play: stateOnly, needs: wasCalled },
-    {
-      'The client did not come back with the state': shownBy(
-        calls,
-        seen => calls(seen).at(-1)?.params['requestState'] === 'later',
-      ),
-    },
-  ),
-  roundRow(
-    'strange SEP-2322',
-    'A result of an unknown type is no result, and not asked for again',
-    { play: strangeResult, needs: wasCalled },
+  roundRow('twice SEP-2322', 'Each round has the newest state and answers only the last questions').by(inRounds, (seen, x) => {
+    const made = seen.calls('twice-tool')
+    const states = JSON.stringify(made.map(({ params }) => params['requestState']))
+    x.expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
+    x.expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
+  }),
+  roundRow('state-only SEP-2322', 'A state without questions is brought back at once').by([stateOnly, wasCalled], {
+    'The client did not come back with the state': shownBy(calls, seen => calls(seen).at(-1)?.params['requestState'] === 'later'),
+  }),
+  roundRow('strange SEP-2322', 'A result of an unknown type is no result, and not asked for again').by(
+    [strangeResult, wasCalled],
     {
       'An unknown result was asked for again': times(calls, 1),
       'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),

@@ -3,29 +3,12 @@
  * cost (E3), intent and suggestions (E2).
  */
 import { orSkip, sameJson } from '../../expectations.ts'
+import { extensionId } from '../../said.ts'
 import type { Json } from '../../scenario.ts'
-import { extensionId } from '../../tools.ts'
-import {
-  type ClientBody,
-  type ClientScenario,
-  calls,
-  each,
-  first,
-  isUndone,
-  knowing,
-  none,
-  offering,
-  problemResult,
-  reported,
-  requires,
-  shownBy,
-  some,
-  times,
-  under,
-  unvisited,
-} from '../define.ts'
+import { calls, each, first, isUndone, none, reported, requires, shownBy, some, times, under, unvisited } from '../checks.ts'
+import { type ClientBody, type ClientScenario, knowing, offering, problemResult } from '../define.ts'
 import type { LoggedMessage } from '../log.ts'
-import { type Answers, call, listTools, type Play, plainSteps, play, testTool, textResult } from '../play.ts'
+import { type Answers, call, listTools, type Play, plainSteps, play, reportedPlay, testTool, textResult } from '../play.ts'
 
 // ── failures and keys ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -35,8 +18,7 @@ const writing = { ...testTool, annotations: { readOnlyHint: false, idempotentHin
 
 /** The call fails with this problem; undefined: it does not. */
 function failing(name: string, problem: Json | undefined, more: Partial<Play> = {}): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     answers: { retries: 3 },
     tools: [writing],
     capabilities: offering('idempotency', 'problem'),
@@ -90,9 +72,7 @@ const keyRow = knowing('idempotency')
 const problemRow = knowing('problem')
 
 const failures = [
-  keyRow(
-    'E11-3 E5-2',
-    'A passing failure is tried again not before the server wants it, under the same key',
+  keyRow('E11-3 E5-2', 'A passing failure is tried again not before the server wants it, under the same key').by(
     {
       play: busyOnce,
       needs: [requires(seen => seen.calls('test-tool').length > 1, 'the client does not try again by itself')],
@@ -111,7 +91,7 @@ const failures = [
       'Each attempt is a request of its own': seen => calls(seen)[0]?.id !== calls(seen)[1]?.id,
     },
   ),
-  keyRow('E11-3-bounded', 'A failure that does not pass is given up', alwaysBusy, {
+  keyRow('E11-3-bounded', 'A failure that does not pass is given up').by(alwaysBusy, {
     'The attempts': times(
       calls,
       count => count <= 3,
@@ -120,13 +100,13 @@ const failures = [
     'The attempts have several keys': seen => new Set(calls(seen).map(keyOf)).size === 1,
     'The client was still trying': ({ end }) => !end.timedOut,
   }),
-  problemRow('E11-3-unkeyed', 'Without keys a call that may change something is made once', unkeyed, {
+  problemRow('E11-3-unkeyed', 'Without keys a call that may change something is made once').by(unkeyed, {
     'The calls': times(calls, 1, count => `It was made ${count} times`),
   }),
-  problemRow('E11-4', 'What is wrong for good is not sent again unchanged', permanent, {
+  problemRow('E11-4', 'What is wrong for good is not sent again unchanged').by(permanent, {
     'The calls': times(calls, 1, count => `It was sent ${count} times`),
   }),
-  problemRow('E11-5', 'A missing right is asked for once, then told', unauthorized, {
+  problemRow('E11-5', 'A missing right is asked for once, then told').by(unauthorized, {
     'The calls': times(
       calls,
       count => count === 1 || count === 2,
@@ -134,15 +114,15 @@ const failures = [
     ),
     'The client takes a refusal for success': reported('call', isUndone),
   }),
-  problemRow('E11-6', 'What the user can do something about is told to the user', lasting, {
+  problemRow('E11-6', 'What the user can do something about is told to the user').by(lasting, {
     'the client does not report what its user was told': orSkip(seen => seen.reported.get('call')?.problem !== undefined),
     'The user was not told': reported('call', ({ problem }) => problem),
   }),
-  problemRow('E4-10', 'The address where a right can be got is not fetched by the client', elevated, {
+  problemRow('E4-10', 'The address where a right can be got is not fetched by the client').by(elevated, {
     'the client did not call the tool': orSkip(some(calls)),
     'The client fetched the elevation_url': unvisited('/elevate'),
   }),
-  keyRow('E5-8 E5-1', 'Each call that may change something has a key of its own, of the right form', twoCalls, {
+  keyRow('E5-8 E5-1', 'Each call that may change something has a key of its own, of the right form').by(twoCalls, {
     'the client sends no keys': orSkip(seen => calls(seen).some(one => keyOf(one) !== undefined)),
     'A key is 1 to 128 of A-Z a-z 0-9 _ - : .': each(calls, one => {
       const key = keyOf(one)
@@ -228,18 +208,18 @@ const costRow = knowing('operational')
 const intentRow = knowing('intent')
 
 const consent = [
-  problemRow('E6-1', 'A call that needs a yes is not sent where nobody can be asked', nobody, isUnsent),
-  confirmationRow('E6-1-no', 'A call that needs a yes is not sent after a no', refused, isUnsent),
-  confirmationRow('E6-10 E6-1', 'The yes is no argument of the tool', agreed, {
+  problemRow('E6-1', 'A call that needs a yes is not sent where nobody can be asked').by(nobody, isUnsent),
+  confirmationRow('E6-1-no', 'A call that needs a yes is not sent after a no').by(refused, isUnsent),
+  confirmationRow('E6-10 E6-1', 'The yes is no argument of the tool').by(agreed, {
     ...saidYes,
     'The arguments are not those of the call': first(calls, ({ args }) => sameJson(args, { what: 'all' })),
   }),
-  confirmationRow('E6-5', 'What the user has declined is not asked for again by the client itself', declined, {
+  confirmationRow('E6-5', 'What the user has declined is not asked for again by the client itself').by(declined, {
     ...saidYes,
     'The calls': times(calls, 1, count => `The call was made ${count} times`),
   }),
-  costRow('E3-7', 'What nobody can price is not free: under a budget it is not sent', unknownCost, isUnsent),
-  costRow('E3-2', 'The budget of a call is told to the server', affordable, {
+  costRow('E3-7', 'What nobody can price is not free: under a budget it is not sent').by(unknownCost, isUnsent),
+  costRow('E3-2', 'The budget of a call is told to the server').by(affordable, {
     ...wasMade,
     'the client knows no budgets': orSkip(first(calls, one => under(one, 'operational')['max_units'] !== undefined)),
     'The budget': first(calls, one => {
@@ -247,17 +227,17 @@ const consent = [
       return told === 5 || `max_units is ${JSON.stringify(told)} and must be 5`
     }),
   }),
-  costRow('E3-2-over', 'A call that costs more than its budget is not sent', expensive, isUnsent),
-  costRow('E3-1', 'A cost that needs approval is not caused without one', approval, isUnsent),
-  problemRow('E2-7', 'What a call is for is told only to servers that may hear it', silent, {
+  costRow('E3-2-over', 'A call that costs more than its budget is not sent').by(expensive, isUnsent),
+  costRow('E3-1', 'A cost that needs approval is not caused without one').by(approval, isUnsent),
+  problemRow('E2-7', 'What a call is for is told only to servers that may hear it').by(silent, {
     ...wasMade,
     'The intent was told though nobody allowed that': first(calls, one => !saysIntent(one)),
   }),
-  intentRow('E2-4', 'A suggestion of the server is followed by nobody but the host', spoken, {
+  intentRow('E2-4', 'A suggestion of the server is followed by nobody but the host').by(spoken, {
     'the client says no intents': orSkip(first(calls, saysIntent)),
     'The suggested tool was called by itself': none(seen => seen.calls('better-tool')),
   }),
-  intentRow('E2-4-hop', 'A suggestion that is followed leads to no second one', followed, {
+  intentRow('E2-4-hop', 'A suggestion that is followed leads to no second one').by(followed, {
     'the client follows no suggestions': orSkip(some(seen => seen.calls('better-tool'))),
     'The suggestion of a suggestion was followed': none(seen => seen.calls('best-tool')),
   }),

@@ -1,11 +1,12 @@
 /** Manifests (E1), references (E9), media (E10) and recommendations (E13): read, checked, and never followed blindly. */
 import { createHash } from 'node:crypto'
-import { isOneOf, orSkip } from '../../expectations.ts'
+import { is, orSkip } from '../../expectations.ts'
+import { extensionId } from '../../said.ts'
 import type { Json } from '../../scenario.ts'
-import { extensionId } from '../../tools.ts'
-import { type ClientScenario, calls, first, knowing, none, offering, reported, some, times, unvisited } from '../define.ts'
+import { calls, first, none, reported, some, times, unvisited } from '../checks.ts'
+import { type ClientScenario, knowing, offering } from '../define.ts'
 import type { Observation } from '../log.ts'
-import { call, listTools, type Play, play, testTool } from '../play.ts'
+import { call, listTools, type Play, reportedPlay, testTool } from '../play.ts'
 
 const revision = `sha256:${createHash('sha256').update('one').digest('base64url')}`
 const manifest = {
@@ -16,8 +17,7 @@ const manifest = {
 
 /** The manifest is asked for twice; it is good for so long. */
 function manifests(name: string, ttlMs: number): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: ['first', 'second'].map(as => ({ do: 'manifest', as }) as const),
     capabilities: offering('manifest'),
     on: {
@@ -46,8 +46,7 @@ function referring(name: string, data: string, status = 200): Play {
     checksum: { algorithm: 'sha256', value: createHash('sha256').update(CONTENT).digest('hex') },
   })
   const link = { type: 'resource_link', uri: 'ref:r-1', name: 'data', mimeType: 'text/plain' }
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: [{ do: 'reference', tool: 'test-tool', as: 'reference' }],
     capabilities: offering('data-references'),
     on: ({ origin }) => ({
@@ -69,8 +68,7 @@ const tampered = referring('reference-tampered', 'the bata')
 const redirected = referring('reference-redirected', CONTENT, 302)
 
 const image = { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' }
-const largeImage = play('media-too-large', {
-  report: true,
+const largeImage = reportedPlay('media-too-large', {
   steps: [listTools, call('large', { image: Buffer.alloc(5_000, 1).toString('base64') })],
   tools: [
     {
@@ -82,8 +80,7 @@ const largeImage = play('media-too-large', {
   capabilities: offering('media', 'problem'),
 })
 
-const recommending = play('recommend', {
-  report: true,
+const recommending = reportedPlay('recommend', {
   steps: [{ do: 'recommend', capability: 'translate', as: 'recommend' }],
   capabilities: offering('recommendations'),
   on: ({ origin }) => {
@@ -107,37 +104,37 @@ const referenceRow = knowing('data-references', { carriers: ['http'] })
 
 /** What a client reads beside results. */
 export const contentScenarios: readonly ClientScenario[] = [
-  manifestRow('E1-6', 'A manifest is not asked for again while it is good', kept, {
+  manifestRow('E1-6', 'A manifest is not asked for again while it is good').by(kept, {
     'the client did not ask for the manifest': orSkip(some('manifest/get')),
     'The requests': times('manifest/get', 1, count => `It was asked for ${count} times within its ttl`),
   }),
-  manifestRow('E1-4', 'A manifest that may be old is asked for by the revision that is there', stale, {
+  manifestRow('E1-4', 'A manifest that may be old is asked for by the revision that is there').by(stale, {
     'the client did not ask twice': orSkip(times('manifest/get', count => count >= 2)),
     'if_revision is not the revision that was given': first(
       seen => seen.requests('manifest/get').slice(1),
-      ({ params }) => isOneOf(undefined, revision)(params['if_revision']),
+      ({ params }) => is.oneOf(undefined, revision)(params['if_revision']),
     ),
     'The report': reported('second', ({ ok, message = '' }) => ok || `not_modified was not understood: ${message}`),
   }),
-  referenceRow('E9-1', 'What a reference stands for is fetched from where it lies', whole, {
+  referenceRow('E9-1', 'What a reference stands for is fetched from where it lies').by(whole, {
     ...readsReference,
     'The data': reported('reference', ({ text, message }) => text === CONTENT || `The reference reads "${text ?? message}"`),
     'The session or a token was sent to the address of a reference': seen =>
       !seen.visits('GET', '/data/').some(({ headers }) => 'authorization' in headers || 'mcp-session-id' in headers),
   }),
-  referenceRow('E9-4', 'Content that is not what was announced is refused', tampered, {
+  referenceRow('E9-4', 'Content that is not what was announced is refused').by(tampered, {
     ...readsReference,
     'The checksum was not checked': reported('reference', ({ ok }) => !ok),
   }),
-  referenceRow('E9-5', 'A reference leads nowhere but to its own address', redirected, {
+  referenceRow('E9-5', 'A reference leads nowhere but to its own address').by(redirected, {
     ...fetches,
     'A redirect was followed': unvisited('/elsewhere'),
   }),
-  knowing('media')('E10-2', 'Media that the tool would refuse are not sent', largeImage, {
+  knowing('media')('E10-2', 'Media that the tool would refuse are not sent').by(largeImage, {
     'the client did not look at the tools': orSkip(some('tools/list')),
     'An image over the limit was sent': none(calls),
   }),
-  knowing('recommendations')('E13-2', 'A server that is recommended is connected to by nobody', recommending, {
+  knowing('recommendations')('E13-2', 'A server that is recommended is connected to by nobody').by(recommending, {
     'the client did not ask for recommendations': orSkip(some('servers/recommend')),
     'The address of a recommendation was visited': ({ log }) => !log.visits.some(({ path }) => path.startsWith('/registry')),
   }),

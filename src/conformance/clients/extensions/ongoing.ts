@@ -1,29 +1,13 @@
 /** What goes on over several messages: session state (E14), transactions (E5), streams that are resumed (E8) and events (E15). */
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { isWord, objectIn, objectsIn, orSkip, sameJson, should } from '../../expectations.ts'
+import { is, objectIn, objectsIn, orSkip, sameJson, should } from '../../expectations.ts'
+import { extensionId } from '../../said.ts'
 import type { Json } from '../../scenario.ts'
-import { extensionId } from '../../tools.ts'
 import { keys } from '../../wire/envelope.ts'
-import {
-  type ClientScenario,
-  calls,
-  each,
-  first,
-  isUndone,
-  knowing,
-  none,
-  offering,
-  problemResult,
-  reported,
-  requires,
-  sent,
-  shownBy,
-  some,
-  times,
-  under,
-} from '../define.ts'
+import { calls, each, first, isUndone, none, reported, requires, sent, shownBy, some, times, under } from '../checks.ts'
+import { type ClientScenario, knowing, offering, problemResult } from '../define.ts'
 import type { LoggedMessage, Observation } from '../log.ts'
-import { call, listTools, type Play, play, type Step, testTool, textResult } from '../play.ts'
+import { call, listTools, type Play, play, reportedPlay, type Step, testTool, textResult } from '../play.ts'
 import { type ClientRequest, noAnswer } from '../script.ts'
 
 // ── state ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,20 +57,20 @@ function token(n: string, right: string | undefined): ReturnType<typeof some> {
 const stateRow = knowing('state', { needs: [requires(seen => calls(seen).length > 1, 'the client did not make the calls')] })
 
 const states = [
-  stateRow('E14-1 E14-4', 'The last token comes back as it was given', rotation, {
+  stateRow('E14-1 E14-4', 'The last token comes back as it was given').by(rotation, {
     'The first call has a token that nobody gave': token('one', undefined),
     'The token of the first answer was changed or left out': token('two', FIRST),
     'An answer without a token has ended the state': token('three', FIRST),
     'The newest token was not taken': token('four', SECOND),
   }),
-  stateRow('E14-6', 'A token stays in its conversation', rotation, {
+  stateRow('E14-6', 'A token stays in its conversation').by(rotation, {
     'the client has one conversation only': orSkip(seen => calls(seen).some(({ args }) => args['n'] === 'else')),
     'Another conversation came with the token of the first': token('else', undefined),
   }),
-  stateRow('E14-3', 'A token that the server refuses is not sent again', invalid, {
+  stateRow('E14-3', 'A token that the server refuses is not sent again').by(invalid, {
     'A refused token was sent again': token('three', undefined),
   }),
-  stateRow('E14-2', 'A token of more than 64 KiB is dropped', large, {
+  stateRow('E14-2', 'A token of more than 64 KiB is dropped').by(large, {
     'A token over the limit was kept and sent': token('two', undefined),
   }),
 ]
@@ -129,8 +113,8 @@ function namesIt({ params }: LoggedMessage, seen: Observation): boolean {
 const transactionRow = knowing('transactions', { needs: [sent('transaction/begin', 'the client began no transaction')] })
 
 const transactions = [
-  transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and the end is told', committed, {
-    'A transaction has an id': shownBy('transaction/begin', seen => isWord(transactionOf(seen))),
+  transactionRow('E5-12 E5-15', 'Every call of a transaction names it, and the end is told').by(committed, {
+    'A transaction has an id': shownBy('transaction/begin', seen => is.word(transactionOf(seen))),
     'A step does not name its transaction': each(
       calls,
       (step, seen) => under(step, 'transactions')['transaction_id'] === transactionOf(seen),
@@ -142,7 +126,7 @@ const transactions = [
     }),
     'The transaction was not committed': first('transaction/commit', namesIt),
   }),
-  transactionRow('E5-14', 'A transaction with a failed step is rolled back', failed, {
+  transactionRow('E5-14', 'A transaction with a failed step is rolled back').by(failed, {
     'The transaction was left open': first('transaction/rollback', namesIt),
     'It was committed after a failure': none('transaction/commit'),
   }),
@@ -165,8 +149,7 @@ function resumes(message: Pick<LoggedMessage, 'meta'>): boolean {
 
 /** The stream breaks after its first chunk; then comes what `resumed` says. */
 function streaming(name: string, resumed: (request: ClientRequest) => unknown): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     steps: [listTools, call('stream', { n: 1 }, { stream: true })],
     tools: [{ ...testTool, _meta: { [extensionId('streaming')]: { supports_streaming: true } } }],
     capabilities: offering('streaming', 'problem', 'idempotency'),
@@ -197,7 +180,7 @@ const resumesStreams = { 'the client does not resume streams': orSkip(some(furth
 const streamRow = knowing('streaming', { carriers: ['http'] })
 
 const streams = [
-  streamRow('E8-6', 'A stream that broke goes on behind the last chunk', broken, {
+  streamRow('E8-6', 'A stream that broke goes on behind the last chunk').by(broken, {
     'the client did not stream': orSkip(some(calls)),
     ...resumesStreams,
     'The second call must name operation and checkpoint as they were given': first(furtherCalls, again => {
@@ -207,7 +190,7 @@ const streams = [
     'The second call is another one': first(furtherCalls, ({ args }) => sameJson(args, { n: 1 })),
     'The chunks': reported('stream', ({ count = 2 }) => count === 2 || `The reader saw ${count} chunks of 2`),
   }),
-  streamRow('E8-7', 'A stream that cannot go on is not begun anew behind the caller’s back', gone, {
+  streamRow('E8-7', 'A stream that cannot go on is not begun anew behind the caller’s back').by(gone, {
     ...resumesStreams,
     'The call was made anew': none(furtherCalls, again => !resumes(again)),
     'A broken stream is reported as whole': reported('stream', isUndone),
@@ -236,8 +219,7 @@ const wanted = ['notifications', extensionId('events')] as const
 
 /** Subscribes as the wire says, and tells of the events once the subscription stands. */
 function events(name: string, after: EventsAfter, settings: Json = {}): Play {
-  return play(name, {
-    report: true,
+  return reportedPlay(name, {
     ms: 12_000,
     steps: [{ do: 'events', names: ['thing_happened'], count: 2, as: 'events' }],
     capabilities: { tools: {}, extensions: { [extensionId('events')]: settings } },
@@ -288,14 +270,14 @@ const eventRow = knowing('events', {
 })
 
 const listening = [
-  eventRow('E15-4', 'An event that comes twice is told once', doubled, {
+  eventRow('E15-4', 'An event that comes twice is told once').by(doubled, {
     'the client does not report its events': orSkip(seen => seen.reported.get('events')?.text !== undefined),
     'The events': heardBoth,
   }),
-  eventRow('E15-11', 'What an event suggests is done by nobody', doubled, {
+  eventRow('E15-11', 'What an event suggests is done by nobody').by(doubled, {
     'The action_hint of an event was done': none(calls),
   }),
-  eventRow('E15-6 E15-3', 'Where an event is missing the client takes up behind the last it had', gap, {
+  eventRow('E15-6 E15-3', 'Where an event is missing the client takes up behind the last it had').by(gap, {
     'The gap was not noticed': shownBy('*', seen => subscriptions(seen).length > 1),
     'The cursor': shownBy('*', seen => {
       const cursor = subscriptions(seen)[1]?.['cursor']
@@ -303,10 +285,8 @@ const listening = [
     }),
     'The events': heardBoth,
   }),
-  row(
-    'E15-9',
-    'Where nothing is pushed the client asks, as often as it may',
-    { play: polls, needs: [sent('event/poll', 'the client does not poll')] },
+  row('E15-9', 'Where nothing is pushed the client asks, as often as it may').by(
+    [polls, sent('event/poll', 'the client does not poll')],
     {
       'It was asked once only': times('event/poll', count => count >= 2),
       'The next poll must name the cursor of the last': each(
@@ -320,7 +300,7 @@ const listening = [
       }),
     },
   ),
-  eventRow('E15-7', 'Who no longer listens unsubscribes', doubled, {
+  eventRow('E15-7', 'Who no longer listens unsubscribes').by(doubled, {
     'The client left its subscription behind': should(seen => seen.stateless || seen.requests('event/unsubscribe').length > 0),
   }),
 ]
