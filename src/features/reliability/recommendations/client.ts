@@ -3,9 +3,8 @@ import { defineClientFeature, type RequestOptions } from '../../../engine/client
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { anything, array, type Infer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
-import type { Capabilities, Revision } from '../../../revisions/index.ts'
 import { manifestPort } from '../manifest/messages.ts'
 import {
   type Confidence,
@@ -17,7 +16,7 @@ import {
 import { fitting } from './ranking.ts'
 
 export type { Confidence } from './messages.ts'
-export { fit, fitting, surestFirst, weaker } from './ranking.ts'
+export { fit, fitting, surestFirst } from './ranking.ts'
 
 /** A recommended server. */
 export interface Recommended {
@@ -44,9 +43,8 @@ export const recommendationsClient = defineClientFeature({
     const client: RecommendationsClientApi = {
       recommend: async (capability, options = {}) => {
         const { limit } = options
-        const { revision, capabilities } = kit.session.opened
-        if (recommends(revision, capabilities)) {
-          const params = { capability_needed: capability, ...(limit === undefined ? {} : { limit }) }
+        if (declared(kit.session.opened, recommendationsExtension) !== undefined) {
+          const params = { capability_needed: capability, ...given({ limit }) }
           const answer = await kit.session.request(recommendServers, params, kit.send(options))
           return recommendationsIn(answer).slice(0, limit).map(recommendedOf)
         }
@@ -63,11 +61,6 @@ export const recommendationsClient = defineClientFeature({
     }
   },
 })
-
-// Whether the server declares the extension.
-function recommends(revision: Revision, capabilities: Capabilities): boolean {
-  return declared({ revision, capabilities }, recommendationsExtension) !== undefined
-}
 
 // Checks the answer.
 function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
@@ -92,14 +85,14 @@ export function recommendedOf(wire: WireRecommendation): Recommended {
 }
 
 /** A remote address in a registry entry. */
-export interface Remote {
+interface Remote {
   /** `streamable-http` or `sse`. */
   readonly type: string
   readonly url: string
 }
 
 /** A package in a registry entry. Nothing here installs it. */
-export interface ServerPackage {
+interface ServerPackage {
   /** `npm`, `pypi`, `oci`, … */
   readonly registry: string
   readonly identifier: string
@@ -188,7 +181,7 @@ export function registryPage(value: unknown): RegistryPage {
 }
 
 /** A catalog entry: the address of a server card, or the card itself. */
-export interface CatalogEntry {
+interface CatalogEntry {
   /** Searchable text. */
   readonly about: string
   readonly url: string | undefined
