@@ -2,7 +2,7 @@
 import type { Progress } from '../../../engine/calls.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallManner, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
 import { progressIn, streamingExtension } from './messages.ts'
 
@@ -55,20 +55,8 @@ export interface ToldProgress extends Progress {
 
 /** Converts progress from the wire. */
 export function toldProgress(step: Progress): ToldProgress {
-  const meta = metaIn(step)
-  if (meta === undefined) return step
-  const { estimated_remaining_seconds: seconds, partial_result: partial } = progressIn(meta)
+  if (!isRecord(step) || step['_meta'] === undefined) return step
+  const { estimated_remaining_seconds: seconds, partial_result: partial } = progressIn(step)
   const { progress, total, message } = step
-  return {
-    progress,
-    ...(total === undefined ? {} : { total }),
-    ...(message === undefined ? {} : { message }),
-    ...(seconds === undefined ? {} : { remainingMs: seconds * 1000 }),
-    ...(partial === undefined ? {} : { partial }),
-  }
-}
-
-/** The `_meta` of the notification. */
-export function metaIn(step: Progress): unknown {
-  return isRecord(step) ? step['_meta'] : undefined
+  return { progress, ...given({ total, message, remainingMs: seconds && seconds * 1000, partial }) }
 }

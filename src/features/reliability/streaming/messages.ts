@@ -20,8 +20,8 @@ export interface ProgressStep extends Progress {
 
 /** What the context of a call uses of streaming. */
 interface StreamingPort {
-  /** Tells how far a call has come; false where nobody takes it, or `allow` says that it is too much. */
-  progress(exchange: Exchange, step: ProgressStep, allow: () => boolean): boolean
+  /** Tells how far a call has come. */
+  progress(exchange: Exchange, step: ProgressStep): void
 }
 
 /** What the context of a call uses of streaming. */
@@ -66,31 +66,38 @@ export function resumeIn(meta: Params | undefined): WireResume | undefined {
   throw new McpError('invalid-params', `${streamingExtension}: resume must name an operation_id and a checkpoint_token`)
 }
 
-/** The chunk that a notification brings; undefined where it brings none. */
-export function chunkIn(meta: unknown): WireChunk | undefined {
-  const said = isRecord(meta) ? meta[streamingExtension] : undefined
-  if (!isRecord(said) || said['type'] !== 'stream_chunk' || typeof said['operation_id'] !== 'string') return undefined
-  const { sequence, checkpoint_token: token } = said
+/** The chunk that a notification of progress brings; undefined where it brings none. */
+export function chunkIn(step: Progress): WireChunk | undefined {
+  const said = saidIn(step)
+  if (said?.['type'] !== 'stream_chunk' || typeof said['operation_id'] !== 'string') return undefined
+  const { operation_id, sequence, checkpoint_token: token, is_final } = said
   if (typeof sequence !== 'number' || !Number.isSafeInteger(sequence) || sequence < 0) return undefined
   return {
     type: 'stream_chunk',
-    operation_id: said['operation_id'],
+    operation_id,
     sequence,
     ...('data' in said ? { data: said['data'] } : {}),
-    ...(said['is_final'] === true ? { is_final: true } : {}),
+    ...(is_final === true ? { is_final } : {}),
     ...(typeof token === 'string' ? { checkpoint_token: token } : {}),
   }
 }
 
 /** What a notification says of progress beyond the core. */
-export function progressIn(meta: unknown): Pick<WireProgress, 'estimated_remaining_seconds' | 'partial_result'> {
-  const said = isRecord(meta) ? meta[streamingExtension] : undefined
-  if (!isRecord(said) || said['type'] !== 'progress') return {}
+export function progressIn(step: Progress): Pick<WireProgress, 'estimated_remaining_seconds' | 'partial_result'> {
+  const said = saidIn(step)
+  if (said?.['type'] !== 'progress') return {}
   const { estimated_remaining_seconds: seconds, partial_result: partial } = said
   return {
     ...(typeof seconds === 'number' && seconds >= 0 ? { estimated_remaining_seconds: seconds } : {}),
     ...(isRecord(partial) ? { partial_result: partial } : {}),
   }
+}
+
+/** The extension's member in the `_meta` of a notification of progress. */
+function saidIn(step: Progress): Params | undefined {
+  const meta = isRecord(step) ? step['_meta'] : undefined
+  const said = isRecord(meta) ? meta[streamingExtension] : undefined
+  return isRecord(said) ? said : undefined
 }
 
 /** In the `_meta` of the call that is made again. */

@@ -7,8 +7,8 @@ import type { Feed } from '../../../core/feed/feed.ts'
 import type { Ticket } from '../../../core/journal/operation.ts'
 import { problem } from '../../../core/problem.ts'
 import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
-import type { Op } from '../../../stores/store.ts'
-import { trim } from '../../../stores/store.ts'
+import { given } from '../../../jsonrpc/message.ts'
+import { type Op, trim } from '../../../stores/store.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { checkpointNotFound, type EndedOperation, hasBackpressureRoom } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
@@ -38,8 +38,6 @@ interface OperationParts {
   readonly weigh: (length: number) => boolean
   /** The checkpoint after this many chunks. */
   readonly token: (next: number) => Promise<string>
-  /** Watches for readers in other processes; `eager`: whether to poll for them. */
-  readonly elsewhere: (signal: AbortSignal, eager: () => boolean, told: (at: number | 'cancelled') => void) => void
 }
 
 interface Reader {
@@ -84,16 +82,21 @@ export class StreamOperation {
     const { detached } = exchange.engine.inFlight
     // A task stops everything that is done for it.
     if (!detached.has(exchange)) detached.set(exchange, this.#withdraw)
-    parts.elsewhere(
-      this.#ending.signal,
-      () => this.#reader === undefined || this.#reader.exchange.aside?.attached === false,
-      at => this.#readElsewhere(at),
-    )
   }
 
   /** Who receives messages now. */
   get hearer(): Exchange | undefined {
     return this.#reader?.exchange
+  }
+
+  /** Whether nobody reads it here now. */
+  get isUnread(): boolean {
+    return this.#reader === undefined || this.#reader.exchange.aside?.attached === false
+  }
+
+  /** Aborts when it ends. */
+  get ending(): AbortSignal {
+    return this.#ending.signal
   }
 
   /** Characters that are kept. */
@@ -235,8 +238,7 @@ export class StreamOperation {
       type: 'stream_chunk',
       operation_id: this.id,
       sequence,
-      ...(data === undefined ? {} : { data }),
-      ...(final === true ? { is_final: true } : {}),
+      ...given({ data, is_final: final }),
       checkpoint_token: checkpoint,
     }
     if (tell.along(exchange, { _meta: { [streamingExtension]: chunk } })) return
@@ -284,7 +286,7 @@ export class StreamOperation {
   }
 
   /** A reader in another process takes over. */
-  #readElsewhere(at: number | 'cancelled'): void {
+  readElsewhere(at: number | 'cancelled'): void {
     if (this.#ended) return
     if (at === 'cancelled') return this.stop('The caller cancelled it')
     const here = this.#reader
