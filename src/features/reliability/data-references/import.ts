@@ -36,7 +36,6 @@ export interface Imported extends ArtifactFacts, AsyncDisposable {
 
 interface ImporterParts extends ReferencesParts {
   readonly ledger: Ledger
-  readonly attempts: Attempts
 }
 
 /** How long imported content is held for its user. */
@@ -45,20 +44,27 @@ const holdMs = 3_600_000
 /** Fetches content from other servers, and keeps it while it is used. */
 export class Importer {
   readonly #parts: ImporterParts
+  readonly #attempts: Attempts
 
   constructor(parts: ImporterParts) {
     this.#parts = parts
+    this.#attempts = new Attempts(parts)
+  }
+
+  /** Removes what expired imports have left; returns whether others remain. */
+  sweep(): Promise<boolean> {
+    return this.#attempts.sweep()
   }
 
   /** Imports a reference. Data that an earlier attempt of the same caller fetched is reused, even after a restart. */
   async take(owner: string, account: string, given: unknown, options: ImportOptions): Promise<Imported> {
-    const { ledger, attempts, settings } = this.#parts
+    const { ledger, settings } = this.#parts
     const { maxBytes = settings.maxBytes, progress } = options
     const reference = readReference(given)
     const url = this.#allowed(reference)
     if (reference.size > maxBytes) throw tooLarge(reference.size, maxBytes)
     const reach = await reachOf(url, settings.allow)
-    const begin = (): Promise<ImportAttempt> => attempts.begin(owner, account, url.origin, reference)
+    const begin = (): Promise<ImportAttempt> => this.#attempts.begin(owner, account, url.origin, reference)
     let attempt = await begin()
     if (attempt.whole) progress?.(reference.size, reference.size)
     else if (!(await this.#fetched(attempt, reference, reach, options))) {
@@ -144,10 +150,6 @@ function noRoom(size: number, cause: StoreError): Error {
   })
 }
 
-interface AttemptsParts extends ReferencesParts {
-  readonly ledger: () => Ledger
-}
-
 /** The stored state of an interrupted import. */
 interface Half {
   /** The draft, and how much of it is certainly stored. */
@@ -174,12 +176,12 @@ const mostBytes = 4 * 1024 ** 3
 const prefix = 'reference-half/'
 
 /** Imports that were interrupted and can continue. */
-export class Attempts {
-  readonly #parts: AttemptsParts
+class Attempts {
+  readonly #parts: ImporterParts
   /** Drafts that are being written in this process. */
   readonly #live = new Set<string>()
 
-  constructor(parts: AttemptsParts) {
+  constructor(parts: ImporterParts) {
     this.#parts = parts
   }
 
@@ -189,7 +191,7 @@ export class Attempts {
    */
   async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable) {
     const { opened: store, blobs, ledger } = this.#parts
-    if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger()))
+    if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger))
     const name = await contentDigest(new TextEncoder().encode(JSON.stringify([owner, origin, digest, size])))
     const key = `${prefix}${name.slice('sha256:'.length)}`
     const entry = await store.get(key)
@@ -198,7 +200,7 @@ export class Attempts {
     const whole = half?.whole === true && (await this.#has(digest))
     const draft = await blobs.drafts.begin(half)
     if (half?.before !== undefined) await blobs.drafts.discard(half.before)
-    const record = new HalfRecord(this.#parts, key, entry, half, draft, account)
+    const record = halfRecord(this.#parts, key, entry, half, draft, account)
     const kept = (entry !== undefined || (await this.#fits(account, 1))) && (await record.write(draft.size, whole))
     return this.#attempt(draft, kept ? record : undefined, half, whole, account)
   }
@@ -237,7 +239,7 @@ export class Attempts {
       whole,
       /** Adds fetched data; returns digest and size. */
       append: (stream: ReadableStream<Uint8Array>, bytes: number): Promise<Blob> =>
-        draft.append(stream, { bytes, owned: true, ...(record && { kept: size => record.keep(size) }) }),
+        draft.append(stream, { bytes, owned: true, ...(record && { kept: record.keep }) }),
       /** Stores the ETag that the exporter sent. */
       saw: (etag: string): void => record?.saw(etag),
       /** Makes the content available in the blob store. */
@@ -250,7 +252,7 @@ export class Attempts {
       /** Interrupted: keeps the data for the next attempt, within the limits. */
       leave: async (): Promise<void> => {
         this.#live.delete(draft.id)
-        if (record?.kept !== true || !(await this.#fits(account, 0))) await discard()
+        if (record?.isKept() !== true || !(await this.#fits(account, 0))) await discard()
       },
       discard,
       /** Published and used; removes the record. */
@@ -272,71 +274,51 @@ export class Attempts {
   }
 }
 
+type HalfRecord = ReturnType<typeof halfRecord>
+
 /** The stored record of one attempt, until another one takes over. */
-class HalfRecord {
-  readonly before: string | undefined
-  readonly #parts: AttemptsParts
-  readonly #key: string
-  readonly #id: string
-  readonly #account: string
-  #version: number | undefined
-  #etag: string | undefined
-  #kept = true
-
-  constructor(
-    parts: AttemptsParts,
-    key: string,
-    entry: Entry | undefined,
-    half: Half | undefined,
-    draft: BlobDraft,
-    account: string,
-  ) {
-    this.#account = account
-    this.#parts = parts
-    this.#key = key
-    this.#version = entry?.version
-    this.#id = draft.id
-    this.#etag = draft.size === 0 ? undefined : half?.etag
-    this.before = half?.id
-  }
-
-  /** Whether the next attempt will find the record. */
-  get kept(): boolean {
-    return this.#kept
-  }
-
-  saw(etag: string): void {
-    this.#etag = etag
-  }
-
-  /** Stores the progress; if that fails, the import continues without it. */
-  async keep(size: number): Promise<void> {
-    await this.write(size).catch(error => this.#parts.trace('import-not-kept', error))
-  }
-
+function halfRecord(
+  { opened: store, clock, ledger, trace }: ImporterParts,
+  key: string,
+  entry: Entry | undefined,
+  half: Half | undefined,
+  draft: BlobDraft,
+  account: string,
+) {
+  const before = half?.id
+  let version = entry?.version
+  let etag = draft.size === 0 ? undefined : half?.etag
+  let kept = true
   /** Writes the record; false if another attempt has taken over. */
-  async write(size: number, whole = false): Promise<boolean> {
-    if (!this.#kept) return false
-    const { opened: store, clock, ledger } = this.#parts
-    const half: Half = {
-      id: this.#id,
-      size,
-      account: this.#account,
-      ...given({ etag: this.#etag, whole: whole || undefined, before: this.before }),
-      until: clock.now() + keepMs,
-    }
-    const condition = this.#version === undefined ? { ifAbsent: true } : { ifVersion: this.#version }
-    const done = await store.commit([put(this.#key, JSON.stringify(half), condition)])
-    this.#version = done.ok ? done.results[0]?.version : undefined
-    this.#kept = done.ok
-    ledger().look()
+  const write = async (size: number, whole = false): Promise<boolean> => {
+    if (!kept) return false
+    const optional = given({ etag, whole: whole || undefined, before })
+    const record: Half = { id: draft.id, size, account, ...optional, until: clock.now() + keepMs }
+    const condition = version === undefined ? { ifAbsent: true } : { ifVersion: version }
+    const done = await store.commit([put(key, JSON.stringify(record), condition)])
+    version = done.ok ? done.results[0]?.version : undefined
+    kept = done.ok
+    ledger.look()
     return done.ok
   }
-
-  async remove(): Promise<void> {
-    if (!this.#kept || this.#version === undefined) return
-    this.#kept = false
-    await this.#parts.opened.commit([remove(this.#key, this.#version)])
+  return {
+    /** The draft that this one continued. */
+    before,
+    write,
+    /** Whether the next attempt will find the record. */
+    isKept: (): boolean => kept,
+    saw: (found: string): void => {
+      etag = found
+    },
+    /** Stores the progress; if that fails, the import continues without it. */
+    keep: async (size: number): Promise<void> => {
+      await write(size).catch(error => trace('import-not-kept', error))
+    },
+    remove: async (): Promise<void> => {
+      if (!kept || version === undefined) return
+      kept = false
+      await store.commit([remove(key, version)])
+    },
   }
 }
 

@@ -19,7 +19,7 @@ import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/con
 import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
-import { Attempts, type Imported, Importer, type ImportOptions, newDraft } from './import.ts'
+import { type Imported, Importer, type ImportOptions, newDraft } from './import.ts'
 import { type KeptContent, Ledger } from './ledger.ts'
 import { type DataReference, referenceScheme, referencesExtension, wireReference } from './messages.ts'
 import type { ReferenceOptions, ReferenceSource, ReferencesOptions } from './server.ts'
@@ -59,10 +59,9 @@ export class References {
     const { most = 10_000, maxBytes = 1024 ** 3, totalBytes = blobs.capacity ?? defaultTotal } = options
     const parts: ReferencesParts = { ...kit, settings: { ...options, maxBytes }, opened, blobs, url }
     this.#parts = parts
-    const attempts = new Attempts({ ...parts, ledger: () => this.#ledger })
-    const beside = (): Promise<boolean> => attempts.sweep()
+    const beside = (): Promise<boolean> => this.#importer.sweep()
     this.#ledger = new Ledger({ store: opened, blobs, clock, trace, most, bytes: totalBytes, beside })
-    this.#importer = new Importer({ ...parts, ledger: this.#ledger, attempts })
+    this.#importer = new Importer({ ...parts, ledger: this.#ledger })
   }
 
   /** Stores content and returns the block that refers to it. */
@@ -108,21 +107,21 @@ export class References {
   async serve(asked: ReferenceRequest): Promise<Served> {
     const { transfers = 64 } = this.#parts.settings
     const kept = await this.#opened(asked)
-    if (kept === undefined) return served.forbidden()
-    if (this.#reading >= transfers) return served.busy()
+    if (kept === undefined) return forbidden()
+    if (this.#reading >= transfers) return plain(503, 'Too many contents are being read. Try again', ['retry-after', '1'])
     this.#reading++
     let reading = true
     const over = (): void => {
       if (reading) this.#reading--
       reading = false
     }
-    const found = await served.content(this.#parts.blobs, kept, asked).catch(error => {
+    const found = await content(this.#parts.blobs, kept, asked).catch(error => {
       over()
       throw error
     })
     // Refusals do not occupy a transfer slot.
     if (found === undefined || found.status === 416) over()
-    return found === undefined ? served.forbidden() : { ...found, over }
+    return found === undefined ? forbidden() : { ...found, over }
   }
 
   /** For clients without the extension: the whole content, if it fits into a message. */
@@ -245,11 +244,7 @@ function signedPath(method: string, id: string): string {
   return JSON.stringify([method, `/references/${id}`])
 }
 
-const served = {
-  forbidden: (): Served => plain(403, 'This address is not valid, or no longer'),
-  busy: (): Served => plain(503, 'Too many contents are being read. Try again', ['retry-after', '1']),
-  content,
-}
+const forbidden = (): Served => plain(403, 'This address is not valid, or no longer')
 
 /** Undefined if the content is gone. */
 async function content(blobs: Blobs, kept: KeptContent, { header }: ReferenceRequest): Promise<Served | undefined> {

@@ -94,10 +94,7 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
     },
   } satisfies ReferencesContext & ThisType<CallContext>,
   setup: (kit, { references }) => {
-    const importer: ImporterApi<CallContext, ImporterFacts>['importer'] = (options, handler) => {
-      const { facts, handler: run } = importerOf(kit, options, handler)
-      return kit.port(toolsPort).add('import_from_ref', facts, run)
-    }
+    const importer: ImporterApi<CallContext, ImporterFacts>['importer'] = (options, handler) => addImporter(kit, options, handler)
     if (references === undefined || references === false) return { server: { importer } }
     const options = checked(references)
     let listening: string | undefined
@@ -234,8 +231,8 @@ const output = jsonSchema<WireImport>({
   },
 })
 
-/** The definition and handler of the tool. */
-function importerOf<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
+/** Offers the tool. */
+function addImporter<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
   const pendingMs = toMilliseconds(pendingAfter, 'pendingAfter')
   let opening: Promise<Operations> | undefined
   const open = async (): Promise<Operations> => {
@@ -243,21 +240,25 @@ function importerOf<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: Imp
     return new Table({ store, runners, clock: kit.clock, pendingMs })
   }
   const description = 'Imports what another server has returned as a data reference. The data does not pass through this call.'
-  return {
-    facts: { description, ...options, input, output },
-    handler: async ({ reference, target_format, operation_id }: Args, context: ImportContext): Promise<Reply> => {
-      opening ??= open().catch(error => {
-        opening = undefined
-        throw error
-      })
-      const [operations, owner] = await Promise.all([opening, ownerOf(exchangeOf(context))])
-      const work = (wish: ImportWish): Promise<WireImport> => imported(wish, handler as ImportHandler<never>, context)
-      if (operation_id !== undefined) return told(kit, await operations.status(owner, operation_id, work))
-      if (reference === undefined) throw problem('INVALID_INPUT', 'Give a reference, or the operation_id of a pending import')
-      const wish = { reference, ...given({ target_format }) }
-      return told(kit, await operations.run(owner, wish, work))
-    },
-  }
+  const facts = { description, ...options, input, output }
+  return kit
+    .port(toolsPort)
+    .add(
+      'import_from_ref',
+      facts,
+      async ({ reference, target_format, operation_id }: Args, context: ImportContext): Promise<Reply> => {
+        opening ??= open().catch(error => {
+          opening = undefined
+          throw error
+        })
+        const [operations, owner] = await Promise.all([opening, ownerOf(exchangeOf(context))])
+        const work = (wish: ImportWish): Promise<WireImport> => imported(wish, handler as ImportHandler<never>, context)
+        if (operation_id !== undefined) return told(kit, await operations.status(owner, operation_id, work))
+        if (reference === undefined) throw problem('INVALID_INPUT', 'Give a reference, or the operation_id of a pending import')
+        const wish = { reference, ...given({ target_format }) }
+        return told(kit, await operations.run(owner, wish, work))
+      },
+    )
 }
 
 async function imported(

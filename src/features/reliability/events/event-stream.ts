@@ -11,7 +11,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { given, type Id, type Params } from '../../../jsonrpc/message.ts'
 import { type ListenFilter, listen } from '../../mcp/subscriptions/messages.ts'
 import type { EventsClientOptions } from './client.ts'
-import { eventsEndedError, Intake, type IntakeVerdict, noEvents, type ServerEvent, subscriptionDenied } from './intake.ts'
+import { eventsEndedError, Intake, noEvents, type ServerEvent, subscriptionDenied } from './intake.ts'
 import {
   eventsExtension,
   hearingEvents,
@@ -145,7 +145,7 @@ export class EventStream implements EventReader {
   }
 
   // A gap or a full queue leads to a new subscription at the last cursor.
-  #judge(verdict: IntakeVerdict): void {
+  #judge(verdict: ReturnType<Intake['take']>): void {
     if (verdict === 'taken') this.#stir()
     else if (verdict !== 'known') this.#again()
   }

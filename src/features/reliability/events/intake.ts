@@ -24,7 +24,7 @@ export interface ServerEvent {
 }
 
 /** `known`: a duplicate. `gap`: an earlier event is missing. `full`: the reader is too slow. */
-export type IntakeVerdict = 'taken' | 'known' | 'gap' | 'full'
+type IntakeVerdict = 'taken' | 'known' | 'gap' | 'full'
 
 /** Limit of remembered ids, to detect duplicates. */
 const remembered = 4_096

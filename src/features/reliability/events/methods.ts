@@ -13,7 +13,7 @@ import { describeEvents, filterFault } from './filter.ts'
 import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import type { EventsRuntime, EventsRuntimeParts } from './runtime.ts'
 import type { EventsParts } from './server.ts'
-import type { SessionSubscriptions } from './session-subscriptions.ts'
+import type { sessionSubscriptions } from './session-subscriptions.ts'
 import {
   denial,
   type GrantedSubscription,
@@ -27,7 +27,7 @@ import type { Subscription } from './subscription.ts'
 import { type EventOutlet, listenOutlet } from './table.ts'
 
 interface MethodParts extends EventsParts {
-  readonly books: SessionSubscriptions
+  readonly books: ReturnType<typeof sessionSubscriptions>
   /** The ways of delivery on a wire. */
   readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }

@@ -14,7 +14,7 @@ import { PollSubscriptions } from './methods.ts'
 import type { EventsParts } from './server.ts'
 import { denial, type GrantedSubscription, ownerIn, readSubscribeRequest } from './subscribe-request.ts'
 import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
-import { conversationOutlet, type EventOutlet, sessionChanged, Table } from './table.ts'
+import { conversationOutlet, type EventOutlet, Table } from './table.ts'
 import { UndoableEvents } from './undoable.ts'
 
 /** What the runtime is made of. */
@@ -22,6 +22,8 @@ export interface EventsRuntimeParts extends EventsParts {
   readonly opened: Store
 }
 
+/** An internal feed entry: a session has changed its subscriptions, which the process that holds its stream must know. */
+const sessionChanged = '~session'
 /** How often rights that may end early are rechecked. */
 const verifyMs = 5_000
 const pollMost = 500

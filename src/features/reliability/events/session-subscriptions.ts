@@ -23,9 +23,6 @@ interface SubscriptionBook {
 }
 
 /** Keeps the subscriptions of conversations. */
-export type SessionSubscriptions = ReturnType<typeof sessionSubscriptions>
-
-/** Creates the registry. */
 export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>) {
   const memory: Memory<SubscriptionBook> = {
     make: conversation => {

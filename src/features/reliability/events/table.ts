@@ -9,9 +9,6 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { EventsParts } from './server.ts'
 import type { Subscription, Wish } from './subscription.ts'
 
-/** An internal feed entry: a session has changed its subscriptions, which the process that holds its stream must know. */
-export const sessionChanged = '~session'
-
 const none: ReadonlySet<Subscription> = new Set()
 
 /** All subscriptions of this process. */

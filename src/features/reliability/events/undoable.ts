@@ -14,12 +14,6 @@ interface Emitted {
   readonly data: EventData
 }
 
-/** The compensating event, and the key of the note about the original. */
-interface Undone {
-  readonly note: string
-  readonly occurrence: Emitted
-}
-
 /** Limit of events per step. */
 const most = 10_000
 // Notes are kept at least a day.
@@ -49,11 +43,11 @@ export class UndoableEvents {
     throw problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was taken back, and it tells nothing more')
   }
 
-  /** The compensating events of a step, last first. From now on the step cannot emit. */
-  async undo(place: string): Promise<readonly Undone[]> {
+  /** The compensating events of a step, last first, each with the key of the note about the original. From now on the step cannot emit. */
+  async undo(place: string) {
     const { opened: store, trace } = this.#parts
     await store.commit([put(this.#overKey(place), '', { ttl: this.#ttl })])
-    const found: Undone[] = []
+    const found: { readonly note: string; readonly occurrence: Emitted }[] = []
     for (let after: string | undefined; ; ) {
       const page = await store.scan(this.#prefix(place), after === undefined ? {} : { after })
       // The store contains only what this class has written.

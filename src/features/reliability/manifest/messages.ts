@@ -168,7 +168,7 @@ type WireAuth = Infer<typeof authShape>
 /** A way to authenticate. */
 export type AuthMethod = NonNullable<WireAuth['methods']>[number]
 /** The rate limits on the wire. */
-export type WireRateLimits = NonNullable<WireManifest['rate_limits']>
+type WireRateLimits = NonNullable<WireManifest['rate_limits']>
 
 type Members = Readonly<Record<string, unknown>>
 

@@ -28,7 +28,6 @@ import {
   type WireManifest,
   type WireManifestResult,
   type WireManifestTool,
-  type WireRateLimits,
 } from './messages.ts'
 import type { ManifestOptions } from './server.ts'
 
@@ -44,18 +43,7 @@ interface DocumentParts {
 }
 
 /** A finished document. */
-interface Built {
-  readonly revision: string
-  readonly manifest: WireManifest
-  /** The response, serialised once. */
-  readonly page: ListPage
-}
-
-/** A cached document: pending, then finished. */
-interface Kept {
-  readonly coming: Promise<Built>
-  built: Built | undefined
-}
+type Built = Awaited<ReturnType<typeof built>>
 
 // Serialised documents, by manifest.
 const texts = new WeakMap<object, string>()
@@ -128,14 +116,16 @@ export class Documents {
     return built(manifestOf(this.#parts, revision, offered), cache)
   }
 
-  #kept(revision: Revision): Kept {
+  /** A cached document: pending, then finished. */
+  #kept(revision: Revision) {
     const { kit, cache } = this.#parts
     const current = kit.port(toolsPort).catalog.snapshot
     // Extensions and events can change independently of the tools.
     const key = `manifest ${revision.id} ${kit.port(eventsPort).version()} ${extensionsOf(this.#parts, revision).join()}`
     return current.memo(key, () => {
-      const kept: Kept = { coming: built(manifestOf(this.#parts, revision, current.entries), cache), built: undefined }
-      kept.coming.then(
+      const coming = built(manifestOf(this.#parts, revision, current.entries), cache)
+      const kept = { coming, built: undefined as Built | undefined }
+      coming.then(
         done => {
           kept.built = done
         },
@@ -169,7 +159,7 @@ async function visibleTools(exchange: Exchange): Promise<readonly Tool[]> {
 }
 
 /** What is left of a caller's rate limit. */
-function countersOf({ clock, port }: ServerKit, exchange: Exchange): WireRateLimits {
+function countersOf({ clock, port }: ServerKit, exchange: Exchange): NonNullable<WireManifest['rate_limits']> {
   const left = port(ratesPort).callsLeft(exchange)
   if (left === undefined) return {}
   return { remaining: Math.floor(left.tokens), resets_at: new Date(clock.now() + left.fullInMs).toISOString() }
@@ -182,9 +172,10 @@ interface Offered {
 }
 
 // The revision is the digest of the document.
-async function built(manifest: WireManifest, cache: CacheHint): Promise<Built> {
+async function built(manifest: WireManifest, cache: CacheHint) {
   const revision = `sha256:${await digest(manifest)}`
   const result = { revision, manifest, ...cache }
+  // The response is serialised once.
   return { revision, manifest, page: new ListPage(result, () => JSON.stringify(result)) }
 }
 

@@ -106,43 +106,26 @@ function noType({ where, type = '' }: MediaPiece): Breach {
 }
 
 function noBase64({ where }: MediaPiece, how: string): Breach {
-  return {
-    rule: 'base64',
-    block: where,
-    message: `${where} is no base64: it ${how}`,
-    fix: 'Send all of it, as base64 (RFC 4648 §4)',
-  }
+  const message = `${where} is no base64: it ${how}`
+  return { rule: 'base64', block: where, message, fix: 'Send all of it, as base64 (RFC 4648 §4)' }
 }
 
 function tooLarge({ where }: MediaPiece, size: number, max: number, { byReference }: MediaRules): Breach {
-  return {
-    rule: 'size',
-    block: where,
-    message: `With ${where} there are at least ${size} bytes of media, and ${max} is the most there may be`,
-    fix: `Send at most ${max} bytes in all${byReference ? ', or a reference' : ''}`,
-    details: { size_bytes: size, max_size_bytes: max },
-  }
+  const message = `With ${where} there are at least ${size} bytes of media, and ${max} is the most there may be`
+  const fix = `Send at most ${max} bytes in all${byReference ? ', or a reference' : ''}`
+  return { rule: 'size', block: where, message, fix, details: { size_bytes: size, max_size_bytes: max } }
 }
 
 function unlisted({ where }: MediaPiece, type: string | undefined, types: readonly string[]): Breach {
   const listed = clip(types.join(', '), 200)
-  return {
-    rule: 'types',
-    block: where,
-    message: `${where} is ${type === undefined ? 'of no known type' : clip(type)}, and only ${listed} may be there`,
-    fix: `Send one of ${listed}`,
-    details: { types },
-  }
+  const message = `${where} is ${type === undefined ? 'of no known type' : clip(type)}, and only ${listed} may be there`
+  return { rule: 'types', block: where, message, fix: `Send one of ${listed}`, details: { types } }
 }
 
 function contradicted({ where }: MediaPiece, type: string, shown: string): Breach {
-  return {
-    rule: 'magic',
-    block: where,
-    message: `${where} is said to be ${clip(type)}, and its first bytes show ${shown}`,
-    fix: 'Name the type that it has, or send what was named',
-    details: { mime_type: clip(type), found: shown },
-  }
+  const message = `${where} is said to be ${clip(type)}, and its first bytes show ${shown}`
+  const fix = 'Name the type that it has, or send what was named'
+  return { rule: 'magic', block: where, message, fix, details: { mime_type: clip(type), found: shown } }
 }
 
 // The default size limit of `readMedia`.

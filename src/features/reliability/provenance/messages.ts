@@ -11,7 +11,7 @@ import { array, integer, object, oneOf, optional, type Shape, string } from '../
 export const provenanceExtension = `${NS}/provenance`
 
 /** A stamp on the wire. */
-export interface WireStamp {
+interface WireStamp {
   readonly server: string
   readonly server_version?: string
   readonly tool: string
@@ -40,9 +40,6 @@ export interface WireProvenance {
   readonly derived_from?: readonly number[]
   readonly stamp?: WireStamp
 }
-
-/** Limit in bytes per result. */
-export const provenanceLimit = 16 * 1024
 
 const confidences = ['exact', 'derived', 'estimated', 'uncertain'] as const
 

@@ -8,13 +8,18 @@ import type { ServerKit } from '../../../engine/server-feature.ts'
 import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { type ContentBlock, without } from '../../mcp/content/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
-import { faultIn, provenanceExtension, provenanceLimit, recordsIn, type WireProvenance, type WireStamp } from './messages.ts'
+import { faultIn, provenanceExtension, recordsIn, type WireProvenance } from './messages.ts'
+
+/** Limit in bytes per result. */
+const limit = 16 * 1024
+
+type StampRecord = WireProvenance & Required<Pick<WireProvenance, 'stamp'>>
 
 /** Adds the stamp to a result. */
 export async function stamped(kit: ServerKit, exchange: Exchange, result: unknown): Promise<unknown> {
   if (!isCallResult(result)) return result
   const tool = exchange.params['name'] as string
-  const stamp: WireStamp = {
+  const stamp: StampRecord['stamp'] = {
     server: kit.name,
     server_version: kit.version,
     tool,
@@ -29,20 +34,13 @@ export async function stamped(kit: ServerKit, exchange: Exchange, result: unknow
 }
 
 /** Adds a stamp after the claims; also returns how many claims were omitted. */
-export function stampResult<R extends CallToolResult>(result: R, own: WireProvenance & { readonly stamp: WireStamp }): Under<R> {
-  const room = new Room(provenanceLimit - sizeOf(own) - markerSize)
+export function stampResult<R extends CallToolResult>(result: R, own: StampRecord) {
+  const room = new Room(limit - sizeOf(own) - markerSize)
   const claims = room.take(recordsIn(result._meta) ?? [])
   const content = result.content.map(block => withRoom(block, room))
   const { omitted, fault } = room
   const last = omitted === 0 ? own : { ...own, stamp: { ...own.stamp, omitted } }
   return { result: { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }, omitted, fault }
-}
-
-// The stamped result.
-interface Under<R> {
-  readonly result: R
-  readonly omitted: number
-  readonly fault: string | undefined
 }
 
 /** Removes provenance, for clients that did not declare the extension. */

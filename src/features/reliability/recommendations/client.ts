@@ -147,20 +147,12 @@ export function listedServerOf(value: unknown, deprecated = false): ListedServer
   }
 }
 
-// One page of a registry.
-interface RegistryPage {
-  readonly servers: readonly ListedServer[]
-  /** Invalid entries. */
-  readonly skipped: number
-  readonly next: string | undefined
-}
-
 const page = object({ servers: array(record), metadata: optional(record) })
 // The registry's own metadata.
 const official = 'io.modelcontextprotocol.registry/official'
 
-/** Reads a page of a registry. */
-export function registryPage(value: unknown): RegistryPage {
+/** Reads a page of a registry; `skipped`: how many entries are invalid. */
+export function registryPage(value: unknown) {
   const { servers: all, metadata = {} } = checked(page, value, "The registry's answer")
   if (all.length > most.entries)
     throw new TypeError(`The registry answered with ${all.length} servers at once; the limit is ${most.entries}`)
@@ -176,23 +168,16 @@ export function registryPage(value: unknown): RegistryPage {
       skipped++
     }
   }
-  const next = metadata['nextCursor']
-  return { servers, skipped, next: typeof next === 'string' && next !== '' && next.length <= lengths.url ? next : undefined }
-}
-
-/** A catalog entry: the address of a server card, or the card itself. */
-interface CatalogEntry {
-  /** Searchable text. */
-  readonly about: string
-  readonly url: string | undefined
-  readonly card: unknown
+  const cursor = metadata['nextCursor']
+  const next = typeof cursor === 'string' && cursor !== '' && cursor.length <= lengths.url ? cursor : undefined
+  return { servers, skipped, next }
 }
 
 const catalog = object({ entries: array(record) })
 const cardTypes: ReadonlySet<unknown> = new Set(['application/mcp-server-card+json', 'application/mcp-server+json'])
 
-/** Reads a catalog; entries of other kinds are ignored. */
-export function catalogEntries(value: unknown): readonly CatalogEntry[] {
+/** Reads a catalog: searchable text, and the address of a server card or the card itself. Entries of other kinds are ignored. */
+export function catalogEntries(value: unknown) {
   const { entries } = checked(catalog, value, 'The catalog')
   if (entries.length > most.entries)
     throw new TypeError(`The catalog has ${entries.length} entries; the limit is ${most.entries}`)

@@ -35,7 +35,7 @@ export type WireRecommendation = Infer<typeof recommendationShape>
 export const recommendedShape = object({ recommendations: array(recommendationShape) })
 
 /** The answer to `servers/recommend`. */
-export interface WireRecommended {
+interface WireRecommended {
   readonly capability_needed: string
   readonly recommendations: readonly WireRecommendation[]
 }

@@ -14,7 +14,6 @@ import {
   recommendationsPort,
   recommendServers,
   type WireRecommendation,
-  type WireRecommended,
 } from './messages.ts'
 
 /** A recommended server. */
@@ -69,10 +68,7 @@ const usual = 10
 const wishLength = 1_000
 
 // Handles `servers/recommend`.
-async function recommend(
-  { params }: Exchange,
-  found: (wish: string) => Promise<readonly WireRecommendation[]>,
-): Promise<WireRecommended> {
+async function recommend({ params }: Exchange, found: (wish: string) => Promise<readonly WireRecommendation[]>) {
   const wish = params['capability_needed'] as string
   const limit = (params['limit'] as number | undefined) ?? usual
   if (wish.trim() === '' || wish.length > wishLength)

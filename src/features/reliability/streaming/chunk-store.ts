@@ -137,7 +137,7 @@ function readNote(text: string): { readonly runner: string; readonly until: numb
 }
 
 /** What a checkpoint is bound to. */
-export interface CheckpointBinding {
+interface CheckpointBinding {
   /** The owner key; undefined if anonymous, and then the token alone grants access. */
   readonly owner: string | undefined
   readonly fingerprint: string

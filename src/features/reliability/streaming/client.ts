@@ -4,9 +4,7 @@ import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallManner, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
-import { progressIn, streamingExtension } from './messages.ts'
-
-export { chunkIn } from './messages.ts'
+import { streamingExtension, type WireChunk } from './messages.ts'
 
 /** The client feature: declares the extension, and converts progress. */
 export const streamingClient = defineClientFeature({
@@ -56,7 +54,33 @@ export interface ToldProgress extends Progress {
 /** Converts progress from the wire. */
 export function toldProgress(step: Progress): ToldProgress {
   if (!isRecord(step) || step['_meta'] === undefined) return step
-  const { estimated_remaining_seconds: seconds, partial_result: partial } = progressIn(step)
+  const said = saidIn(step)
+  const { estimated_remaining_seconds: seconds, partial_result } = said?.['type'] === 'progress' ? said : {}
+  const remainingMs = typeof seconds === 'number' && seconds >= 0 ? seconds * 1000 : undefined
+  const partial = isRecord(partial_result) ? partial_result : undefined
   const { progress, total, message } = step
-  return { progress, ...given({ total, message, remainingMs: seconds && seconds * 1000, partial }) }
+  return { progress, ...given({ total, message, remainingMs, partial }) }
+}
+
+/** The chunk that a notification of progress brings; undefined where it brings none. */
+export function chunkIn(step: Progress): WireChunk | undefined {
+  const said = saidIn(step)
+  if (said?.['type'] !== 'stream_chunk' || typeof said['operation_id'] !== 'string') return undefined
+  const { operation_id, sequence, checkpoint_token: token, is_final } = said
+  if (typeof sequence !== 'number' || !Number.isSafeInteger(sequence) || sequence < 0) return undefined
+  return {
+    type: 'stream_chunk',
+    operation_id,
+    sequence,
+    ...('data' in said ? { data: said['data'] } : {}),
+    ...(is_final === true ? { is_final } : {}),
+    ...(typeof token === 'string' ? { checkpoint_token: token } : {}),
+  }
+}
+
+/** The extension's member in the `_meta` of a notification of progress. */
+function saidIn(step: Progress): Params | undefined {
+  const meta = isRecord(step) ? step['_meta'] : undefined
+  const said = isRecord(meta) ? meta[streamingExtension] : undefined
+  return isRecord(said) ? said : undefined
 }

@@ -2,16 +2,16 @@
  * One streaming call in the process that runs it: chunks are written to a feed, so that readers can disconnect and return. Without a
  * reader it continues for a while and a little ahead, then pauses, and finally stops. A slow reader slows it down.
  */
-import type { Cancel, Clock } from '../../../core/clock.ts'
+import type { Cancel } from '../../../core/clock.ts'
 import type { Feed } from '../../../core/feed/feed.ts'
 import type { Ticket } from '../../../core/journal/operation.ts'
 import { problem } from '../../../core/problem.ts'
 import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
 import { given } from '../../../jsonrpc/message.ts'
 import { type Op, trim } from '../../../stores/store.ts'
-import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { checkpointNotFound, type EndedOperation, hasBackpressureRoom } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
+import type { StreamingParts } from './server.ts'
 
 /** A chunk in the feed. */
 export interface Chunk {
@@ -23,15 +23,12 @@ export interface Chunk {
 
 const lost: Chunk = { lost: true }
 
-interface OperationParts {
+interface OperationParts extends Pick<StreamingParts, 'clock' | 'tell' | 'graceMs'> {
   readonly id: string
   /** The call that runs it. */
   readonly exchange: Exchange
   readonly feed: Feed
   readonly ticket: Ticket
-  readonly clock: Clock
-  readonly tell: ProgressPort
-  readonly graceMs: number
   /** Limit of stored characters. */
   readonly length: number
   /** Counts stored characters; false if the account's share is used up. */

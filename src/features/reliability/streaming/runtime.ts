@@ -13,15 +13,7 @@ import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { type CallToolResult, toolsPort } from '../../mcp/tools/messages.ts'
-import {
-  type CheckpointBinding,
-  Checkpoints,
-  ChunkStore,
-  checkpointNotFound,
-  endedWith,
-  give,
-  waitForReaders,
-} from './chunk-store.ts'
+import { Checkpoints, ChunkStore, checkpointNotFound, endedWith, give, waitForReaders } from './chunk-store.ts'
 import { resumeIn, streamingExtension } from './messages.ts'
 import { StreamOperation } from './operation.ts'
 import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
@@ -142,7 +134,7 @@ export class StreamingRuntime {
     const feed = feedOf(journal, clock, id)
     const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs, account }
     const claim = await journal.claims
-      .claim(ownerOf(bound), keyOf(id), { ...wanted, also: [chunkStore.put(id, askMs)] })
+      .claim(bound.owner ?? bearer, keyOf(id), { ...wanted, also: [chunkStore.put(id, askMs)] })
       .catch(withoutRoom)
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
@@ -208,7 +200,7 @@ export class StreamingRuntime {
     if (here !== undefined) return give(await here.follow(exchange, checkpoint.next))
     const journal = await this.#parts.journal()
     const tokens = (next: number): Promise<string> => this.#checkpoints.seal(bound, { id, next })
-    const find = () => journal.claims.find(ownerOf(bound), keyOf(id))
+    const find = () => journal.claims.find(bound.owner ?? bearer, keyOf(id))
     return give(await followRemote({ ...this.#parts, journal, find, tokens, exchange, ...checkpoint }))
   }
 
@@ -253,16 +245,14 @@ async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise
   cancel()
 }
 
-async function boundOf({ caller, params }: Exchange): Promise<CheckpointBinding> {
+async function boundOf({ caller, params }: Exchange) {
   const args = (params['arguments'] ?? {}) as Params
   const [owner, print] = await Promise.all([ownerKey(caller), fingerprint(params['name'] as string, args, undefined)])
   return { owner, fingerprint: print }
 }
 
-/** Anonymous operations belong to whoever has the token. */
-function ownerOf({ owner = '~bearer' }: CheckpointBinding): string {
-  return owner
-}
+/** Owns anonymous operations, which belong to whoever has the token. */
+const bearer = '~bearer'
 
 /** Contains a space, so it cannot collide with a caller's key. */
 function keyOf(id: string): string {

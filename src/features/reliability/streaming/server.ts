@@ -8,12 +8,13 @@ import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { port } from '../../../engine/ports.ts'
 import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import { given } from '../../../jsonrpc/message.ts'
 import { type ProgressPort, progressPort } from '../../mcp/progress/messages.ts'
 import { ratesPort } from '../../mcp/rates/messages.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
-import { type ProgressStep, streamingExtension, streamingPort, type WireProgress } from './messages.ts'
+import { streamingExtension, type WireProgress } from './messages.ts'
 import type { StreamingRuntime } from './runtime.ts'
 
 /** What an author may say of it. */
@@ -34,11 +35,27 @@ export interface StreamingServerOptions {
   readonly streaming?: StreamingOptions
 }
 
+/** How far a call has come, and what can be said beyond that to callers that know streaming. */
+interface ProgressStep extends Progress {
+  /** How long it will still take. Default: judged by how fast it went, where the total is known. */
+  readonly remaining?: Duration
+  /** What there is of the result already. */
+  readonly partial?: Readonly<Record<string, unknown>>
+}
+
 /** What it adds to the context of a call. */
 export interface ProgressContext {
   /** Tells the caller how far the work has come, if it asked to know. */
   progress(progress: number, more?: Omit<ProgressStep, 'progress'>): void
 }
+
+/** What the context of a call uses of streaming. */
+interface StreamingPort {
+  /** Tells how far a call has come. */
+  progress(exchange: Exchange, step: ProgressStep): void
+}
+
+const streamingPort = port<StreamingPort>('streaming')
 
 /** Tools whose handlers are generators; `ctx.progress`. */
 export const streamingFeature = defineServerFeature<StreamingServerOptions>({
