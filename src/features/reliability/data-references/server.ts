@@ -138,10 +138,7 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
         listening ??= where
       },
       close: () => {
-        loading?.then(
-          runtime => runtime.close(),
-          () => undefined,
-        )
+        loading?.then(runtime => runtime.close()).catch(() => {})
       },
     }
   },

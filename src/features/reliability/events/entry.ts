@@ -12,7 +12,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, given, isRecord, isThenable, type Params } from '../../../jsonrpc/message.ts'
 import type { UnitStep } from '../transactions/messages.ts'
 import type { EventsRuntime } from './runtime.ts'
-import type { EventsParts, LazyRuntime } from './server.ts'
+import type { EventsParts } from './server.ts'
 
 /** What an author declares about an event. */
 export interface EventFacts<P = Params> {
@@ -121,8 +121,15 @@ function touching(name: string, resource: EventFacts<never>['resource'], expand:
   }
 }
 
-/** Publishes in the order of the calls, whatever each has to wait for. */
-export function emitter({ events, trace }: EventsParts, steps: CurrentStep, lazy: LazyRuntime) {
+/** The runtime; `loaded`: undefined until it is used first. */
+interface LazyRuntime {
+  readonly loaded: EventsRuntime | undefined
+  load(): Promise<EventsRuntime>
+}
+
+/** Emits events, and runs the steps of transactions that may emit them. */
+export function emitter({ events, trace }: EventsParts, lazy: LazyRuntime) {
+  const { place: placeNow, within } = currentStep(trace)
   let before: Promise<unknown> | undefined
   const publish = (
     runtime: EventsRuntime,
@@ -139,7 +146,7 @@ export function emitter({ events, trace }: EventsParts, steps: CurrentStep, lazy
   const inTurn = async (entry: EventEntry, payload: Awaitable<Params>, options: EmitOptions) => {
     const { to } = options
     const turn = before
-    const place = steps.current()?.place
+    const place = placeNow()
     const owning = to === undefined ? undefined : ownerKey({ carrier: 'http', principal: { id: to } })
     const ready = Promise.all([payload, owning, lazy.load()])
     const mine = Promise.allSettled([turn, ready])
@@ -148,8 +155,7 @@ export function emitter({ events, trace }: EventsParts, steps: CurrentStep, lazy
     if (before === mine) before = undefined
     return publish(runtime, entry, checked, owner, options, place)
   }
-  /** Publishes an event; returns its id. */
-  return (name: string, unchecked: unknown, options: EmitOptions = {}): Promise<string> => {
+  const emit = (name: string, unchecked: unknown, options: EmitOptions = {}): Promise<string> => {
     let emitted: Promise<string>
     try {
       const entry = events.get(name)
@@ -161,13 +167,19 @@ export function emitter({ events, trace }: EventsParts, steps: CurrentStep, lazy
         runtime === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
           ? // Copied, because the author may change the object before it is published.
             inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
-          : publish(runtime, entry, payload, undefined, options, steps.current()?.place)
+          : publish(runtime, entry, payload, undefined, options, placeNow())
     } catch (error) {
       emitted = Promise.reject(error)
     }
     // A rejection that nobody awaits must not end the process; it is traced.
     emitted.catch(error => trace('event-not-emitted', { event: name, error }))
     return emitted
+  }
+  return {
+    /** Runs code as part of a step. */
+    within,
+    /** Publishes an event in the order of the calls, whatever each has to wait for; returns its id. */
+    emit,
   }
 }
 
@@ -178,29 +190,21 @@ interface StepStorage {
 }
 
 /** Tracks in which step of a transaction a handler runs, so that `emit` knows without being told. Loaded with the first step. */
-export class CurrentStep {
-  readonly #trace: Trace
-  #storage: StepStorage | undefined
-  #loaded = false
-
-  constructor(trace: Trace) {
-    this.#trace = trace
-  }
-
-  current(): UnitStep | undefined {
-    return this.#storage?.getStore()
-  }
-
-  async within(step: UnitStep | undefined, work: Next): Promise<unknown> {
-    if (!this.#loaded) this.#load()
-    return this.#storage === undefined ? work() : this.#storage.run(step, work)
-  }
-
-  #load(): void {
-    this.#loaded = true
+function currentStep(trace: Trace) {
+  let storage: StepStorage | undefined
+  let loaded = false
+  const load = (): void => {
+    loaded = true
     const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
-    if (hooks !== undefined) this.#storage = new hooks.AsyncLocalStorage()
+    if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
     // Some runtimes have no AsyncLocalStorage; events are then not compensated.
-    else this.#trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
+    else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
+  }
+  return {
+    place: (): string | undefined => storage?.getStore()?.place,
+    within: async (step: UnitStep | undefined, work: Next): Promise<unknown> => {
+      if (!loaded) load()
+      return storage === undefined ? work() : storage.run(step, work)
+    },
   }
 }

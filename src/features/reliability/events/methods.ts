@@ -7,10 +7,11 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Infer } from '../../../jsonrpc/shape.ts'
 import type { Revision } from '../../../revisions/revision.ts'
 import { put, remove } from '../../../stores/store.ts'
 import { describeEvents, filterFault } from './filter.ts'
-import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import type { pollEvents, WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import type { EventsRuntime, EventsRuntimeParts } from './runtime.ts'
 import type { EventsParts } from './server.ts'
 import type { sessionSubscriptions } from './session-subscriptions.ts'
@@ -93,7 +94,7 @@ const unsubscribe: Answer = async (runtime, { books }, exchange) => {
 }
 
 const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
-  const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as unknown as PollParams
+  const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as Infer<typeof pollEvents.params>
   const owner = await ownerIn(exchange)
   const named = id === undefined || events !== undefined ? undefined : await wishNamed(runtime, owner, id)
   if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
@@ -136,14 +137,6 @@ const list: Answer = async (_, parts, exchange) => {
 
 /** The handlers of the extension's methods. */
 export const methods = { list, subscribe, unsubscribe, poll }
-
-interface PollParams {
-  readonly subscription_id?: string
-  readonly events?: readonly string[]
-  readonly filter?: Params
-  readonly cursor?: string
-  readonly limit?: number
-}
 
 /** Answers a subscription that cannot be pushed: what to poll for, and from which cursor. */
 async function unpushed(

@@ -19,7 +19,7 @@ import type { Revision } from '../../../revisions/index.ts'
 import type { Op } from '../../../stores/store.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
-import { CurrentStep, type EventEntry, emitter } from './entry.ts'
+import { type EventEntry, emitter } from './entry.ts'
 import {
   eventsExtension,
   hearingEvents,
@@ -79,7 +79,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
   const { push, pollSeconds } = parts.settings
   const lazy = lazyRuntime(parts)
   const books = sessionSubscriptions(parts, lazy.load)
-  const steps = new CurrentStep(kit.trace)
+  const { emit, within } = emitter(parts, lazy)
   const offered = (): boolean => events.size > 0
   let watching = false
   // If the store is shared, other processes may change the resource.
@@ -99,7 +99,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
     marked: true,
     // A compensation is not part of the step that it compensates.
     when: exchange => (exchange.get(unitStep) !== undefined || exchange.get(compensation) !== undefined) && offered(),
-    run: (exchange, next) => steps.within(exchange.get(unitStep), next),
+    run: (exchange, next) => within(exchange.get(unitStep), next),
   }
   events.onChange(() => lazy.loaded?.changed())
   /** The ways of delivery on a wire: stateless ones can push on a listen request, others only with a session or connection. */
@@ -130,12 +130,12 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
   return {
     side,
     catalog: events,
-    emit: emitter(parts, steps, lazy),
+    emit,
     delivery,
     /** A session has opened its stream in this process; its subscriptions may have been made in another. */
     heard: ({ peer, session }: Conversation): void => {
       if (!offered() || peer === undefined || session === undefined || declared(peer, eventsExtension) === undefined) return
-      attend(parts, lazy, session).catch(error => kit.trace('events-unread', error))
+      attend(parts, lazy.load, session).catch(error => kit.trace('events-unread', error))
     },
     /** The member of `subscriptions/listen`. */
     listening: {
@@ -160,14 +160,11 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
 }
 
 /** Starts to follow other processes first, then loads the session's subscriptions, so that no change is missed. */
-async function attend({ engine }: EventsParts, lazy: LazyRuntime, session: string): Promise<void> {
-  await (await lazy.load()).watch()
+async function attend({ engine }: EventsParts, load: () => Promise<EventsRuntime>, session: string): Promise<void> {
+  await (await load()).watch()
   const { sharing } = engine()
   sharing?.refresh(await sharing.nameOf(session))
 }
-
-/** The runtime, loaded when it is used first. */
-export type LazyRuntime = ReturnType<typeof lazyRuntime>
 
 // Loads the runtime once; a failed attempt is forgotten.
 function lazyRuntime(parts: EventsParts) {

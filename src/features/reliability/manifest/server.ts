@@ -14,7 +14,7 @@ import { type CacheOptions, cacheHint } from '../../mcp/caching/messages.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
 import { readResource, resourcesPort } from '../../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
-import { toolsPort } from '../../mcp/tools/messages.ts'
+import { type Tool, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { type AuthMethod, getManifest, manifestExtension, manifestUri, manifestVersion } from './messages.ts'
 import type { Documents } from './runtime.ts'
@@ -124,16 +124,11 @@ export interface Paginated {
   readonly pagination?: { readonly cursor: string; readonly next: string }
 }
 
-interface Schemas {
-  readonly inputSchema: Readonly<Record<string, unknown>>
-  readonly outputSchema?: Readonly<Record<string, unknown>>
-}
-
 /** The `_meta` of the tool. Throws if the schemas lack these members. */
 function paginationMeta(
   tool: string,
   { pagination }: Paginated,
-  { inputSchema, outputSchema }: Schemas,
+  { inputSchema, outputSchema }: Pick<Tool, 'inputSchema' | 'outputSchema'>,
 ): Readonly<Record<string, unknown>> | undefined {
   if (pagination === undefined) return undefined
   const where = `The pagination of tool "${clip(tool)}"`

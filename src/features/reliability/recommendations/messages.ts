@@ -3,14 +3,8 @@ import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 
-/** What other features may do with recommendations. */
-interface RecommendationsPort {
-  /** Recommendations for any request. */
-  readonly listed: readonly WireRecommendation[]
-}
-
-/** The port of this feature. */
-export const recommendationsPort = port<RecommendationsPort>('recommendations')
+/** The port of this feature; `listed`: recommendations for any request. */
+export const recommendationsPort = port<{ readonly listed: readonly WireRecommendation[] }>('recommendations')
 
 /** The extension name. */
 export const recommendationsExtension = `${NS}/recommendations`

@@ -21,12 +21,6 @@ interface ChunkStoreParts extends Omit<StreamingParts, 'journal'> {
   readonly journal: Journal
 }
 
-interface Ended {
-  readonly account: string
-  readonly length: number
-  readonly cancel: Cancel
-}
-
 const prefix = 'stream/'
 /** Total limit in characters. */
 const most = 64 * 1024 * 1024
@@ -39,7 +33,7 @@ export class ChunkStore {
   /** Running operations and stored chunks per account. */
   readonly #shares: Shares
   /** Ended operations, oldest first. */
-  readonly #ended = new Map<string, Ended>()
+  readonly #ended = new Map<string, { readonly account: string; readonly length: number; readonly cancel: Cancel }>()
 
   constructor(parts: ChunkStoreParts) {
     this.#parts = parts
@@ -226,12 +220,11 @@ export function hasBackpressureRoom({ aside }: Exchange): Promise<void> | undefi
 
 /** Resolves when the reader is ready, or the signal aborts. */
 export async function waitForReaders(exchange: Exchange, signal: AbortSignal): Promise<void> {
-  for (
-    let waiting = hasBackpressureRoom(exchange);
-    waiting !== undefined && !signal.aborted;
-    waiting = hasBackpressureRoom(exchange)
-  )
+  for (;;) {
+    const waiting = hasBackpressureRoom(exchange)
+    if (waiting === undefined || signal.aborted) return
     await Promise.race([waiting, ended(signal)])
+  }
 }
 
 function ended(signal: AbortSignal): Promise<void> {

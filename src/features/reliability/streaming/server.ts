@@ -49,13 +49,8 @@ export interface ProgressContext {
   progress(progress: number, more?: Omit<ProgressStep, 'progress'>): void
 }
 
-/** What the context of a call uses of streaming. */
-interface StreamingPort {
-  /** Tells how far a call has come. */
-  progress(exchange: Exchange, step: ProgressStep): void
-}
-
-const streamingPort = port<StreamingPort>('streaming')
+/** Tells how far a call has come. */
+const streamingPort = port<{ progress(exchange: Exchange, step: ProgressStep): void }>('streaming')
 
 /** Tools whose handlers are generators; `ctx.progress`. */
 export const streamingFeature = defineServerFeature<StreamingServerOptions>({
