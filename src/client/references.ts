@@ -52,7 +52,7 @@ export function referenceStream(given: unknown, parts: ReadParts, options: ReadR
         clock: parts.clock,
         signal,
         start,
-        progress: progress && (bytes => progress(bytes, reference.size)),
+        progress,
       })
   return start === 0 ? stream.pipeThrough(checking(reference)) : stream
 }

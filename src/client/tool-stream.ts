@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import { backoffMs, pause } from '../engine/backoff.ts'
 import type { Progress } from '../engine/calls.ts'
-import { type Checkpoint, chunkIn, metaIn, resumeMeta, toldProgress } from '../features/reliability/streaming/client.ts'
+import { type Checkpoint, chunkIn, resumeMeta, toldProgress } from '../features/reliability/streaming/client.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
@@ -150,7 +150,7 @@ export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
   }
 
   #told(step: Progress, onProgress: CallToolOptions['onProgress']): void {
-    const chunk = chunkIn(metaIn(step))
+    const chunk = chunkIn(step)
     if (chunk === undefined) return onProgress?.(toldProgress(step))
     const { sequence, operation_id: operationId, checkpoint_token: token } = chunk
     // Already received before the connection broke.

@@ -75,3 +75,10 @@ export function notificationFrame(method: string, params: Params | undefined): s
 export function picked<T extends object, K extends keyof T>(value: T, ...names: readonly K[]): Pick<T, K> {
   return Object.fromEntries(names.flatMap(name => (value[name] === undefined ? [] : [[name, value[name]]]))) as Pick<T, K>
 }
+
+/** Those of the members that have a value: what was not given is absent, not undefined. */
+export function given<M extends object>(members: M): { readonly [K in keyof M]?: Exclude<M[K], undefined> } {
+  const found: { [K in keyof M]?: M[K] } = {}
+  for (const name in members) if (members[name] !== undefined) found[name] = members[name]
+  return found as ReturnType<typeof given<M>>
+}

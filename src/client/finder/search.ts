@@ -5,7 +5,6 @@
 import { type Clock, realClock } from '../../core/clock.ts'
 import { unlessAborted } from '../../core/deadlines.ts'
 import {
-  type CatalogEntry,
   type Confidence,
   catalogEntries,
   fit,
@@ -13,12 +12,9 @@ import {
   type ListedServer,
   listedServerOf,
   type Recommended,
-  type Remote,
   recommendedOf,
   registryPage,
-  type ServerPackage,
   surestFirst,
-  weaker,
 } from '../../features/reliability/recommendations/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { parse } from '../../jsonrpc/parse.ts'
@@ -225,9 +221,9 @@ export interface Candidate {
   /** Whether the option `trusted` names the source. If not, show the candidate as the claim of a stranger. */
   readonly trusted: boolean
   /** Addresses of the server, as far as known. */
-  readonly remotes: readonly Remote[]
+  readonly remotes: ListedServer['remotes']
   /** Packages to install in order to run it. */
-  readonly packages: readonly ServerPackage[]
+  readonly packages: ListedServer['packages']
   /** A page about it, if known. */
   readonly registryUrl: string | undefined
   /** How to sign in, if known. */
@@ -285,7 +281,7 @@ class Remotes {
       const { href } = new URL('/.well-known/mcp/catalog.json', site)
       const fitting = catalogEntries(await this.#json(href)).filter(({ about }) => fit(wish, about) !== undefined)
       const source = { kind: 'catalog', name: site } as const
-      const read = async ({ url = '', card }: CatalogEntry): Promise<Found> =>
+      const read = async ({ url = '', card }: (typeof fitting)[number]): Promise<Found> =>
         this.#told([listedServerOf(card ?? (await this.#json(url)))], wish, source)
       const cards = fitting
         .slice(0, most.cards)
@@ -345,7 +341,7 @@ class Remotes {
       // A server whose only addresses are refused cannot be used.
       if (remotes.length === 0 && packages.length === 0 && server.remotes.length > 0) return []
       const warnings = deprecated ? ['Its publisher has withdrawn it: look for another one'] : []
-      const confidence = deprecated ? 'low' : weaker(fits, 'high')
+      const confidence = deprecated ? 'low' : fits
       const trusted = this.#options.trusted(source.name)
       const about = { name, title, description, version, confidence, source, trusted, remotes, packages, warnings }
       return [{ ...about, registryUrl: undefined, authFlow: undefined }]

@@ -3,17 +3,17 @@
  * continues where it stopped.
  */
 import { type ArtifactFacts, announcedOtherwise, contentDigest } from '../../../core/artifact.ts'
-import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log.ts'
 import { Shares } from '../../../core/occupancy.ts'
 import type { Outbound } from '../../../core/outbound.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import type { Blob, BlobDraft, BlobRange, Blobs } from '../../../stores/blobs.ts'
-import { type Entry, put, remove, type Store, StoreError } from '../../../stores/store.ts'
+import { type Entry, put, remove, StoreError } from '../../../stores/store.ts'
 import type { Ledger } from './ledger.ts'
 import { type Fetchable, readReference } from './messages.ts'
+import type { ReferencesParts } from './runtime.ts'
+import { reachOf } from './sources.ts'
 import { transfer } from './transfer.ts'
 
 /** Options of an import. */
@@ -34,16 +34,8 @@ export interface Imported extends ArtifactFacts, AsyncDisposable {
   release(): Promise<void>
 }
 
-interface ImporterParts {
-  readonly blobs: Blobs
+interface ImporterParts extends ReferencesParts {
   readonly ledger: Ledger
-  readonly attempts: Attempts
-  readonly clock: Clock
-  readonly maxBytes: number
-  /** Allowed origins. */
-  readonly from?: readonly string[]
-  /** Creates the guarded fetch for an origin. */
-  readonly reach: (origin: URL) => Promise<Outbound>
 }
 
 /** How long imported content is held for its user. */
@@ -52,20 +44,27 @@ const holdMs = 3_600_000
 /** Fetches content from other servers, and keeps it while it is used. */
 export class Importer {
   readonly #parts: ImporterParts
+  readonly #attempts: Attempts
 
   constructor(parts: ImporterParts) {
     this.#parts = parts
+    this.#attempts = new Attempts(parts)
+  }
+
+  /** Removes what expired imports have left; returns whether others remain. */
+  sweep(): Promise<boolean> {
+    return this.#attempts.sweep()
   }
 
   /** Imports a reference. Data that an earlier attempt of the same caller fetched is reused, even after a restart. */
   async take(owner: string, account: string, given: unknown, options: ImportOptions): Promise<Imported> {
-    const { ledger, attempts, maxBytes: most } = this.#parts
-    const { maxBytes = most, progress } = options
+    const { ledger, settings } = this.#parts
+    const { maxBytes = settings.maxBytes, progress } = options
     const reference = readReference(given)
     const url = this.#allowed(reference)
     if (reference.size > maxBytes) throw tooLarge(reference.size, maxBytes)
-    const reach = await this.#parts.reach(url)
-    const begin = (): Promise<ImportAttempt> => attempts.begin(owner, account, url.origin, reference)
+    const reach = await reachOf(url, settings.allow)
+    const begin = (): Promise<ImportAttempt> => this.#attempts.begin(owner, account, url.origin, reference)
     let attempt = await begin()
     if (attempt.whole) progress?.(reference.size, reference.size)
     else if (!(await this.#fetched(attempt, reference, reach, options))) {
@@ -96,7 +95,7 @@ export class Importer {
         start: attempt.start,
         etag: attempt.etag,
         saw: attempt.saw,
-        progress: progress && (bytes => progress(bytes, reference.size)),
+        progress,
       })
       const { digest, size } = await attempt.append(stream, reference.size)
       if (digest === reference.digest && size === reference.size) return true
@@ -128,7 +127,7 @@ export class Importer {
   // Only origins that the operator has listed.
   #allowed({ uri }: Fetchable): URL {
     const url = new URL(uri)
-    const { from = [] } = this.#parts
+    const { from = [] } = this.#parts.settings
     if (from.some(each => URL.canParse(each) && new URL(each).origin === url.origin && url.origin !== 'null')) return url
     throw problem('PERMISSION_DENIED', `Nothing is imported from ${clip(url.origin === 'null' ? url.protocol : url.origin)}`, {
       suggestion: 'The operator of this server can name its origin in references.from',
@@ -151,14 +150,6 @@ function noRoom(size: number, cause: StoreError): Error {
   })
 }
 
-interface AttemptsParts {
-  readonly store: Store
-  readonly blobs: Blobs
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly ledger: () => Ledger
-}
-
 /** The stored state of an interrupted import. */
 interface Half {
   /** The draft, and how much of it is certainly stored. */
@@ -175,26 +166,7 @@ interface Half {
   readonly until: number
 }
 
-interface ImportAttempt {
-  /** How much was there when it started. */
-  readonly start: number
-  /** The content's ETag at that time. */
-  readonly etag: string | undefined
-  /** The content is already here. */
-  readonly whole: boolean
-  /** Adds fetched data; returns digest and size. */
-  append(stream: ReadableStream<Uint8Array>, bytes: number): Promise<Blob>
-  /** Stores the ETag that the exporter sent. */
-  saw(etag: string): void
-  /** Makes the content available in the blob store. */
-  publish(): Promise<void>
-  /** Interrupted: keeps the data for the next attempt, within the limits. */
-  leave(): Promise<void>
-  /** Removes everything. */
-  discard(): Promise<void>
-  /** Published and used; removes the record. */
-  end(): Promise<void>
-}
+type ImportAttempt = Awaited<ReturnType<Attempts['begin']>>
 
 /** How long an interrupted import is kept. */
 const keepMs = 3_600_000
@@ -204,12 +176,12 @@ const mostBytes = 4 * 1024 ** 3
 const prefix = 'reference-half/'
 
 /** Imports that were interrupted and can continue. */
-export class Attempts {
-  readonly #parts: AttemptsParts
+class Attempts {
+  readonly #parts: ImporterParts
   /** Drafts that are being written in this process. */
   readonly #live = new Set<string>()
 
-  constructor(parts: AttemptsParts) {
+  constructor(parts: ImporterParts) {
     this.#parts = parts
   }
 
@@ -217,9 +189,9 @@ export class Attempts {
    * Starts or continues an import. Only data that the same caller fetched from the same origin is reused: unverified data of others
    * proves nothing.
    */
-  async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable): Promise<ImportAttempt> {
-    const { store, blobs, ledger } = this.#parts
-    if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger()))
+  async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable) {
+    const { opened: store, blobs, ledger } = this.#parts
+    if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger))
     const name = await contentDigest(new TextEncoder().encode(JSON.stringify([owner, origin, digest, size])))
     const key = `${prefix}${name.slice('sha256:'.length)}`
     const entry = await store.get(key)
@@ -228,14 +200,14 @@ export class Attempts {
     const whole = half?.whole === true && (await this.#has(digest))
     const draft = await blobs.drafts.begin(half)
     if (half?.before !== undefined) await blobs.drafts.discard(half.before)
-    const record = new HalfRecord(this.#parts, key, entry, half, draft, account)
+    const record = halfRecord(this.#parts, key, entry, half, draft, account)
     const kept = (entry !== undefined || (await this.#fits(account, 1))) && (await record.write(draft.size, whole))
     return this.#attempt(draft, kept ? record : undefined, half, whole, account)
   }
 
   /** Removes expired records; returns whether others remain. */
   async sweep(): Promise<boolean> {
-    const { store, blobs, clock } = this.#parts
+    const { opened: store, blobs, clock } = this.#parts
     const all = await store.scan(prefix)
     let over = 0
     for (const entry of all) {
@@ -248,8 +220,9 @@ export class Attempts {
     return over < all.length
   }
 
-  #attempt(draft: BlobDraft, record?: HalfRecord, half?: Half, whole = false, account = ''): ImportAttempt {
+  #attempt(draft: BlobDraft, record?: HalfRecord, half?: Half, whole = false, account = '') {
     const { blobs } = this.#parts
+    /** Removes everything. */
     const discard = async (): Promise<void> => {
       this.#live.delete(draft.id)
       await draft.discard()
@@ -258,22 +231,31 @@ export class Attempts {
     }
     this.#live.add(draft.id)
     return {
+      /** How much was there when it started. */
       start: draft.size,
+      /** The content's ETag at that time. */
       etag: draft.size === 0 ? undefined : half?.etag,
+      /** The content is already here. */
       whole,
-      append: (stream, bytes) => draft.append(stream, { bytes, owned: true, ...(record && { kept: size => record.keep(size) }) }),
-      saw: etag => record?.saw(etag),
-      publish: async () => {
+      /** Adds fetched data; returns digest and size. */
+      append: (stream: ReadableStream<Uint8Array>, bytes: number): Promise<Blob> =>
+        draft.append(stream, { bytes, owned: true, ...(record && { kept: record.keep }) }),
+      /** Stores the ETag that the exporter sent. */
+      saw: (etag: string): void => record?.saw(etag),
+      /** Makes the content available in the blob store. */
+      publish: async (): Promise<void> => {
         this.#live.delete(draft.id)
         if (!whole) await draft.publish()
         // Kept until it was used, so that it need not be fetched again after a crash.
         await record?.write(0, true)
       },
-      leave: async () => {
+      /** Interrupted: keeps the data for the next attempt, within the limits. */
+      leave: async (): Promise<void> => {
         this.#live.delete(draft.id)
-        if (record?.kept !== true || !(await this.#fits(account, 0))) await discard()
+        if (record?.isKept() !== true || !(await this.#fits(account, 0))) await discard()
       },
       discard,
+      /** Published and used; removes the record. */
       end: discard,
     }
   }
@@ -287,78 +269,56 @@ export class Attempts {
   /** Whether the account may keep more drafts, by number and bytes. */
   async #fits(account: string, records: number): Promise<boolean> {
     const shares = new Shares({ records: most, length: mostBytes })
-    for (const half of (await this.#parts.store.scan(prefix)).map(readHalf)) shares.add(half.account ?? '', 1, half.size)
+    for (const half of (await this.#parts.opened.scan(prefix)).map(readHalf)) shares.add(half.account ?? '', 1, half.size)
     return shares.fits(account, { records, length: 0 }) && shares.left(account).length > 0
   }
 }
 
+type HalfRecord = ReturnType<typeof halfRecord>
+
 /** The stored record of one attempt, until another one takes over. */
-class HalfRecord {
-  readonly before: string | undefined
-  readonly #parts: AttemptsParts
-  readonly #key: string
-  readonly #id: string
-  readonly #account: string
-  #version: number | undefined
-  #etag: string | undefined
-  #kept = true
-
-  constructor(
-    parts: AttemptsParts,
-    key: string,
-    entry: Entry | undefined,
-    half: Half | undefined,
-    draft: BlobDraft,
-    account: string,
-  ) {
-    this.#account = account
-    this.#parts = parts
-    this.#key = key
-    this.#version = entry?.version
-    this.#id = draft.id
-    this.#etag = draft.size === 0 ? undefined : half?.etag
-    this.before = half?.id
-  }
-
-  /** Whether the next attempt will find the record. */
-  get kept(): boolean {
-    return this.#kept
-  }
-
-  saw(etag: string): void {
-    this.#etag = etag
-  }
-
-  /** Stores the progress; if that fails, the import continues without it. */
-  async keep(size: number): Promise<void> {
-    await this.write(size).catch(error => this.#parts.trace('import-not-kept', error))
-  }
-
+function halfRecord(
+  { opened: store, clock, ledger, trace }: ImporterParts,
+  key: string,
+  entry: Entry | undefined,
+  half: Half | undefined,
+  draft: BlobDraft,
+  account: string,
+) {
+  const before = half?.id
+  let version = entry?.version
+  let etag = draft.size === 0 ? undefined : half?.etag
+  let kept = true
   /** Writes the record; false if another attempt has taken over. */
-  async write(size: number, whole = false): Promise<boolean> {
-    if (!this.#kept) return false
-    const { store, clock, ledger } = this.#parts
-    const half: Half = {
-      id: this.#id,
-      size,
-      account: this.#account,
-      ...(this.#etag === undefined ? {} : { etag: this.#etag }),
-      ...(whole ? { whole } : {}),
-      ...(this.before === undefined ? {} : { before: this.before }),
-      until: clock.now() + keepMs,
-    }
-    const condition = this.#version === undefined ? { ifAbsent: true } : { ifVersion: this.#version }
-    const done = await store.commit([put(this.#key, JSON.stringify(half), condition)])
-    this.#version = done.ok ? done.results[0]?.version : undefined
-    this.#kept = done.ok
-    ledger().look()
+  const write = async (size: number, whole = false): Promise<boolean> => {
+    if (!kept) return false
+    const optional = given({ etag, whole: whole || undefined, before })
+    const record: Half = { id: draft.id, size, account, ...optional, until: clock.now() + keepMs }
+    const condition = version === undefined ? { ifAbsent: true } : { ifVersion: version }
+    const done = await store.commit([put(key, JSON.stringify(record), condition)])
+    version = done.ok ? done.results[0]?.version : undefined
+    kept = done.ok
+    ledger.look()
     return done.ok
   }
-
-  async remove(): Promise<void> {
-    if (!this.#kept || this.#version === undefined) return
-    this.#kept = false
-    await this.#parts.store.commit([remove(this.#key, this.#version)])
+  return {
+    /** The draft that this one continued. */
+    before,
+    write,
+    /** Whether the next attempt will find the record. */
+    isKept: (): boolean => kept,
+    saw: (found: string): void => {
+      etag = found
+    },
+    /** Stores the progress; if that fails, the import continues without it. */
+    keep: async (size: number): Promise<void> => {
+      await write(size).catch(error => trace('import-not-kept', error))
+    },
+    remove: async (): Promise<void> => {
+      if (!kept || version === undefined) return
+      kept = false
+      await store.commit([remove(key, version)])
+    },
   }
 }
 

@@ -61,7 +61,7 @@ export class Ledger {
   constructor(parts: LedgerParts) {
     this.#parts = parts
     // Cleans up what an earlier process has left.
-    this.#look(0)
+    this.look(0)
   }
 
   /** The reference; undefined if it is unknown or expired. */
@@ -114,8 +114,22 @@ export class Ledger {
   }
 
   /** Schedules a cleanup. */
-  look(): void {
-    this.#look(sweepMs)
+  look(ms = sweepMs): void {
+    if (this.#closed || this.#timer !== undefined) return
+    this.#timer = this.#parts.clock.setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#sweep().then(
+          left => left && this.look(),
+          error => {
+            this.#parts.trace('references-not-swept', error)
+            this.look()
+          },
+        )
+      },
+      ms,
+      true,
+    )
   }
 
   /** Deletes content that has no reference. */
@@ -163,24 +177,6 @@ export class Ledger {
     await found?.stream.cancel()
     if (found === undefined)
       throw problem('SERVER_UNAVAILABLE', 'The same content was being removed at this moment', { suggestion: 'Try again' })
-  }
-
-  #look(ms: number): void {
-    if (this.#closed || this.#timer !== undefined) return
-    this.#timer = this.#parts.clock.setTimeout(
-      () => {
-        this.#timer = undefined
-        this.#sweep().then(
-          left => left && this.look(),
-          error => {
-            this.#parts.trace('references-not-swept', error)
-            this.look()
-          },
-        )
-      },
-      ms,
-      true,
-    )
   }
 
   /** Removes expired entries; returns whether anything remains. */

@@ -44,9 +44,6 @@ export const getReference = request<DataReference>()({
   params: object({ ref_id: string }),
 })
 
-/** The name of the tool that imports references. */
-export const importTool = 'import_from_ref'
-
 /** The result of an import. */
 export interface WireImport {
   readonly status: 'imported' | 'pending' | 'failed'
@@ -56,19 +53,6 @@ export interface WireImport {
   readonly rows_imported?: number
   readonly error?: WireProblem
 }
-
-/** The output schema of the import tool. */
-export const importResultSchema = {
-  type: 'object',
-  required: ['status'],
-  properties: {
-    status: { type: 'string', enum: ['imported', 'pending', 'failed'] },
-    operation_id: { type: 'string' },
-    imported_resource_id: { type: 'string' },
-    rows_imported: { type: 'integer' },
-    error: { type: 'object' },
-  },
-} as const
 
 /** The JSON Schema of a reference as a tool argument. */
 export const dataReferenceSchema = {

@@ -8,6 +8,7 @@ import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { accountOf, ownerOf } from '../../../engine/owner.ts'
+import type { BesideEndpoint, ServerKit } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { BlobDraft, Blobs } from '../../../stores/blobs.ts'
@@ -16,57 +17,68 @@ import { admission } from '../../mcp/authorization/messages.ts'
 import { unkept } from '../../mcp/caching/messages.ts'
 import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/content/messages.ts'
 import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
+import { permissionsPort } from '../permissions/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
-import { Attempts, type Imported, Importer, type ImportOptions, newDraft } from './import.ts'
+import { type Imported, Importer, type ImportOptions, newDraft } from './import.ts'
 import { type KeptContent, Ledger } from './ledger.ts'
 import { type DataReference, referenceScheme, referencesExtension, wireReference } from './messages.ts'
-import type { ReferenceOptions, ReferenceRequest, ReferencesParts, Served } from './server.ts'
+import type { ReferenceOptions, ReferenceSource, ReferencesOptions } from './server.ts'
+import { streamOf } from './sources.ts'
 
-export type { Imported, ImportOptions } from './import.ts'
-
-interface ReferencesRuntimeParts extends Omit<ReferencesParts, 'blobs'> {
+/** What references are made of: the server's kit, the options with defaults applied, and the stores, opened. */
+export interface ReferencesParts extends ServerKit {
+  readonly settings: ReferencesOptions & { readonly maxBytes: number }
   readonly opened: Store
   readonly blobs: Blobs
+  /** The public URL; undefined if the server is not reachable. */
+  readonly url: () => string | undefined
 }
+
+type Downloads = NonNullable<BesideEndpoint['downloads']>
+/** A request for a download; `name`: the id in the path. */
+type ReferenceRequest = Parameters<Downloads['open']>[0]
+/** The response to it. Call `over` when the body is no longer read, for whatever reason. */
+type Served = Awaited<ReturnType<Downloads['open']>>
 
 /** The longest lifetime; as long as usual for presigned URLs. */
 const longestMs = 7 * 86_400_000
-const defaultBytes = 1024 ** 3
 const defaultTotal = 16 * 1024 ** 3
 const kind = 'reference/1'
 
 /** Creates, serves and imports references on one server. */
 export class References {
-  readonly #parts: ReferencesRuntimeParts
+  readonly #parts: ReferencesParts
   readonly #ledger: Ledger
   readonly #importer: Importer
   /** References created by steps of transactions, which are rolled back together. */
   readonly #given = new WeakMap<Exchange, readonly string[]>()
   #reading = 0
 
-  constructor(parts: ReferencesRuntimeParts) {
-    const { opened: store, blobs, clock, trace, most = 10_000, maxBytes = defaultBytes } = parts
-    const bytes = parts.totalBytes ?? blobs.capacity ?? defaultTotal
+  constructor(kit: ServerKit, options: ReferencesOptions, opened: Store, blobs: Blobs, url: () => string | undefined) {
+    const { clock, trace } = kit
+    const { most = 10_000, maxBytes = 1024 ** 3, totalBytes = blobs.capacity ?? defaultTotal } = options
+    const parts: ReferencesParts = { ...kit, settings: { ...options, maxBytes }, opened, blobs, url }
     this.#parts = parts
-    const attempts = new Attempts({ store, blobs, clock, trace, ledger: () => this.#ledger })
-    this.#ledger = new Ledger({ store, blobs, clock, trace, most, bytes, beside: () => attempts.sweep() })
-    this.#importer = new Importer({ ...parts, ledger: this.#ledger, attempts, maxBytes })
+    const beside = (): Promise<boolean> => this.#importer.sweep()
+    this.#ledger = new Ledger({ store: opened, blobs, clock, trace, most, bytes: totalBytes, beside })
+    this.#importer = new Importer({ ...parts, ledger: this.#ledger })
   }
 
   /** Stores content and returns the block that refers to it. */
   async make(
     exchange: Exchange,
-    source: () => ReadableStream<Uint8Array>,
+    source: ReferenceSource,
     { mime = 'application/octet-stream', name = 'data', description, ttl }: ReferenceOptions,
   ): Promise<ContentBlock> {
+    const open = await streamOf(source)
     if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is no media type: write type/subtype`)
     const ttlMs = this.#ttl(ttl)
-    await this.#parts.admit(exchange)
+    await this.#parts.port(permissionsPort).admit(exchange)
     const account = await accountOf(exchange)
     const left = await this.#ledger.left(account)
     const draft = await newDraft(this.#parts.blobs, this.#ledger)
     try {
-      const blob = await this.#put(draft, source(), left)
+      const blob = await this.#put(draft, open(), left)
       const admitted = exchange.get(admission)
       const kept: KeptContent = {
         id: crypto.randomUUID(),
@@ -93,23 +105,23 @@ export class References {
 
   /** Serves a download. Every invalid URL gets the same answer. */
   async serve(asked: ReferenceRequest): Promise<Served> {
-    const { transfers = 64 } = this.#parts
+    const { transfers = 64 } = this.#parts.settings
     const kept = await this.#opened(asked)
-    if (kept === undefined) return served.forbidden()
-    if (this.#reading >= transfers) return served.busy()
+    if (kept === undefined) return forbidden()
+    if (this.#reading >= transfers) return plain(503, 'Too many contents are being read. Try again', ['retry-after', '1'])
     this.#reading++
     let reading = true
     const over = (): void => {
       if (reading) this.#reading--
       reading = false
     }
-    const found = await served.content(this.#parts.blobs, kept, asked).catch(error => {
+    const found = await content(this.#parts.blobs, kept, asked).catch(error => {
       over()
       throw error
     })
     // Refusals do not occupy a transfer slot.
     if (found === undefined || found.status === 416) over()
-    return found === undefined ? served.forbidden() : { ...found, over }
+    return found === undefined ? forbidden() : { ...found, over }
   }
 
   /** For clients without the extension: the whole content, if it fits into a message. */
@@ -118,7 +130,7 @@ export class References {
     if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
       throw new McpError('resource-not-found', `There is no resource "${clip(uri)}", or no longer`, { data: { uri: clip(uri) } })
     // Base64 needs 4/3 of the size, and the message has other members.
-    const most = Math.floor((this.#parts.frameBytes - 4_096) * 0.7)
+    const most = Math.floor((this.#parts.limits.frameBytes - 4_096) * 0.7)
     if (kept.size > most)
       throw problem('PAYLOAD_TOO_LARGE', `The content has ${kept.size} bytes; ${most} fit into a message`, {
         suggestion: `Use a client that knows ${referencesExtension}, and fetch it by its address`,
@@ -148,7 +160,7 @@ export class References {
   }
 
   #ttl(given: Duration | undefined): number {
-    const ms = toMilliseconds(given ?? this.#parts.ttl ?? '15m', 'ttl')
+    const ms = toMilliseconds(given ?? this.#parts.settings.ttl ?? '15m', 'ttl')
     if (ms <= longestMs) return ms
     throw new RangeError('The ttl of a reference is more than 7 days: make a new one when it is needed')
   }
@@ -159,7 +171,7 @@ export class References {
   }
 
   async #put(draft: BlobDraft, source: ReadableStream<Uint8Array>, left: number): Promise<{ digest: string; size: number }> {
-    const { maxBytes = defaultBytes } = this.#parts
+    const { maxBytes } = this.#parts.settings
     try {
       return await draft.append(source, { bytes: Math.min(maxBytes, left) })
     } catch (error) {
@@ -185,7 +197,7 @@ export class References {
 
   // Small content is inlined for clients without the extension.
   async #shown(exchange: Exchange, kept: KeptContent, description: string | undefined): Promise<ContentBlock> {
-    const { inlineBytes = 65_536 } = this.#parts
+    const { inlineBytes = 65_536 } = this.#parts.settings
     const uri = `${referenceScheme}${kept.id}`
     const knows = declared(exchange.peer, referencesExtension) !== undefined
     if (!knows && kept.size <= inlineBytes) return { type: 'resource', resource: await this.#contents(kept, uri) }
@@ -195,7 +207,7 @@ export class References {
   }
 
   async #reference(kept: KeptContent, uri: string): Promise<DataReference> {
-    const { server, seal, url } = this.#parts
+    const { name: server, seal, url } = this.#parts
     const { id, expires } = kept
     const base = url()?.replace(/\/$/, '')
     const sealed = { kind, audience: server, bound: signedPath('GET', id), expiresAt: expires, data: id }
@@ -211,7 +223,7 @@ export class References {
   }
 
   async #opened({ method, name, query }: ReferenceRequest): Promise<KeptContent | undefined> {
-    const { seal, server } = this.#parts
+    const { seal, name: server } = this.#parts
     const purpose = { kind, audience: server, bound: signedPath(method, name) }
     const id = await seal.open(query.get('signature') ?? '', purpose).catch(() => undefined)
     return id === name ? this.#alive(name) : undefined
@@ -232,11 +244,7 @@ function signedPath(method: string, id: string): string {
   return JSON.stringify([method, `/references/${id}`])
 }
 
-const served = {
-  forbidden: (): Served => plain(403, 'This address is not valid, or no longer'),
-  busy: (): Served => plain(503, 'Too many contents are being read. Try again', ['retry-after', '1']),
-  content,
-}
+const forbidden = (): Served => plain(403, 'This address is not valid, or no longer')
 
 /** Undefined if the content is gone. */
 async function content(blobs: Blobs, kept: KeptContent, { header }: ReferenceRequest): Promise<Served | undefined> {

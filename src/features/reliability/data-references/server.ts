@@ -2,13 +2,9 @@
  * Server side of data references: the option `references`, `ctx.reference`, `ctx.importReference` and `server.importer`. The runtime is
  * loaded on first use.
  */
-import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
-import type { Grants } from '../../../core/grant/grants.ts'
-import type { Seal } from '../../../core/handle.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
-import type { Outbound } from '../../../core/outbound.ts'
 import { problem } from '../../../core/problem.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
@@ -19,27 +15,24 @@ import type { Side } from '../../../engine/plan.ts'
 import { port } from '../../../engine/ports.ts'
 import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
+import { type Awaitable, given, isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
-import type { Store } from '../../../stores/store.ts'
 import { type ContentBlock, wholeBlock } from '../../mcp/content/messages.ts'
 import { readResource, resourcesPort } from '../../mcp/resources/messages.ts'
 import { type Reply, type ToolFacts, toolsPort } from '../../mcp/tools/messages.ts'
-import { permissionsPort } from '../permissions/messages.ts'
 import { problemExtension } from '../problem/messages.ts'
 import { transactionsPort } from '../transactions/messages.ts'
+import type { Imported, ImportOptions } from './import.ts'
 import {
   type DataReference,
   dataReferenceSchema,
   getReference,
-  importResultSchema,
-  importTool,
   referenceScheme,
   referencesExtension,
   type WireImport,
 } from './messages.ts'
 import type { ImportWish, Operations } from './operations.ts'
-import type { Imported, ImportOptions, References } from './runtime.ts'
+import type { References } from './runtime.ts'
 
 /** What a reference can be made of. `{ file }` is a path; streams and iterables are never held in memory as a whole. */
 export type ReferenceSource =
@@ -82,10 +75,8 @@ export interface ReferencesContext {
   importReference(reference: unknown, options?: ImportOptions): Promise<Imported>
 }
 
-/** Access to the server part; missing if references are off. */
-const referencesPort = port<{ readonly server: ReferencesServer }>('references')
-
-const sources = () => import('./operations.ts')
+/** Access to the runtime; missing if references are off. */
+const referencesPort = port<{ load(): Promise<References> }>('references')
 
 /** The server feature: `ctx.reference`, `ctx.importReference` and `server.importer`. */
 export const referencesFeature = defineServerFeature<ReferencesServerOptions, ImporterApi<CallContext, ImporterFacts>>({
@@ -94,63 +85,71 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
   context: {
     async reference(source, options = {}) {
       const exchange = exchangeOf(this)
-      const server = serverOf(exchange)
-      const open = await (await sources()).streamOf(source)
       // Marked as a block, so that a sole return value is not converted to text: models must not see the signed URL.
-      return wholeBlock(await server.make(exchange, open, options))
+      return wholeBlock(await (await runtimeOf(exchange)).make(exchange, source, options))
     },
     async importReference(reference, options = {}) {
       const exchange = exchangeOf(this)
-      return serverOf(exchange).take(exchange, reference, options)
+      return (await runtimeOf(exchange)).take(exchange, reference, options)
     },
   } satisfies ReferencesContext & ThisType<CallContext>,
   setup: (kit, { references }) => {
-    const importer: ImporterApi<CallContext, ImporterFacts>['importer'] = (given, handler) => {
-      const { facts, handler: run } = importerOf(kit, given, handler)
-      return kit.port(toolsPort).add(importTool, facts, run)
-    }
+    const importer: ImporterApi<CallContext, ImporterFacts>['importer'] = (options, handler) => addImporter(kit, options, handler)
     if (references === undefined || references === false) return { server: { importer } }
+    const options = checked(references)
     let listening: string | undefined
-    const server = opened(kit, checked(references), () => listening)
-    kit.port(transactionsPort).revertBy(server.revert)
+    let loading: Promise<References> | undefined
+    const open = async (): Promise<References> => {
+      const blobs = import('./sources.ts').then(({ blobsOf }) => blobsOf(options.blobs))
+      const [{ References }, store, opened] = await Promise.all([import('./runtime.ts'), kit.store(), blobs])
+      return new References(kit, options, store, opened, () => options.url ?? listening)
+    }
+    const load = (): Promise<References> => {
+      loading ??= open().catch(error => {
+        loading = undefined
+        throw error
+      })
+      return loading
+    }
+    // Revokes what a rolled-back step created.
+    const revert = async (wrote: unknown): Promise<UndoneParts> =>
+      isRecord(wrote) && wrote['references'] !== undefined ? (await load()).revert(wrote['references']) : { ops: [] }
+    kit.port(transactionsPort).revertBy(revert)
+    const side: Side = {
+      handlers: [[getReference, async (exchange: Exchange) => (await load()).find(exchange, String(exchange.params['ref_id']))]],
+      layers: [
+        {
+          stage: 'execute',
+          methods: [readResource.name],
+          when: ({ params }) => String(params['uri']).startsWith(referenceScheme),
+          run: async exchange => (await load()).read(exchange, String(exchange.params['uri'])),
+        },
+      ],
+      capabilities: revision => declaration(revision, referencesExtension),
+    }
     return {
-      sides: [server.side],
-      provides: provide(referencesPort, { server }),
+      sides: [side],
+      provides: provide(referencesPort, { load }),
       server: { importer },
-      beside: { downloads: { path: '/references/', open: server.serve } },
+      beside: { downloads: { path: '/references/', open: async asked => (await load()).serve(asked) } },
       // Listed as a resource template for clients without the extension; a layer answers the reads before this handler.
       installed: () => void kit.port(resourcesPort).add('ref:{id}', listedAs, () => undefined),
       listens: where => {
         listening ??= where
       },
-      close: server.close,
+      close: () => {
+        loading?.then(runtime => runtime.close()).catch(() => {})
+      },
     }
   },
 })
 
 const listedAs = { name: 'references', title: 'Data references', description: 'Contents that tools have given by reference' }
 
-function serverOf({ engine }: Exchange): ReferencesServer {
+function runtimeOf({ engine }: Exchange): Promise<References> {
   const found = engine.ports.find(referencesPort)
-  if (found !== undefined) return found.server
+  if (found !== undefined) return found.load()
   throw new TypeError('References are off. Turn them on with the option references: createServer({ …, references: true })')
-}
-
-function opened(
-  kit: ServerKit,
-  { url, blobs, ...wanted }: ReferencesOptions,
-  listening: () => string | undefined,
-): ReferencesServer {
-  return referencesServer({
-    ...kit,
-    ...wanted,
-    server: kit.name,
-    admit: exchange => kit.port(permissionsPort).admit(exchange),
-    blobs: async () => (await sources()).blobsOf(blobs),
-    url: () => url ?? listening(),
-    reach: async to => (await sources()).reachOf(to, wanted.allow),
-    frameBytes: kit.limits.frameBytes,
-  })
 }
 
 const kinds: KindsOf<ReferencesOptions> = {
@@ -217,8 +216,20 @@ const input = jsonSchema<Args>({
   },
 })
 
-/** The definition and handler of the tool. */
-function importerOf<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
+const output = jsonSchema<WireImport>({
+  type: 'object',
+  required: ['status'],
+  properties: {
+    status: { type: 'string', enum: ['imported', 'pending', 'failed'] },
+    operation_id: { type: 'string' },
+    imported_resource_id: { type: 'string' },
+    rows_imported: { type: 'integer' },
+    error: { type: 'object' },
+  },
+})
+
+/** Offers the tool. */
+function addImporter<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
   const pendingMs = toMilliseconds(pendingAfter, 'pendingAfter')
   let opening: Promise<Operations> | undefined
   const open = async (): Promise<Operations> => {
@@ -226,21 +237,25 @@ function importerOf<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: Imp
     return new Table({ store, runners, clock: kit.clock, pendingMs })
   }
   const description = 'Imports what another server has returned as a data reference. The data does not pass through this call.'
-  return {
-    facts: { description, ...options, input, output: jsonSchema<WireImport>(importResultSchema) },
-    handler: async ({ reference, target_format, operation_id }: Args, context: ImportContext): Promise<Reply> => {
-      opening ??= open().catch(error => {
-        opening = undefined
-        throw error
-      })
-      const [operations, owner] = await Promise.all([opening, ownerOf(exchangeOf(context))])
-      const work = (wish: ImportWish): Promise<WireImport> => imported(wish, handler as ImportHandler<never>, context)
-      if (operation_id !== undefined) return told(kit, await operations.status(owner, operation_id, work))
-      if (reference === undefined) throw problem('INVALID_INPUT', 'Give a reference, or the operation_id of a pending import')
-      const wish = { reference, ...(target_format === undefined ? {} : { target_format }) }
-      return told(kit, await operations.run(owner, wish, work))
-    },
-  }
+  const facts = { description, ...options, input, output }
+  return kit
+    .port(toolsPort)
+    .add(
+      'import_from_ref',
+      facts,
+      async ({ reference, target_format, operation_id }: Args, context: ImportContext): Promise<Reply> => {
+        opening ??= open().catch(error => {
+          opening = undefined
+          throw error
+        })
+        const [operations, owner] = await Promise.all([opening, ownerOf(exchangeOf(context))])
+        const work = (wish: ImportWish): Promise<WireImport> => imported(wish, handler as ImportHandler<never>, context)
+        if (operation_id !== undefined) return told(kit, await operations.status(owner, operation_id, work))
+        if (reference === undefined) throw problem('INVALID_INPUT', 'Give a reference, or the operation_id of a pending import')
+        const wish = { reference, ...given({ target_format }) }
+        return told(kit, await operations.run(owner, wish, work))
+      },
+    )
 }
 
 async function imported(
@@ -258,8 +273,7 @@ async function imported(
   const data = await context.importReference(reference, { progress })
   try {
     const made = await handler(data, { targetFormat: target_format }, context as never)
-    const as = made?.resourceId === undefined ? {} : { imported_resource_id: made.resourceId }
-    return { status: 'imported', ...as, ...(made?.rows === undefined ? {} : { rows_imported: made.rows }) }
+    return { status: 'imported', ...given({ imported_resource_id: made?.resourceId, rows_imported: made?.rows }) }
   } finally {
     await data.release()
   }
@@ -271,7 +285,7 @@ function told(kit: ServerKit, result: WireImport): Reply {
   return reply({ structured: result, isError: true, meta: { [problemExtension]: result.error } }, true)
 }
 
-export type { Imported, ImportOptions } from './runtime.ts'
+export type { Imported } from './import.ts'
 
 /** Options of data references. */
 export interface ReferencesOptions {
@@ -307,91 +321,4 @@ export interface ReferenceOptions {
   readonly description?: string
   /** How long it can be read. */
   readonly ttl?: Duration
-}
-
-/** What references need from the server. */
-export interface ReferencesParts extends Omit<ReferencesOptions, 'blobs' | 'url'> {
-  readonly server: string
-  readonly store: () => Promise<Store>
-  readonly blobs: () => Promise<Blobs>
-  readonly seal: Seal
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly grants: () => Promise<Grants>
-  /** Determines the grant of a call, if no layer has done so yet. */
-  readonly admit: (exchange: Exchange) => Promise<void>
-  /** The public URL; undefined if the server is not reachable. */
-  readonly url: () => string | undefined
-  /** The guarded fetch for one origin. */
-  readonly reach: (origin: URL) => Promise<Outbound>
-  /** The largest message; content that is read as a whole must fit. */
-  readonly frameBytes: number
-}
-
-/** A download request. */
-export interface ReferenceRequest {
-  readonly method: string
-  /** The id in the path. */
-  readonly name: string
-  readonly query: URLSearchParams
-  header(name: string): string | undefined
-}
-
-/** The response to a download request. */
-export interface Served {
-  readonly status: number
-  /** Names and values, alternating. */
-  readonly headers: string[]
-  readonly body: ReadableStream<Uint8Array> | undefined
-  /** Call it when the body is no longer read, for whatever reason. */
-  over?(): void
-}
-
-interface ReferencesServer {
-  readonly side: Side
-  make(exchange: Exchange, source: () => ReadableStream<Uint8Array>, options: ReferenceOptions): Promise<ContentBlock>
-  /** Imports a reference of another server. */
-  take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported>
-  serve(asked: ReferenceRequest): Promise<Served>
-  /** Store operations that revoke what a rolled-back step created. */
-  revert(wrote: unknown): Promise<UndoneParts>
-  close(): void
-}
-
-function referencesServer(parts: ReferencesParts): ReferencesServer {
-  let runtime: Promise<References> | undefined
-  const load = (): Promise<References> => {
-    runtime ??= Promise.all([import('./runtime.ts'), parts.store(), parts.blobs()])
-      .then(([{ References }, store, blobs]) => new References({ ...parts, opened: store, blobs }))
-      .catch(error => {
-        runtime = undefined
-        throw error
-      })
-    return runtime
-  }
-  return {
-    make: async (exchange, source, options) => (await load()).make(exchange, source, options),
-    take: async (exchange, reference, options) => (await load()).take(exchange, reference, options),
-    serve: async asked => (await load()).serve(asked),
-    revert: async wrote =>
-      isRecord(wrote) && wrote['references'] !== undefined ? (await load()).revert(wrote['references']) : { ops: [] },
-    close: () => {
-      runtime?.then(
-        loaded => loaded.close(),
-        () => undefined,
-      )
-    },
-    side: {
-      handlers: [[getReference, async (exchange: Exchange) => (await load()).find(exchange, String(exchange.params['ref_id']))]],
-      layers: [
-        {
-          stage: 'execute',
-          methods: [readResource.name],
-          when: ({ params }) => String(params['uri']).startsWith(referenceScheme),
-          run: async exchange => (await load()).read(exchange, String(exchange.params['uri'])),
-        },
-      ],
-      capabilities: revision => declaration(revision, referencesExtension),
-    },
-  }
 }

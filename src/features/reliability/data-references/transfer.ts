@@ -1,5 +1,5 @@
 /** Fetches the content of a reference as a stream that resumes after broken connections. The reader verifies the digest. */
-import type { Clock } from '../../../core/clock.ts'
+import { type Clock, pauseFor } from '../../../core/clock.ts'
 import { type Outbound, OutboundError } from '../../../core/outbound.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -10,25 +10,24 @@ interface TransferParts {
   readonly reach: Outbound
   readonly clock: Clock
   readonly signal?: AbortSignal | undefined
-  /** Called with the bytes received so far. */
-  readonly progress?: ((bytes: number) => void) | undefined
+  /** Called with the bytes received so far, and the total. */
+  readonly progress?: ((bytes: number, total: number) => void) | undefined
   /** The offset to start at. Default 0. */
   readonly start?: number | undefined
   /** The ETag under which the data before `start` was fetched. */
   readonly etag?: string | undefined
   /** Called with the current ETag. */
   readonly saw?: ((etag: string) => void) | undefined
-  /** Limit of consecutive attempts without progress. Default 5. */
-  readonly tries?: number
 }
 
 const longestWaitMs = 10_000
+/** Limit of consecutive attempts without progress. */
+const tries = 5
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
 /** Opens the stream. It never yields more than the announced size, and ends only when complete. Nothing is buffered. */
 export function transfer(reference: Fetchable, parts: TransferParts): ReadableStream<Uint8Array> {
-  const { tries = 5, progress } = parts
   const cancelled = new AbortController()
   const signal = parts.signal === undefined ? cancelled.signal : AbortSignal.any([parts.signal, cancelled.signal])
   let at = parts.start ?? 0
@@ -54,7 +53,7 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
         // Reset as soon as data arrives.
         failed++
         if (isFinal(error) || failed >= tries) throw told(error)
-        await pause(parts.clock, Math.max(100 * 2 ** failed, askedWait(error)), signal)
+        await pauseFor(parts.clock, Math.max(100 * 2 ** failed, askedWait(error)), signal)
       }
     }
     // One more read detects content that is longer than announced.
@@ -75,7 +74,7 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
           if (at + chunk.length > reference.size) throw tooMuch(reference)
           at += chunk.length
           failed = 0
-          progress?.(at)
+          parts.progress?.(at, reference.size)
           controller.enqueue(chunk)
         } catch (error) {
           // A failing stream is not cancelled by its reader, so the connection must be closed here.
@@ -89,24 +88,13 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
   )
 }
 
-interface Opened {
-  readonly reader: Reader
-  /** A strong ETag, by which parts can be matched. */
-  readonly etag: string | undefined
-}
-
-async function open(
-  reference: Fetchable,
-  at: number,
-  before: string | undefined,
-  reach: Outbound,
-  signal: AbortSignal,
-): Promise<Opened> {
+async function open(reference: Fetchable, at: number, before: string | undefined, reach: Outbound, signal: AbortSignal) {
   const { uri, size } = reference
   const whole = before === undefined ? {} : { 'if-range': before }
   const headers = at === 0 ? {} : { range: `bytes=${at}-`, ...whole }
   const answer = await reach(uri, { headers, redirect: 'error', signal })
   const { status, body } = answer
+  // A strong ETag, by which parts can be matched.
   const etag = strong(answer.headers.get('etag'))
   const resumed = status === 206 && answer.headers.get('content-range') === `bytes ${at}-${size - 1}/${size}`
   if (body === null || !(resumed || status === 200)) {
@@ -183,19 +171,5 @@ function changed(): Error {
 function tooMuch({ size }: Fetchable): Error {
   return problem('CHECKSUM_MISMATCH', `More than the announced ${size} bytes came, so that it is another content`, {
     suggestion: 'Ask for a new reference',
-  })
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      cancel()
-      reject(signal.reason)
-    }
-    const cancel = clock.setTimeout(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', stop, { once: true })
   })
 }

@@ -1,12 +1,11 @@
 /** Client side of events: `client.events` and `client.eventTypes`, and the dispatch of notifications to open streams. */
-import { type Duration, toMilliseconds } from '../../../core/clock.ts'
+import type { Duration } from '../../../core/clock.ts'
 import { type ClientKit, defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
-import type { Id, Params } from '../../../jsonrpc/message.ts'
-import { acknowledgements, type ListenFilter } from '../../mcp/subscriptions/messages.ts'
-import { type EventReader, EventStream } from './event-stream.ts'
+import { given, type Params } from '../../../jsonrpc/message.ts'
+import { acknowledgements } from '../../mcp/subscriptions/messages.ts'
+import { type EventReader, EventStream, OpenStreams } from './event-stream.ts'
 import {
   eventBookmark,
   eventHappened,
@@ -62,114 +61,62 @@ export const eventsClient = defineClientFeature({
   name: 'events',
   options: {},
   setup(kit) {
-    const streams = new EventStreams(kit)
+    const streams = new OpenStreams()
+    let over: { readonly reason: unknown } | undefined
     const client: EventsClientApi = {
-      events: (names, options = {}) => streams.open(names, options),
+      events: (names, options = {}) => {
+        if (!Array.isArray(names) || names.length === 0)
+          throw new TypeError("events needs the names of events: events(['ticket_created'])")
+        const stream = new EventStream(kit, streams, names, options)
+        if (over !== undefined) stream.end(over.reason)
+        return stream
+      },
       eventTypes: options => eventTypes(kit, options),
+    }
+    /** Handles a notification about one subscription. */
+    const hear = <W extends { readonly subscription_id: string }>(tell: (stream: EventStream, wire: W) => void) => ({
+      execute: ({ params }: Exchange) => {
+        const wire = params as unknown as W
+        const stream = streams.heard.get(wire.subscription_id)
+        if (stream !== undefined) tell(stream, wire)
+      },
+    })
+    /** Notifications may have been lost; all streams resubscribe. */
+    const doubt = (): void => {
+      for (const stream of [...streams.heard.values()]) stream.doubt()
     }
     return {
       client,
-      side: eventsSide(streams),
-      extensions: [extend(acknowledgements, (honoured, id) => streams.acknowledge(honoured, id))],
-      opened: session => {
-        session.onReopen(() => streams.doubt())
+      side: {
+        handlers: [
+          [eventHappened, hear<WireEvent>((stream, wire) => stream.event(wire))],
+          [eventBookmark, hear<WireBookmark>((stream, wire) => stream.bookmark(wire))],
+          [eventsTerminated, hear<WireTerminated>((stream, wire) => stream.terminated(wire))],
+        ],
+        // On stateless wires only requests about events declare the extension.
+        capabilities: revision => (revision.era === 'session' ? declaration(revision, eventsExtension) : {}),
       },
-      unheard: () => streams.doubt(),
-      ended: reason => streams.end(reason),
+      extensions: [extend(acknowledgements, (honoured, id) => streams.acknowledged.get(String(id))?.(honoured))],
+      opened: session => {
+        session.onReopen(doubt)
+      },
+      unheard: doubt,
+      /** All streams end; readers throw the reason, if there is one. */
+      ended: reason => {
+        over = { reason }
+        for (const stream of [...streams.read]) stream.end(reason)
+      },
     }
   },
 })
 
-/** Receives notifications about events. */
-interface EventsHearer {
-  event(wire: WireEvent): void
-  bookmark(wire: WireBookmark): void
-  terminated(wire: WireTerminated): void
-}
-
-/** The handlers for notifications about events. */
-function eventsSide(hearer: EventsHearer): Side {
-  const heard = <W>(tell: (wire: W) => void) => ({ execute: ({ params }: Exchange) => tell(params as unknown as W) })
-  return {
-    handlers: [
-      [eventHappened, heard<WireEvent>(wire => hearer.event(wire))],
-      [eventBookmark, heard<WireBookmark>(wire => hearer.bookmark(wire))],
-      [eventsTerminated, heard<WireTerminated>(wire => hearer.terminated(wire))],
-    ],
-    // On stateless wires only requests about events declare the extension.
-    capabilities: revision => (revision.era === 'session' ? declaration(revision, eventsExtension) : {}),
-  }
-}
-
-class EventStreams implements EventsHearer {
-  readonly #kit: ClientKit
-  // Streams by subscription id, and pending acknowledgements by request id.
-  readonly #heard = new Map<string, EventStream>()
-  readonly #acknowledged = new Map<string, (honoured: ListenFilter) => void>()
-  readonly #open = new Set<EventStream>()
-  #end: { readonly reason: unknown } | undefined = undefined
-
-  constructor(kit: ClientKit) {
-    this.#kit = kit
-  }
-
-  event(wire: WireEvent): void {
-    this.#heard.get(wire.subscription_id)?.event(wire)
-  }
-
-  bookmark(wire: WireBookmark): void {
-    this.#heard.get(wire.subscription_id)?.bookmark(wire)
-  }
-
-  terminated(wire: WireTerminated): void {
-    this.#heard.get(wire.subscription_id)?.terminated(wire)
-  }
-
-  acknowledge(honoured: ListenFilter, id: Id | undefined): void {
-    this.#acknowledged.get(String(id))?.(honoured)
-  }
-
-  /** Notifications may have been lost; all streams resubscribe. */
-  doubt(): void {
-    for (const stream of [...this.#heard.values()]) stream.doubt()
-  }
-
-  /** Ends all streams; readers throw the reason, if there is one. */
-  end(reason: unknown): void {
-    this.#end = { reason }
-    for (const stream of [...this.#open]) stream.end(reason)
-  }
-
-  open(names: readonly string[], options: EventsClientOptions): EventReader {
-    if (!Array.isArray(names) || names.length === 0)
-      throw new TypeError("events needs the names of events: events(['ticket_created'])")
-    const stream = new EventStream({
-      session: this.#kit.session,
-      names,
-      filter: options.filter,
-      after: options.after,
-      signal: options.signal,
-      pollMs: options.pollEvery === undefined ? undefined : toMilliseconds(options.pollEvery, 'pollEvery'),
-      send: () => this.#kit.send(),
-      heard: this.#heard,
-      acknowledged: this.#acknowledged,
-      open: this.#open,
-    })
-    if (this.#end !== undefined) stream.end(this.#end.reason)
-    return stream
-  }
-}
-
 /** Lists the event types; empty if the server has no events. */
 async function eventTypes(kit: ClientKit, options: RequestOptions | undefined): Promise<readonly EventType[]> {
-  const { capabilities, revision } = kit.session.opened
-  if (declared({ capabilities, revision }, eventsExtension) === undefined) return []
+  if (declared(kit.session.opened, eventsExtension) === undefined) return []
   const { events } = await kit.session.request(listEvents, {}, kit.send(options))
   return events.map(({ name, description, payload_schema, filter_fields, required_scopes }) => ({
     name,
     description,
-    ...(payload_schema !== undefined && { payload: payload_schema }),
-    ...(filter_fields !== undefined && { filterFields: filter_fields }),
-    ...(required_scopes !== undefined && { scopes: required_scopes }),
+    ...given({ payload: payload_schema, filterFields: filter_fields, scopes: required_scopes }),
   }))
 }

@@ -1,13 +1,18 @@
 /**
- * An event as its author declares it: facts, checks, and the entry that the server keeps. Separate from the runtime, because events are
- * declared before it is loaded.
+ * An event as its author declares and emits it: facts, checks, the entry that the server keeps, and the order of publishing. Separate
+ * from the runtime, because events are declared before it is loaded.
  */
-
+import type { Trace } from '../../../core/log.ts'
+import { ownerKey } from '../../../core/occupancy.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type Compiled, compileSchema, issueText, type Schema } from '../../../core/schema/index.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
+import type { Next } from '../../../engine/stages.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Awaitable, isRecord, isThenable, type Params } from '../../../jsonrpc/message.ts'
+import { type Awaitable, given, isRecord, isThenable, type Params } from '../../../jsonrpc/message.ts'
+import type { UnitStep } from '../transactions/messages.ts'
+import type { EventsRuntime } from './runtime.ts'
+import type { EventsParts } from './server.ts'
 
 /** What an author declares about an event. */
 export interface EventFacts<P = Params> {
@@ -60,7 +65,7 @@ const emitKinds: KindsOf<EmitOptions> = { id: 'string', to: 'string', hint: 'obj
 const mostTouched = 100
 
 /** Expands a URI template; throws if it is invalid. */
-export type Expand = (template: string, payload: Params) => string
+type Expand = (template: string, payload: Params) => string
 
 /** Checks a declaration, and compiles it to an entry. */
 export function compileEvent(name: string, facts: EventFacts<never>, expand: Expand): EventEntry {
@@ -77,7 +82,7 @@ export function compileEvent(name: string, facts: EventFacts<never>, expand: Exp
 }
 
 /** Checks a payload. Throws a TypeError, because the mistake is the author's. */
-export function checkedPayload({ name, payload: schema }: EventEntry, payload: unknown): Awaitable<Params> {
+function checkedPayload({ name, payload: schema }: EventEntry, payload: unknown): Awaitable<Params> {
   const found = schema === undefined ? ({ ok: true, value: payload } as const) : schema.validate(payload)
   const accept = (validation: Awaited<typeof found>): Params => {
     if (!validation.ok)
@@ -89,7 +94,7 @@ export function checkedPayload({ name, payload: schema }: EventEntry, payload: u
 }
 
 /** Throws if the options of `emit` are invalid. */
-export function checkEmit(name: string, options: EmitOptions): void {
+function checkEmit(name: string, options: EmitOptions): void {
   checkOptions(`Event "${name}": emit`, options, emitKinds)
   const { id, hint } = options
   if (id !== undefined && (id.length === 0 || id.length > 200))
@@ -113,5 +118,93 @@ function touching(name: string, resource: EventFacts<never>['resource'], expand:
     if (all.length > mostTouched)
       throw new TypeError(`Event "${name}" touches ${all.length} resources; the most is ${mostTouched}`)
     return all
+  }
+}
+
+/** The runtime; `loaded`: undefined until it is used first. */
+interface LazyRuntime {
+  readonly loaded: EventsRuntime | undefined
+  load(): Promise<EventsRuntime>
+}
+
+/** Emits events, and runs the steps of transactions that may emit them. */
+export function emitter({ events, trace }: EventsParts, lazy: LazyRuntime) {
+  const { place: placeNow, within } = currentStep(trace)
+  let before: Promise<unknown> | undefined
+  const publish = (
+    runtime: EventsRuntime,
+    entry: EventEntry,
+    payload: Params,
+    owner: string | undefined,
+    { id, hint }: EmitOptions,
+    place: string | undefined,
+  ) => {
+    const touched = entry.touches?.(payload)
+    const touches = touched?.length === 0 ? undefined : touched
+    return runtime.publish(entry.name, id, { payload, ...given({ hint, owner, touches }) }, place)
+  }
+  const inTurn = async (entry: EventEntry, payload: Awaitable<Params>, options: EmitOptions) => {
+    const { to } = options
+    const turn = before
+    const place = placeNow()
+    const owning = to === undefined ? undefined : ownerKey({ carrier: 'http', principal: { id: to } })
+    const ready = Promise.all([payload, owning, lazy.load()])
+    const mine = Promise.allSettled([turn, ready])
+    before = mine
+    const [[checked, owner, runtime]] = await Promise.all([ready, mine])
+    if (before === mine) before = undefined
+    return publish(runtime, entry, checked, owner, options, place)
+  }
+  const emit = (name: string, unchecked: unknown, options: EmitOptions = {}): Promise<string> => {
+    let emitted: Promise<string>
+    try {
+      const entry = events.get(name)
+      if (entry === undefined) throw new TypeError(`There is no event "${name}" any more: it was removed`)
+      checkEmit(name, options)
+      const payload = checkedPayload(entry, unchecked)
+      const runtime = lazy.loaded
+      emitted =
+        runtime === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
+          ? // Copied, because the author may change the object before it is published.
+            inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
+          : publish(runtime, entry, payload, undefined, options, placeNow())
+    } catch (error) {
+      emitted = Promise.reject(error)
+    }
+    // A rejection that nobody awaits must not end the process; it is traced.
+    emitted.catch(error => trace('event-not-emitted', { event: name, error }))
+    return emitted
+  }
+  return {
+    /** Runs code as part of a step. */
+    within,
+    /** Publishes an event in the order of the calls, whatever each has to wait for; returns its id. */
+    emit,
+  }
+}
+
+/** The used part of AsyncLocalStorage, whose type exists only in Node's typings. */
+interface StepStorage {
+  run<T>(step: UnitStep | undefined, work: () => T): T
+  getStore(): UnitStep | undefined
+}
+
+/** Tracks in which step of a transaction a handler runs, so that `emit` knows without being told. Loaded with the first step. */
+function currentStep(trace: Trace) {
+  let storage: StepStorage | undefined
+  let loaded = false
+  const load = (): void => {
+    loaded = true
+    const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
+    if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
+    // Some runtimes have no AsyncLocalStorage; events are then not compensated.
+    else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
+  }
+  return {
+    place: (): string | undefined => storage?.getStore()?.place,
+    within: async (step: UnitStep | undefined, work: Next): Promise<unknown> => {
+      if (!loaded) load()
+      return storage === undefined ? work() : storage.run(step, work)
+    },
   }
 }

@@ -3,23 +3,15 @@
  * the last cursor after a failure or gap. Each event is yielded once, in the order of the server's feed.
  */
 
-import { backoffMs, pause, steadyMs } from '../../../engine/backoff.ts'
-import type { SendOptions } from '../../../engine/calls.ts'
-import type { ClientSession } from '../../../engine/client-feature.ts'
+import { toMilliseconds } from '../../../core/clock.ts'
+import { backoffMs, isFinalError, pause, steadyMs } from '../../../engine/backoff.ts'
+import type { ClientKit } from '../../../engine/client-feature.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Id, Params } from '../../../jsonrpc/message.ts'
+import { given, type Id, type Params } from '../../../jsonrpc/message.ts'
 import { type ListenFilter, listen } from '../../mcp/subscriptions/messages.ts'
-import {
-  eventsEndedError,
-  Intake,
-  type IntakeVerdict,
-  noEvents,
-  noMethod,
-  retries,
-  type ServerEvent,
-  subscriptionDenied,
-} from './intake.ts'
+import type { EventsClientOptions } from './client.ts'
+import { eventsEndedError, Intake, noEvents, type ServerEvent, subscriptionDenied } from './intake.ts'
 import {
   eventsExtension,
   hearingEvents,
@@ -33,23 +25,14 @@ import {
   type WireTerminated,
 } from './messages.ts'
 
-interface EventStreamParts {
-  readonly session: ClientSession
-  readonly names: readonly string[]
-  readonly filter: Params | undefined
-  /** Starts after this cursor. */
-  readonly after: string | undefined
-  readonly signal: AbortSignal | undefined
-  /** The polling interval, if the server names none. */
-  readonly pollMs: number | undefined
-  /** Options with the caller's grants. */
-  readonly send: () => SendOptions
-  /** Dispatch table of notifications, by subscription id. */
-  readonly heard: Map<string, EventStream>
-  /** Dispatch table of listen acknowledgements, by request id. */
-  readonly acknowledged: Map<string, (honoured: ListenFilter) => void>
-  /** The streams that are being read. */
-  readonly open: Set<EventStream>
+/** The streams of one client, by what arrives for them. */
+export class OpenStreams {
+  /** By subscription id. */
+  readonly heard = new Map<string, EventStream>()
+  /** Listen requests that wait for their acknowledgement, by request id. */
+  readonly acknowledged = new Map<string, (honoured: ListenFilter) => void>()
+  /** Those that are being read. */
+  readonly read = new Set<EventStream>()
 }
 
 /** Limit of unread events; beyond it the server has to wait. */
@@ -66,7 +49,11 @@ export interface EventReader extends AsyncGenerator<ServerEvent, void, undefined
 
 /** One stream of events across reconnects. */
 export class EventStream implements EventReader {
-  readonly #parts: EventStreamParts
+  readonly #kit: ClientKit
+  readonly #streams: OpenStreams
+  readonly #names: readonly string[]
+  readonly #options: EventsClientOptions
+  readonly #pollMs: number | undefined
   readonly #intake: Intake
   readonly #stop = new AbortController()
   readonly #ready = Promise.withResolvers<void>()
@@ -80,9 +67,13 @@ export class EventStream implements EventReader {
   #again: () => void = () => {}
   #fail: (error: unknown) => void = () => {}
 
-  constructor(parts: EventStreamParts) {
-    this.#parts = parts
-    this.#intake = new Intake(parts.after, mostUnread)
+  constructor(kit: ClientKit, streams: OpenStreams, names: readonly string[], options: EventsClientOptions) {
+    this.#kit = kit
+    this.#streams = streams
+    this.#names = names
+    this.#options = options
+    this.#pollMs = options.pollEvery === undefined ? undefined : toMilliseconds(options.pollEvery, 'pollEvery')
+    this.#intake = new Intake(options.after, mostUnread)
   }
 
   get ready(): Promise<void> {
@@ -137,13 +128,13 @@ export class EventStream implements EventReader {
   }
 
   terminated({ reason }: WireTerminated): void {
-    if (reason === 'revoked' || reason === 'withdrawn') this.#fail(eventsEndedError(reason, this.#parts.names))
+    if (reason === 'revoked' || reason === 'withdrawn') this.#fail(eventsEndedError(reason, this.#names))
     else this.#again()
   }
 
   /** Notifications may have been lost: resubscribe on session wires. */
   doubt(): void {
-    if (!this.#polls && this.#parts.session.opened.revision.era === 'session') this.#again()
+    if (!this.#polls && this.#kit.session.opened.revision.era === 'session') this.#again()
   }
 
   /** Ends the stream. */
@@ -154,7 +145,7 @@ export class EventStream implements EventReader {
   }
 
   // A gap or a full queue leads to a new subscription at the last cursor.
-  #judge(verdict: IntakeVerdict): void {
+  #judge(verdict: ReturnType<Intake['take']>): void {
     if (verdict === 'taken') this.#stir()
     else if (verdict !== 'known') this.#again()
   }
@@ -162,18 +153,18 @@ export class EventStream implements EventReader {
   // ── staying subscribed ──
 
   #begin(): void {
-    if (this.#parts.signal?.aborted) this.#close()
+    if (this.#options.signal?.aborted) this.#close()
     if (this.#begun || this.#over !== undefined) return
     this.#begun = true
     // Without a handler a rejection would be reported as unhandled; readers get the error from `next()`.
     this.#ready.promise.catch(() => {})
-    this.#parts.open.add(this)
-    this.#parts.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    this.#streams.read.add(this)
+    this.#options.signal?.addEventListener('abort', this.#onAbort, { once: true })
     this.#run().catch(error => this.end(error))
   }
 
   async #run(): Promise<void> {
-    const { session } = this.#parts
+    const { session } = this.#kit
     const { clock } = session.engine
     const { signal } = this.#stop
     for (let failures = 0; !signal.aborted; ) {
@@ -184,7 +175,8 @@ export class EventStream implements EventReader {
         await this.#subscribed()
       } catch (error) {
         if (signal.aborted || session.opened.conversation.ended) return
-        if (!retries(error)) throw error
+        const isBusy = error instanceof McpError && error.kind === 'busy'
+        if (isFinalError(error) && !isBusy) throw error
         session.engine.trace('events-broken', error)
         failed = true
       }
@@ -197,13 +189,13 @@ export class EventStream implements EventReader {
 
   /** Runs one subscription until it must be renewed. */
   async #subscribed(): Promise<void> {
-    const { opened } = this.#parts.session
-    const settings = declared({ capabilities: opened.capabilities, revision: opened.revision }, eventsExtension)
-    if (settings === undefined) throw noEvents(this.#parts.names)
+    const { opened } = this.#kit.session
+    const settings = declared(opened, eventsExtension)
+    if (settings === undefined) throw noEvents(this.#names)
     if (settings['supported'] === false) this.#polls = true
     if (this.#polls) return this.#poll(settings['poll_interval_seconds'])
     const id = crypto.randomUUID()
-    this.#parts.heard.set(id, this)
+    this.#streams.heard.set(id, this)
     const { promise: over, resolve, reject } = Promise.withResolvers<void>()
     over.catch(() => {})
     this.#again = resolve
@@ -211,36 +203,31 @@ export class EventStream implements EventReader {
     try {
       await (opened.revision.era === 'request' ? this.#listen(id, over) : this.#subscribe(id, over))
     } finally {
-      this.#parts.heard.delete(id)
+      this.#streams.heard.delete(id)
     }
   }
 
   #wish(id: string): WireSubscription {
-    const { names, filter } = this.#parts
-    const { cursor } = this.#intake
-    return {
-      subscription_id: id,
-      events: names,
-      ...(filter === undefined ? {} : { filter }),
-      ...(cursor === undefined ? {} : { cursor }),
-    }
+    const { filter } = this.#options
+    return { subscription_id: id, events: this.#names, ...given({ filter, cursor: this.#intake.cursor }) }
   }
 
   // Session wires: `event/subscribe`, then notifications.
   async #subscribe(id: string, over: Promise<void>): Promise<void> {
-    const { session, send } = this.#parts
+    const { session } = this.#kit
     const { signal } = this.#stop
-    if (!this.#accept(await session.request(subscribeEvents, this.#wish(id), { ...send(), signal }))) return
+    if (!this.#accept(await session.request(subscribeEvents, this.#wish(id), { ...this.#kit.send(), signal }))) return
     await Promise.race([over, aborted(signal)]).finally(() => {
       if (session.opened.conversation.ended || !session.intact) return
-      const leaving = session.request(unsubscribeEvents, { subscription_id: id }, send())
+      const leaving = session.request(unsubscribeEvents, { subscription_id: id }, this.#kit.send())
       leaving.catch(error => session.engine.trace('unsubscribe-failed', error))
     })
   }
 
   // Stateless wires: `subscriptions/listen`.
   async #listen(id: string, over: Promise<void>): Promise<void> {
-    const { session, send, acknowledged } = this.#parts
+    const { session } = this.#kit
+    const { acknowledged } = this.#streams
     const own = new AbortController()
     const { promise: refused, reject } = Promise.withResolvers<never>()
     refused.catch(() => {})
@@ -259,7 +246,7 @@ export class EventStream implements EventReader {
       listen,
       { notifications: { [eventsExtension]: [this.#wish(id)] } },
       {
-        ...send(),
+        ...this.#kit.send(),
         signal: AbortSignal.any([this.#stop.signal, own.signal]),
         timeoutMs: Number.POSITIVE_INFINITY,
         totalMs: Number.POSITIVE_INFINITY,
@@ -291,12 +278,12 @@ export class EventStream implements EventReader {
   }
 
   async #poll(declaredSeconds: unknown): Promise<void> {
-    const { session, names, pollMs, send } = this.#parts
+    const { session } = this.#kit
     const { signal } = this.#stop
     while (!signal.aborted) {
       const { subscription_id: _, ...wish } = this.#wish('')
-      const page = await session.request(pollEvents, wish, { ...send(), signal }).catch(error => {
-        throw noMethod(error) ? noEvents(names) : error
+      const page = await session.request(pollEvents, wish, { ...this.#kit.send(), signal }).catch(error => {
+        throw noMethod(error) ? noEvents(this.#names) : error
       })
       this.#ready.resolve()
       for (const event of page.events) {
@@ -305,7 +292,7 @@ export class EventStream implements EventReader {
       }
       this.#intake.pass(page.cursor, page.truncated && page.events.length === 0)
       const seconds = page.poll_interval_seconds ?? declaredSeconds
-      const everyMs = pollMs ?? (typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : pollEveryMs)
+      const everyMs = this.#pollMs ?? (typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : pollEveryMs)
       if (!page.more) await pause(session.engine.clock, everyMs, signal)
     }
   }
@@ -331,8 +318,8 @@ export class EventStream implements EventReader {
   }
 
   #leave(): void {
-    this.#parts.signal?.removeEventListener('abort', this.#onAbort)
-    this.#parts.open.delete(this)
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+    this.#streams.read.delete(this)
     this.#ready.resolve()
     this.#stop.abort()
     this.#stir()
@@ -347,6 +334,10 @@ const stopped = Symbol('stopped')
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+function noMethod(error: unknown): boolean {
+  return error instanceof McpError && (error.kind === 'method-not-found' || error.code === -32601)
 }
 
 function responseIn(honoured: ListenFilter): WireSubscribed | undefined {

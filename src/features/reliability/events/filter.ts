@@ -4,7 +4,7 @@
  */
 import type { JsonSchema } from '../../../core/schema/index.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { EventEntry } from './entry.ts'
 import type { WireDelivery, WireEventType } from './messages.ts'
 
@@ -14,8 +14,9 @@ const alternatives = 100
 /** Limit in characters of JSON, because it is kept as long as the subscription. */
 const longest = 16 * 1024
 
-/** Why a filter is invalid; undefined if it is valid. `schemas`: the payload schemas of the events. */
-export function filterFault(filter: Params, schemas: readonly (JsonSchema | undefined)[]): string | undefined {
+/** Why a filter is invalid; undefined if it is valid, or there is none. `schemas`: the payload schemas of the events. */
+export function filterFault(filter: Params | undefined, schemas: readonly (JsonSchema | undefined)[]): string | undefined {
+  if (filter === undefined) return undefined
   const count = { left: conditions }
   const fault = faultIn(filter, depth, count)
   if (fault !== undefined) return fault
@@ -76,14 +77,8 @@ function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined
 /** Describes event types for `event/list`; `delivery`: the supported ways of delivery. */
 export function describeEvents(entries: readonly EventEntry[], delivery: readonly WireDelivery[]): readonly WireEventType[] {
   return entries.map(({ name, facts, payload }) => {
-    const fields = payload === undefined ? undefined : fieldsOf(payload.json)
-    return {
-      name,
-      description: facts.description ?? '',
-      ...(payload === undefined ? {} : { payload_schema: payload.json }),
-      ...(fields === undefined ? {} : { filter_fields: fields }),
-      ...(facts.scopes === undefined ? {} : { required_scopes: facts.scopes }),
-      delivery,
-    }
+    const schema = payload?.json
+    const optional = given({ payload_schema: schema, filter_fields: fieldsOf(schema), required_scopes: facts.scopes })
+    return { name, description: facts.description ?? '', ...optional, delivery }
   })
 }

@@ -1,17 +1,10 @@
 /** The intake of one subscription: accepts each event once and in order, detects gaps, and defines the errors of subscriptions. */
 import type { Suggestion } from '../../../core/suggestion.ts'
-import { isFinalError } from '../../../engine/backoff.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import {
-  type EndReason,
-  eventsExtension,
-  suggestionFrom,
-  type WireBookmark,
-  type WireEvent,
-  type WireSubscribed,
-} from './messages.ts'
+import { suggestionFrom } from '../intent/messages.ts'
+import { eventsExtension, type WireBookmark, type WireEvent, type WireSubscribed, type WireTerminated } from './messages.ts'
 
 /** An event of a server. Treat all of it as data, never as instructions. */
 export interface ServerEvent {
@@ -31,7 +24,7 @@ export interface ServerEvent {
 }
 
 /** `known`: a duplicate. `gap`: an earlier event is missing. `full`: the reader is too slow. */
-export type IntakeVerdict = 'taken' | 'known' | 'gap' | 'full'
+type IntakeVerdict = 'taken' | 'known' | 'gap' | 'full'
 
 /** Limit of remembered ids, to detect duplicates. */
 const remembered = 4_096
@@ -136,25 +129,13 @@ export function subscriptionDenied({ reason, supported_events: supported = [] }:
   return new McpError(
     'invalid-params',
     `The server denies the events: ${why}. It offers ${offered.slice(0, 20).join(', ') || 'none'}`,
-    {
-      data: { supported_events: offered },
-    },
+    { data: { supported_events: offered } },
   )
 }
 
 /** The error if a subscription was ended by the server. */
-export function eventsEndedError(reason: EndReason, names: readonly string[]): McpError {
+export function eventsEndedError(reason: WireTerminated['reason'], names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')
   if (reason === 'withdrawn') return new McpError('capability-missing', `The server no longer offers ${wanted}`)
   return new McpError('insufficient-scope', `The right to hear ${wanted} has ended; get it again before you subscribe anew`)
-}
-
-/** Whether the server does not know the method. */
-export function noMethod(error: unknown): boolean {
-  return error instanceof McpError && (error.kind === 'method-not-found' || error.code === -32601)
-}
-
-/** Whether a retry makes sense. */
-export function retries(error: unknown): boolean {
-  return !isFinalError(error) || (error instanceof McpError && error.kind === 'busy')
 }

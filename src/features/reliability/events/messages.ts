@@ -12,8 +12,6 @@ import type { Revision } from '../../../revisions/index.ts'
 import type { Op } from '../../../stores/store.ts'
 import type { WireSuggestion } from '../intent/messages.ts'
 
-export { suggestionFrom, wireSuggestion } from '../intent/messages.ts'
-
 /** What other features may do with events. */
 interface EventsPort {
   /** Offers an event of the runtime itself. */
@@ -42,8 +40,8 @@ export const hearingEvents = { extensions: { [eventsExtension]: {} } }
 /** `poll`: nothing is pushed; clients ask. */
 const delivery = oneOf('push', 'poll')
 
-/** The members of an event type on the wire. */
-export const eventTypeMembers = {
+/** The shape of an event type. */
+export const eventTypeShape = object({
   name: string,
   description: string,
   payload_schema: optional(record),
@@ -51,10 +49,7 @@ export const eventTypeMembers = {
   filter_fields: optional(array(string)),
   required_scopes: optional(array(string)),
   delivery: array(delivery),
-}
-/** The shape of an event type. */
-export const eventTypeShape = object(eventTypeMembers)
-
+})
 /** An event type on the wire. */
 export type WireEventType = Infer<typeof eventTypeShape>
 /** How events are delivered: `push` or `poll`. */
@@ -121,7 +116,7 @@ export interface WireBookmark {
  * Why a subscription ended: its lifetime, its right, the server's shutdown, a slow reader or overload, a newer subscription with the
  * same id, or the removal of its events.
  */
-export type EndReason = 'expired' | 'revoked' | 'shutdown' | 'overload' | 'replaced' | 'withdrawn'
+type EndReason = 'expired' | 'revoked' | 'shutdown' | 'overload' | 'replaced' | 'withdrawn'
 
 /** The end of a subscription. */
 export interface WireTerminated {
@@ -143,8 +138,7 @@ export interface WirePolled {
 
 const asked = { filter: optional(record), cursor: optional(string) }
 
-/** The shape of a subscription request. */
-export const subscription = object({
+const subscription = object({
   ...asked,
   subscription_id: optional(string),
   events: array(string),

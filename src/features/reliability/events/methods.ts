@@ -3,19 +3,18 @@
  * subscriptions of clients that poll.
  */
 import { canonicalJson, digestText } from '../../../core/digest.ts'
-import type { Conversation } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Infer } from '../../../jsonrpc/shape.ts'
 import type { Revision } from '../../../revisions/revision.ts'
-import { put, remove, type Store } from '../../../stores/store.ts'
+import { put, remove } from '../../../stores/store.ts'
 import { describeEvents, filterFault } from './filter.ts'
-import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
-import type { EventsRuntime } from './runtime.ts'
-import type { EventsParts, EventsSettings } from './server.ts'
-import type { SessionSubscriptions, SubscriptionBook } from './session-subscriptions.ts'
+import type { pollEvents, WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import type { EventsRuntime, EventsRuntimeParts } from './runtime.ts'
+import type { EventsParts } from './server.ts'
+import type { sessionSubscriptions } from './session-subscriptions.ts'
 import {
   denial,
   type GrantedSubscription,
@@ -26,11 +25,10 @@ import {
   tellsTo,
 } from './subscribe-request.ts'
 import type { Subscription } from './subscription.ts'
-import { conversationOutlet, listenOutlet } from './table.ts'
+import { type EventOutlet, listenOutlet } from './table.ts'
 
 interface MethodParts extends EventsParts {
-  readonly settings: EventsSettings
-  readonly books: SessionSubscriptions
+  readonly books: ReturnType<typeof sessionSubscriptions>
   /** The ways of delivery on a wire. */
   readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }
@@ -43,7 +41,7 @@ export async function listen(
   parts: MethodParts,
   exchange: Exchange,
   wishes: readonly WireSubscription[],
-  send: <P>(method: Method<P, undefined>, params: P) => void,
+  send: EventOutlet['send'],
 ) {
   const accepted: WireSubscribed[] = []
   const open: Subscription[] = []
@@ -57,29 +55,26 @@ export async function listen(
     accepted.push(response)
     if (subscription !== undefined) open.push(subscription)
   }
+  const each = (act: (subscription: Subscription) => void) => () => {
+    for (const subscription of open) act(subscription)
+  }
   return {
     accepted,
-    start: () => {
-      for (const subscription of open) subscription.pump()
-    },
-    lapse: () => {
-      for (const subscription of open) subscription.terminate('revoked')
-    },
-    close: () => {
-      for (const subscription of open) subscription.close()
-    },
+    start: each(subscription => subscription.pump()),
+    lapse: each(subscription => subscription.terminate('revoked')),
+    close: each(subscription => subscription.close()),
   }
 }
 
 const subscribe: Answer = async (runtime, parts, exchange) => {
   const wire = exchange.params as unknown as WireSubscription
   const owner = await ownerIn(exchange)
-  const { conversation, engine, peer } = exchange
+  const { conversation, peer } = exchange
   const lasts = conversation.connection !== undefined || conversation.session !== undefined
   // On stateless wires only a listen request has a stream to push on.
   if (!parts.settings.push || wire.delivery === 'poll' || !lasts || peer.revision.era === 'request')
     return unpushed(runtime, parts, exchange, owner, wire)
-  const opening = await runtime.subscribe(exchange, wire, conversationOutlet(conversation, engine), owner)
+  const opening = await runtime.subscribeOn(conversation, exchange, wire, owner)
   const { subscription } = opening
   if (subscription !== undefined) {
     await parts.books.note(runtime, conversation, subscription, wire, opening.response)
@@ -99,21 +94,16 @@ const unsubscribe: Answer = async (runtime, { books }, exchange) => {
 }
 
 const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
-  const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as unknown as PollParams
+  const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as Infer<typeof pollEvents.params>
   const owner = await ownerIn(exchange)
   const named = id === undefined || events !== undefined ? undefined : await wishNamed(runtime, owner, id)
   if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
   const names = events ?? [...(named?.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
-  const { heard, reasons } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
+  const { heard, reasons } = await hearable(parts, exchange, names)
   if (heard.length === 0) throw new McpError('invalid-params', `params.events: ${reasons.join('; ') || 'name at least one'}`)
   const wanted = filter ?? named?.filter
-  const fault =
-    wanted === undefined
-      ? undefined
-      : filterFault(
-          wanted,
-          heard.map(({ payload }) => payload?.json),
-        )
+  const schemas = heard.map(({ payload }) => payload?.json)
+  const fault = filterFault(wanted, schemas)
   if (fault !== undefined) throw new McpError('invalid-params', `params.${fault}`)
   return runtime.poll(
     { owner, events: new Set(heard.map(({ name }) => name)), filter: wanted, tells: tellsTo(parts, exchange) },
@@ -124,7 +114,7 @@ const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
 }
 
 /** The subscription behind an id. An unknown id is an error: polling for everything instead would not be what was asked. */
-async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<Pick<PollSubscription, 'filter'> & Named> {
+async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<NamedWish> {
   const open = runtime.find(owner, id)
   if (open !== undefined) return open.wish
   const kept = isSomebody(owner) ? await runtime.polled.find(owner, id) : undefined
@@ -132,28 +122,21 @@ async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Pro
   throw new McpError('invalid-params', 'params.subscription_id names no subscription, or none any more: give events')
 }
 
-interface Named {
+interface NamedWish {
   readonly events: Iterable<string>
+  readonly filter?: Params | undefined
   readonly cursor?: string
 }
 
 /** Lists only events that the caller may subscribe to. */
 const list: Answer = async (_, parts, exchange) => {
   const names = parts.events.snapshot.entries.map(({ name }) => name)
-  const { heard } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
+  const { heard } = await hearable(parts, exchange, names)
   return { events: describeEvents(heard, parts.delivery(exchange.peer.revision)) }
 }
 
 /** The handlers of the extension's methods. */
 export const methods = { list, subscribe, unsubscribe, poll }
-
-interface PollParams {
-  readonly subscription_id?: string
-  readonly events?: readonly string[]
-  readonly filter?: Params
-  readonly cursor?: string
-  readonly limit?: number
-}
 
 /** Answers a subscription that cannot be pushed: what to poll for, and from which cursor. */
 async function unpushed(
@@ -163,42 +146,13 @@ async function unpushed(
   owner: string,
   wire: WireSubscription,
 ): Promise<WireSubscribed> {
-  const granted = await readSubscribeRequest({ ...parts, now: parts.clock.now }, exchange, owner, wire)
+  const granted = await readSubscribeRequest(parts, exchange, owner, wire)
   if ('denied' in granted) return granted.denied
   const { cursor } = wire.cursor === undefined ? await runtime.poll(granted.wish, '', undefined, 1) : { cursor: wire.cursor }
   const { subscription_id: id, supported_events: supported = [] } = granted.response
   const refusal = wire.delivery === 'poll' && isSomebody(owner) ? await runtime.polled.keep(owner, granted, cursor) : undefined
   if (refusal !== undefined) return denial(id, supported, refusal)
   return { ...granted.response, cursor, supported: false, poll_interval_seconds: parts.settings.pollSeconds }
-}
-
-/** Opens and closes subscriptions of a session after another process has changed them; `enter` registers what was opened. */
-export async function syncSession(
-  parts: EventsParts,
-  runtime: EventsRuntime,
-  conversation: Conversation,
-  book: SubscriptionBook,
-  enter: (book: SubscriptionBook, id: string, subscription: Subscription) => void,
-): Promise<void> {
-  for (const [id, subscription] of book.open) if (!book.kept.has(id)) subscription.close()
-  const asker = { caller: conversation.caller, conversation, meta: undefined }
-  for (const [id, { wire, expires }] of book.kept) {
-    if (book.open.has(id) || expires <= parts.clock.now() || conversation.ended) continue
-    const outlet = conversationOutlet(conversation, parts.engine())
-    const ttl = Math.ceil((expires - parts.clock.now()) / 1_000)
-    const { subscription } = await runtime.subscribe(asker, { ...wire, ttl_seconds: ttl }, outlet)
-    if (subscription === undefined) continue
-    enter(book, id, subscription)
-    subscription.pump()
-  }
-}
-
-interface PollSubscriptionsParts {
-  readonly opened: Store
-  /** The server's name. */
-  readonly name: string
-  readonly clock: { now(): number }
-  readonly settings: { readonly perCaller: number }
 }
 
 /** A stored subscription of a polling client. */
@@ -215,9 +169,9 @@ const idleMs = 3_600_000
 
 /** The subscriptions of clients that poll. */
 export class PollSubscriptions {
-  readonly #parts: PollSubscriptionsParts
+  readonly #parts: EventsRuntimeParts
 
-  constructor(parts: PollSubscriptionsParts) {
+  constructor(parts: EventsRuntimeParts) {
     this.#parts = parts
   }
 

@@ -1,25 +1,14 @@
 /** `server.event`: the author's API for events, connected with permissions, resources and transactions. */
 
-import type { Trace } from '../../../core/log.ts'
-import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { InferInput, Schema } from '../../../core/schema/index.ts'
-import { defineServerFeature, provide, type Registration, register, type ServerKit } from '../../../engine/server-feature.ts'
+import { defineServerFeature, provide, type Registration, register } from '../../../engine/server-feature.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { authorizationPort, permits } from '../../mcp/authorization/messages.ts'
+import { authorizationPort } from '../../mcp/authorization/messages.ts'
 import { resourcesPort } from '../../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
-import { permissionsPort } from '../permissions/messages.ts'
-import type { UnitStep } from '../transactions/messages.ts'
-import type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
+import { compileEvent, type EmitOptions, type EventFacts } from './entry.ts'
 import { eventsPort } from './messages.ts'
-import {
-  createEvents,
-  type EventsServerOptions as EventsOptions,
-  type EventsServer,
-  eventsServer,
-  type UnitSteps,
-} from './server.ts'
-import type { Hearing } from './subscribe-request.ts'
+import { type EventsOptions, eventsServer } from './server.ts'
 
 /** The type of a payload, from its schema. */
 type Payload<S> = Schema extends S ? Params : InferInput<S>
@@ -54,29 +43,19 @@ export interface EventsApi {
   event<S extends Schema>(name: string, options: EventOptions<S>): EventHandle<S>
 }
 
-const optionKinds: KindsOf<EventsOptions> = {
-  keep: 'number',
-  keepFor: 'any',
-  ttl: 'any',
-  perCaller: 'number',
-  total: 'number',
-  pollEvery: 'any',
-  push: 'boolean',
-}
-
 /** The server feature: `server.event`. */
 export const eventsFeature = defineServerFeature<EventsServerOptions, EventsApi>({
   name: 'events',
   options: { events: 'object' },
   setup: (kit, { events: options = {} }) => {
-    checkOptions('events', options, optionKinds)
-    const events = opened(kit, options)
+    const events = eventsServer(kit, options)
     const { catalog } = events
+    const expand = (template: string, payload: Params): string => kit.port(resourcesPort).expand(template, payload)
     const add: EventsApi['event'] = (name, facts) => ({
       ...register(catalog, name, facts, now => {
         kit.port(authorizationPort).declare(now.scopes, 'an event')
         if (kit.shared) kit.engine().onListen.add(events.heard)
-        return events.compile(name, now as EventFacts<never>)
+        return compileEvent(name, now as EventFacts<never>, expand)
       }),
       emit: (payload, emitted) => events.emit(name, payload, emitted),
     })
@@ -99,59 +78,3 @@ export const eventsFeature = defineServerFeature<EventsServerOptions, EventsApi>
     }
   },
 })
-
-function opened(kit: ServerKit, options: EventsOptions): EventsServer {
-  const { engine } = kit
-  return eventsServer(
-    {
-      ...kit,
-      events: createEvents(),
-      steps: lazySteps(kit.trace),
-      expand: (template, payload) => kit.port(resourcesPort).expand(template, payload),
-      touched: uris => {
-        for (const uri of uris) kit.port(subscriptionsPort).updated(uri)
-      },
-      refresh: session => engine().sharing?.refresh(session),
-      sessionName: async session => (await engine().sharing?.nameOf(session)) ?? '',
-      shows: ({ caller }, name, payload) => engine().shows?.(caller, 'event', name, payload) !== false,
-      may: (asker, { name, facts: { scopes } }: EventEntry) => {
-        if (scopes === undefined || scopes.length === 0) return free
-        const judged = kit.port(permissionsPort).judgeEvent(asker, name, scopes)
-        return judged ?? (permits(asker.caller, scopes) ? free : lacking(name, scopes))
-      },
-    },
-    options,
-  )
-}
-
-const free: Hearing = { refusal: undefined, guarded: false }
-
-function lacking(name: string, scopes: readonly string[]): Hearing {
-  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}`, guarded: false }
-}
-
-/** The used part of AsyncLocalStorage, whose type exists only in Node's typings. */
-interface StepStorage {
-  run<T>(step: UnitStep | undefined, work: () => T): T
-  getStore(): UnitStep | undefined
-}
-
-/** Tracks in which step of a transaction a handler runs, so that `emit` knows without being told. Loaded with the first step. */
-function lazySteps(trace: Trace): UnitSteps {
-  let storage: StepStorage | undefined
-  let loaded = false
-  const load = (): void => {
-    loaded = true
-    const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
-    if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
-    // Some runtimes have no AsyncLocalStorage; events are then not compensated.
-    else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
-  }
-  return {
-    current: () => storage?.getStore(),
-    within: async (step, work) => {
-      if (!loaded) load()
-      return storage === undefined ? work() : storage.run(step, work)
-    },
-  }
-}

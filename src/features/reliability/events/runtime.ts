@@ -1,32 +1,29 @@
 /** The runtime of events: one feed, one reader of its tail, and the open subscriptions of this process. Loaded on first use. */
 import type { Catalog } from '../../../core/catalog.ts'
-import type { Clock } from '../../../core/clock.ts'
 import { cursorText, Feed, type Occurrence, readCursor } from '../../../core/feed/feed.ts'
 import { Tail } from '../../../core/feed/tail.ts'
+import type { Conversation } from '../../../engine/conversation.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { type LogPosition, type Op, put, remove, type Store } from '../../../stores/store.ts'
+import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import type { EventData, EventEntry } from './entry.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { PollSubscriptions } from './methods.ts'
-import type { EventsParts, EventsSettings } from './server.ts'
-import {
-  denial,
-  type GrantedSubscription,
-  ownerIn,
-  readSubscribeRequest,
-  type SubscribeRequestParts,
-} from './subscribe-request.ts'
+import type { EventsParts } from './server.ts'
+import { denial, type GrantedSubscription, ownerIn, readSubscribeRequest } from './subscribe-request.ts'
 import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
-import { type EventOutlet, sessionChanged, Table } from './table.ts'
+import { conversationOutlet, type EventOutlet, Table } from './table.ts'
 import { UndoableEvents } from './undoable.ts'
 
-interface EventsRuntimeParts extends EventsParts {
+/** What the runtime is made of. */
+export interface EventsRuntimeParts extends EventsParts {
   readonly opened: Store
-  readonly settings: EventsSettings
 }
 
+/** An internal feed entry: a session has changed its subscriptions, which the process that holds its stream must know. */
+const sessionChanged = '~session'
 /** How often rights that may end early are rechecked. */
 const verifyMs = 5_000
 const pollMost = 500
@@ -41,7 +38,6 @@ export class EventsRuntime {
   readonly #feed: Feed
   readonly #tail: Tail
   readonly #table: Table
-  readonly #wishes: SubscribeRequestParts
   /** The scopes of each event, to detect changes. */
   #scopes: ReadonlyMap<string, string>
   /** The position of the last bookmark for all. */
@@ -55,22 +51,17 @@ export class EventsRuntime {
   constructor(parts: EventsRuntimeParts) {
     const { opened: store, clock, settings, name } = parts
     this.#parts = parts
-    this.#wishes = { ...parts, now: clock.now }
     this.#table = new Table(settings)
     this.#scopes = scopesIn(parts.events)
     this.polled = new PollSubscriptions(parts)
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: `events/${name}`, ...settings })
-    this.undoable = new UndoableEvents({ store, clock, name, keepMs: settings.keepMs, trace: parts.trace })
+    this.undoable = new UndoableEvents(parts)
     this.#tail = new Tail({
       feed: this.#feed,
       tell: (occurrences, truncated) => this.#tell(occurrences, truncated),
       failed: error => parts.trace('events-unread', error),
       size: Math.min(settings.keep, 1_000),
     })
-  }
-
-  get clock(): Clock {
-    return this.#parts.clock
   }
 
   /** Publishes an event; returns its id. The same id is published once. `place`: the step of a transaction that emits it. */
@@ -82,7 +73,7 @@ export class EventsRuntime {
     const occurrence = await this.#feed.publish(given, [...once, ...noted])
     if (occurrence === undefined && place !== undefined) await this.undoable.refuse(place)
     // If this process does not read the feed, it must notify the resource subscribers itself.
-    if (occurrence !== undefined && data.touches !== undefined && !this.#tail.running) this.#parts.touched(data.touches)
+    if (occurrence !== undefined && !this.#tail.running) this.#touch(data)
     return occurrence?.id ?? (id as string)
   }
 
@@ -95,7 +86,7 @@ export class EventsRuntime {
   async undo(place: string): Promise<readonly Op[]> {
     const undone = await this.undoable.undo(place)
     // If this process does not read the feed, it must notify the resource subscribers itself.
-    if (!this.#tail.running) for (const { occurrence } of undone) this.#parts.touched(occurrence.data.touches ?? [])
+    if (!this.#tail.running) for (const { occurrence } of undone) this.#touch(occurrence.data)
     const ops = undone.flatMap(({ note, occurrence }) => [this.#feed.publishing(occurrence), remove(note)])
     // Committed in parts; if the rollback is repeated, subscribers recognise duplicates by id.
     while (ops.length > undoneAtOnce) await this.#parts.opened.commit(ops.splice(0, undoneAtOnce))
@@ -121,8 +112,13 @@ export class EventsRuntime {
     }
   }
 
+  /** Opens a subscription that ends with a session or connection. */
+  subscribeOn(conversation: Conversation, asker: Asker, wire: WireSubscription, owner?: string): Promise<Opening> {
+    return this.subscribe(asker, wire, conversationOutlet(conversation, this.#parts.engine()), owner)
+  }
+
   async #subscribe(asker: Asker, owner: string, wire: WireSubscription, outlet: EventOutlet): Promise<Opening> {
-    const granted = await readSubscribeRequest(this.#wishes, asker, owner, wire)
+    const granted = await readSubscribeRequest(this.#parts, asker, owner, wire)
     if ('denied' in granted) return { response: granted.denied }
     const { subscription_id: id, supported_events: supported = [] } = granted.response
     await this.#tail.start()
@@ -197,23 +193,16 @@ export class EventsRuntime {
     const start = await this.#begin(era, cursor)
     if (start === undefined)
       throw new McpError('invalid-params', `params.cursor is none of this server's; leave it out to begin anew`)
-    let told = start.position
-    let { lost } = start
     const page = await this.#feed.read(start.position, { limit: Math.min(limit, pollMost), filter: one => wants(wish, one) })
-    lost ||= page.truncated
+    const lost = start.lost || page.truncated
+    let told = start.position
     const events = page.occurrences.map((occurrence, at) => {
       const event = wireEvent(occurrence, id, era, told, lost && at === 0)
       told = occurrence.cursor
       return event
     })
-    const { settings } = this.#parts
-    return {
-      events,
-      cursor: cursorText(era, page.cursor),
-      truncated: lost,
-      more: page.more,
-      poll_interval_seconds: settings.pollSeconds,
-    }
+    const { pollSeconds } = this.#parts.settings
+    return { events, cursor: cursorText(era, page.cursor), truncated: lost, more: page.more, poll_interval_seconds: pollSeconds }
   }
 
   /** Events were changed: ends subscriptions whose events are gone, and rechecks those whose scopes changed. */
@@ -248,16 +237,23 @@ export class EventsRuntime {
   #tell(occurrences: readonly Occurrence[], truncated: boolean): void {
     if (truncated) for (const subscription of this.#table.all()) subscription.miss()
     for (const occurrence of occurrences) {
-      if (occurrence.name === sessionChanged) this.#parts.refresh((occurrence.data as { session: string }).session)
+      if (occurrence.name === sessionChanged)
+        this.#parts.engine().sharing?.refresh((occurrence.data as { session: string }).session)
       for (const subscription of this.#table.of(occurrence.name)) subscription.offer(occurrence)
-      const touched = (occurrence.data as EventData).touches
-      if (touched !== undefined) this.#parts.touched(touched)
+      this.#touch(occurrence.data as EventData)
     }
     const distance = Math.ceil(this.#parts.settings.keep / 4)
     const { end } = this.#tail
     if (end - this.#reminded < distance) return
     this.#reminded = end
     for (const subscription of this.#table.all()) subscription.remind(end, distance)
+  }
+
+  /** Notifies subscribers of the resources that have changed. */
+  #touch({ touches }: EventData): void {
+    if (touches === undefined) return
+    const { port } = this.#parts
+    for (const uri of touches) port(subscriptionsPort).updated(uri)
   }
 
   /** Stops reading the feed when nobody needs it. */
@@ -267,7 +263,7 @@ export class EventsRuntime {
 
   #verifySoon(): void {
     if (this.#verifying !== undefined || this.#closed || this.#table.guarded.size === 0) return
-    this.#verifying = this.clock.setTimeout(() => void this.#verify(), verifyMs, true)
+    this.#verifying = this.#parts.clock.setTimeout(() => void this.#verify(), verifyMs, true)
   }
 
   async #verify(): Promise<void> {

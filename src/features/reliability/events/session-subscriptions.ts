@@ -17,29 +17,13 @@ interface KeptSubscription {
 }
 
 /** The subscriptions of one conversation: stored ones, and those open in this process. */
-export interface SubscriptionBook {
+interface SubscriptionBook {
   readonly kept: Map<string, KeptSubscription>
   readonly open: Map<string, Subscription>
 }
 
 /** Keeps the subscriptions of conversations. */
-export interface SessionSubscriptions {
-  /** Makes them part of what a session remembers. */
-  readonly memory: Memory<unknown>
-  /** Records a new subscription. */
-  note(
-    runtime: EventsRuntime,
-    conversation: Conversation,
-    opened: Subscription,
-    wire: WireSubscription,
-    told: WireSubscribed,
-  ): Promise<void>
-  /** Removes a subscription. */
-  forget(runtime: EventsRuntime, conversation: Conversation, id: string): Promise<void>
-}
-
-/** Creates the registry. */
-export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>): SessionSubscriptions {
+export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>) {
   const memory: Memory<SubscriptionBook> = {
     make: conversation => {
       const book: SubscriptionBook = { kept: new Map(), open: new Map() }
@@ -53,34 +37,56 @@ export function sessionSubscriptions(parts: EventsParts, load: () => Promise<Eve
     restore: (book, saved, conversation) => {
       book.kept.clear()
       for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as KeptSubscription)
-      Promise.all([import('./methods.ts'), load()])
-        .then(([{ syncSession }, runtime]) => syncSession(parts, runtime, conversation, book, enter))
-        .catch(error => parts.trace('events-not-taken-up', error))
+      sync(conversation, book).catch(error => parts.trace('events-not-taken-up', error))
     },
+  }
+  // Opens and closes subscriptions after another process has changed them.
+  const sync = async (conversation: Conversation, { open, kept }: SubscriptionBook): Promise<void> => {
+    const runtime = await load()
+    for (const [id, subscription] of open) if (!kept.has(id)) subscription.close()
+    const asker = { caller: conversation.caller, conversation, meta: undefined }
+    for (const [id, { wire, expires }] of kept) {
+      const left = expires - parts.clock.now()
+      if (open.has(id) || left <= 0 || conversation.ended) continue
+      const renewed = { ...wire, ttl_seconds: Math.ceil(left / 1_000) }
+      const { subscription } = await runtime.subscribeOn(conversation, asker, renewed)
+      if (subscription === undefined) continue
+      enter(open, id, subscription)
+      subscription.pump()
+    }
   }
   // Persists the session and tells the other processes.
   const share = async (runtime: EventsRuntime, conversation: Conversation): Promise<void> => {
     if (conversation.persist === undefined || conversation.session === undefined) return
     await conversation.persist(memory as Memory<unknown>)
-    await runtime.sessionChanged(await parts.sessionName(conversation.session))
+    await runtime.sessionChanged((await parts.engine().sharing?.nameOf(conversation.session)) ?? '')
   }
   return {
+    /** Makes them part of what a session remembers. */
     memory: memory as Memory<unknown>,
-    note: async (runtime, conversation, opened, wire, { subscription_id: id, cursor, expires_at: until = '' }) => {
+    /** Records a new subscription. */
+    note: async (
+      runtime: EventsRuntime,
+      conversation: Conversation,
+      opened: Subscription,
+      wire: WireSubscription,
+      { subscription_id: id, cursor, expires_at: until = '' }: WireSubscribed,
+    ): Promise<void> => {
       const book = conversation.recall(memory)
       if (conversation.ended) return opened.close()
-      enter(book, id, opened)
+      enter(book.open, id, opened)
       book.kept.set(id, { wire: { ...wire, subscription_id: id, cursor }, expires: Date.parse(until) })
       for (const [other, { expires }] of book.kept) if (expires <= parts.clock.now()) book.kept.delete(other)
       await share(runtime, conversation)
     },
-    forget: async (runtime, conversation, id) => {
+    /** Removes a subscription. */
+    forget: async (runtime: EventsRuntime, conversation: Conversation, id: string): Promise<void> => {
       if (conversation.remembered(memory)?.kept.delete(id) === true) await share(runtime, conversation)
     },
   }
 }
 
-function enter({ open }: SubscriptionBook, id: string, subscription: Subscription): void {
+function enter(open: SubscriptionBook['open'], id: string, subscription: Subscription): void {
   open.set(id, subscription)
   subscription.onEnd(() => {
     if (open.get(id) === subscription) open.delete(id)

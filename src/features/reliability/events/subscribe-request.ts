@@ -1,32 +1,16 @@
 /** Reads a subscription request: which events its caller may receive, for how long, and the answer. */
-import type { Catalog } from '../../../core/catalog.ts'
 import { endOfLife, lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { accountOf, isNobody, ownerOf } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { permits } from '../../mcp/authorization/messages.ts'
+import { type EventVisibility, permissionsPort } from '../permissions/messages.ts'
 import type { EventEntry } from './entry.ts'
 import { filterFault } from './filter.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
+import type { EventsParts } from './server.ts'
 import type { Wish } from './subscription.ts'
-
-/** Whether a caller may receive an event. */
-export interface Hearing {
-  /** Why not; undefined if it may. */
-  readonly refusal: string | undefined
-  /** Whether the right may end before the caller disconnects. */
-  readonly guarded: boolean
-}
-
-/** What reading a request needs. */
-export interface SubscribeRequestParts {
-  readonly events: Catalog<EventEntry>
-  readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
-  /** Whether the event is visible to the caller. */
-  readonly shows: (asker: Asker, name: string, payload?: Params) => boolean
-  readonly settings: { readonly ttlMs: number }
-  readonly now: () => number
-}
 
 /** A granted subscription. */
 export interface GrantedSubscription {
@@ -58,29 +42,28 @@ const mostEvents = 100
 
 /** Checks a request; returns the granted subscription or the denial. */
 export async function readSubscribeRequest(
-  parts: SubscribeRequestParts,
+  parts: EventsParts,
   asker: Asker,
   owner: string,
   wire: WireSubscription,
 ): Promise<GrantedSubscription | { readonly denied: WireSubscribed }> {
   const id = wire.subscription_id ?? crypto.randomUUID()
-  const supported = parts.events.snapshot.entries.map(({ name }) => name).filter(name => parts.shows(asker, name))
+  const tells = tellsTo(parts, asker)
+  const supported = parts.events.snapshot.entries.map(({ name }) => name).filter(name => tells(name))
   const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
   if (id.length === 0 || id.length > idLength) return deny(`subscription_id: give 1 to ${idLength} characters`)
   if (wire.events.length > mostEvents) return deny(`events: ${wire.events.length} are named; the limit is ${mostEvents}`)
   const { heard, refused, reasons, recheck, guarded } = await hearable(parts, asker, wire.events)
   if (heard.length === 0) return deny(reasons.join('; ') || 'events: name at least one')
-  const fault =
-    wire.filter === undefined
-      ? undefined
-      : filterFault(
-          wire.filter,
-          heard.map(({ payload }) => payload?.json),
-        )
+  const schemas = heard.map(({ payload }) => payload?.json)
+  const fault = filterFault(wire.filter, schemas)
   if (fault !== undefined) return deny(fault)
   const { ttl_seconds: ttl } = wire
   if (ttl !== undefined && ttl <= 0) return deny('ttl_seconds: give a number above 0')
-  const expires = expiryOf(parts, asker, ttl)
+  const { clock, settings } = parts
+  // The server's maximum, or less if the client asked for less or its token expires earlier.
+  const lifetime = lifetimeOfSeconds(ttl, { mostMs: settings.ttlMs })
+  const expires = endOfLife(clock.now(), lifetime, asker.caller.principal?.expiresAt)
   return {
     wish: {
       id,
@@ -88,7 +71,7 @@ export async function readSubscribeRequest(
       account: await accountOf(asker),
       events: new Set(heard.map(({ name }) => name)),
       filter: wire.filter,
-      tells: tellsTo(parts, asker),
+      tells,
     },
     recheck,
     guarded,
@@ -103,9 +86,20 @@ export async function readSubscribeRequest(
   }
 }
 
-/** Evaluated for each event, because rules may change and depend on the payload. */
-export function tellsTo({ shows }: Pick<SubscribeRequestParts, 'shows'>, asker: Asker): Wish['tells'] {
-  return (name, payload) => shows(asker, name, payload)
+/** Whether an event type is visible to the caller; with a payload: whether this event is. Rules may change, so it is asked each time. */
+export function tellsTo({ engine }: EventsParts, { caller }: Asker): Wish['tells'] {
+  return (name, payload) => engine().shows?.(caller, 'event', name, payload) !== false
+}
+
+const free: EventVisibility = { refusal: undefined, guarded: false }
+
+/** Whether a caller may receive an event; `guarded`: the right may end before the caller disconnects. */
+function visibility({ port }: EventsParts, asker: Asker, { name, facts: { scopes } }: EventEntry): Awaitable<EventVisibility> {
+  if (scopes === undefined || scopes.length === 0) return free
+  const judged = port(permissionsPort).judgeEvent(asker, name, scopes)
+  if (judged !== undefined) return judged
+  if (permits(asker.caller, scopes)) return free
+  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}`, guarded: false }
 }
 
 /** The answer that denies a subscription. */
@@ -114,14 +108,15 @@ export function denial(id: string, supported: readonly string[], reason: string)
 }
 
 /** The requested events that exist and are allowed, and the reasons for the others. */
-export async function hearable(parts: SubscribeRequestParts, asker: Asker, names: readonly string[]) {
+export async function hearable(parts: EventsParts, asker: Asker, names: readonly string[]) {
   const heard: EventEntry[] = []
   const refused: string[] = []
   const reasons: string[] = []
   let guarded = false
+  const tells = tellsTo(parts, asker)
   for (const name of new Set(names)) {
-    const entry = parts.shows(asker, name) ? parts.events.get(name) : undefined
-    const hearing = entry === undefined ? undefined : await parts.may(asker, entry)
+    const entry = tells(name) ? parts.events.get(name) : undefined
+    const hearing = entry === undefined ? undefined : await visibility(parts, asker, entry)
     if (entry !== undefined && hearing?.refusal === undefined) {
       heard.push(entry)
       guarded ||= hearing?.guarded === true
@@ -134,14 +129,9 @@ export async function hearable(parts: SubscribeRequestParts, asker: Asker, names
     for (const { name } of heard) {
       // Uses the current entry, because scopes may have changed.
       const entry = parts.events.get(name)
-      if (entry !== undefined && (await parts.may(asker, entry)).refusal !== undefined) return false
+      if (entry !== undefined && (await visibility(parts, asker, entry)).refusal !== undefined) return false
     }
     return true
   }
   return { heard, refused, reasons, recheck, guarded }
-}
-
-/** The server's maximum, or less if the client asked for less or its token expires earlier. */
-function expiryOf({ settings, now }: SubscribeRequestParts, { caller }: Asker, ttlSeconds: number | undefined): number {
-  return endOfLife(now(), lifetimeOfSeconds(ttlSeconds, { mostMs: settings.ttlMs }), caller.principal?.expiresAt)
 }

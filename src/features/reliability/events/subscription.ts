@@ -6,9 +6,10 @@ import { cursorText, type Feed, type Occurrence } from '../../../core/feed/feed.
 import type { Tail } from '../../../core/feed/tail.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { LogPosition } from '../../../stores/store.ts'
+import { wireSuggestion } from '../intent/messages.ts'
 import type { EventData } from './entry.ts'
 import { agrees } from './filter.ts'
-import { type EndReason, eventBookmark, eventHappened, eventsTerminated, type WireEvent, wireSuggestion } from './messages.ts'
+import { eventBookmark, eventHappened, eventsTerminated, type WireEvent, type WireTerminated } from './messages.ts'
 import type { EventOutlet } from './table.ts'
 
 /** What a subscriber wants to receive. */
@@ -20,8 +21,8 @@ export interface Wish {
   readonly account: string
   readonly events: ReadonlySet<string>
   readonly filter: Params | undefined
-  /** Whether a single event may be shown to the owner. */
-  readonly tells: (name: string, payload: Params) => boolean
+  /** Whether an event type is visible to the owner; with a payload: whether this event is. */
+  readonly tells: (name: string, payload?: Params) => boolean
 }
 
 interface SubscriptionParts {
@@ -128,7 +129,7 @@ export class Subscription {
   }
 
   /** Sends a final notification, then ends. */
-  terminate(reason: EndReason): void {
+  terminate(reason: WireTerminated['reason']): void {
     if (this.#over) return
     const { outlet } = this.#parts
     outlet.send(eventsTerminated, {

@@ -6,23 +6,14 @@ import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
+import type { EventsParts } from './server.ts'
 import type { Subscription, Wish } from './subscription.ts'
-
-/** An internal feed entry: a session has changed its subscriptions, which the process that holds its stream must know. */
-export const sessionChanged = '~session'
-
-interface TableLimits {
-  /** Subscriptions per owner. */
-  readonly perCaller: number
-  /** Subscriptions in total. */
-  readonly total: number
-}
 
 const none: ReadonlySet<Subscription> = new Set()
 
 /** All subscriptions of this process. */
 export class Table {
-  readonly #limits: TableLimits
+  readonly #limits: EventsParts['settings']
   readonly #owners = new Map<string, Map<string, Subscription>>()
   readonly #names = new Map<string, Set<Subscription>>()
   readonly #all = new Set<Subscription>()
@@ -31,7 +22,7 @@ export class Table {
   /** Subscriptions whose right may end early. */
   readonly guarded = new Set<Subscription>()
 
-  constructor(limits: TableLimits) {
+  constructor(limits: EventsParts['settings']) {
     this.#limits = limits
   }
 
@@ -118,17 +109,15 @@ export interface EventOutlet {
   close(): void
 }
 
-type Send = <P>(method: Method<P, undefined>, params: P) => void
-
 /** Sends on the stream of a listen request. */
-export function listenOutlet(exchange: Exchange, send: Send): EventOutlet {
+export function listenOutlet(exchange: Exchange, send: EventOutlet['send']): EventOutlet {
   const { reply } = exchange
   return {
     to: exchange,
     get ready() {
       return !reply.closed && reply.blocked !== true
     },
-    send: (method, params) => send(method, params),
+    send,
     whenReady: fn => reply.onFree?.(fn),
     close: () => {},
   }

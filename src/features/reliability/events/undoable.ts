@@ -2,33 +2,16 @@
  * Events emitted by steps of transactions. When a step is rolled back, its events are not deleted, because they were already received;
  * instead each is followed by an event with the same name and payload that names it.
  */
-import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log.ts'
 import { problem } from '../../../core/problem.ts'
-import { check, type Op, put, type Store } from '../../../stores/store.ts'
+import { check, type Op, put } from '../../../stores/store.ts'
 import type { EventData } from './entry.ts'
-
-interface UndoableParts {
-  readonly store: Store
-  readonly clock: Clock
-  /** The server's name. */
-  readonly name: string
-  /** How long events are kept. */
-  readonly keepMs: number
-  readonly trace: Trace
-}
+import type { EventsRuntimeParts } from './runtime.ts'
 
 /** An event as published. */
 interface Emitted {
   readonly id: string
   readonly name: string
   readonly data: EventData
-}
-
-/** The compensating event, and the key of the note about the original. */
-interface Undone {
-  readonly note: string
-  readonly occurrence: Emitted
 }
 
 /** Limit of events per step. */
@@ -38,11 +21,11 @@ const leastMs = 86_400_000
 
 /** Remembers the events of steps, to compensate them. */
 export class UndoableEvents {
-  readonly #parts: UndoableParts
+  readonly #parts: EventsRuntimeParts
   /** Orders events of the same millisecond. */
   #count = 0
 
-  constructor(parts: UndoableParts) {
+  constructor(parts: EventsRuntimeParts) {
     this.#parts = parts
   }
 
@@ -56,15 +39,15 @@ export class UndoableEvents {
 
   /** Throws if the step was rolled back. */
   async refuse(place: string): Promise<void> {
-    if ((await this.#parts.store.get(this.#overKey(place))) === undefined) return
+    if ((await this.#parts.opened.get(this.#overKey(place))) === undefined) return
     throw problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was taken back, and it tells nothing more')
   }
 
-  /** The compensating events of a step, last first. From now on the step cannot emit. */
-  async undo(place: string): Promise<readonly Undone[]> {
-    const { store, trace } = this.#parts
+  /** The compensating events of a step, last first, each with the key of the note about the original. From now on the step cannot emit. */
+  async undo(place: string) {
+    const { opened: store, trace } = this.#parts
     await store.commit([put(this.#overKey(place), '', { ttl: this.#ttl })])
-    const found: Undone[] = []
+    const found: { readonly note: string; readonly occurrence: Emitted }[] = []
     for (let after: string | undefined; ; ) {
       const page = await store.scan(this.#prefix(place), after === undefined ? {} : { after })
       // The store contains only what this class has written.
@@ -80,7 +63,7 @@ export class UndoableEvents {
   }
 
   get #ttl(): number {
-    return Math.max(leastMs, this.#parts.keepMs)
+    return Math.max(leastMs, this.#parts.settings.keepMs)
   }
 
   #prefix(place: string): string {

@@ -4,18 +4,16 @@
  */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
-import { defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
+import { defineClientFeature, extend, type OpenedServer, type RequestOptions } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Capabilities, Implementation, Revision } from '../../../revisions/index.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { cachePort } from '../../mcp/caching/messages.ts'
 import { announcements } from '../../mcp/subscriptions/messages.ts'
 import { clientToolsPort, type Tool } from '../../mcp/tools/messages.ts'
 import type { WireEventType } from '../events/messages.ts'
 import {
-  type ClientManifest,
   entryOf,
   getManifest,
   manifestExtension,
@@ -38,7 +36,7 @@ export interface ManifestClientApi {
 }
 
 /** The client feature: caches the manifest until it expires or a change is announced, then revalidates it by its revision. */
-export const manifestClient = defineClientFeature<object, ClientManifest>({
+export const manifestClient = defineClientFeature({
   name: 'manifest',
   provides: manifestPort,
   uses: [cachePort, clientToolsPort],
@@ -60,14 +58,14 @@ export const manifestClient = defineClientFeature<object, ClientManifest>({
     }
     const client: ManifestClientApi = {
       manifest: async options => {
-        const { revision, capabilities, serverInfo } = kit.session.opened
-        if (hasManifest(revision, capabilities)) {
-          const { manifest, revision: digest } = await fetch(kit.send(options))
-          return viewOf(manifest, digest, false)
+        const { opened } = kit.session
+        if (declared(opened, manifestExtension) !== undefined) {
+          const { manifest, revision } = await fetch(kit.send(options))
+          return viewOf(manifest, revision, false)
         }
         const tools: Tool[] = []
         for await (const tool of kit.port(clientToolsPort).tools()) tools.push(tool)
-        return viewOf(partialManifest(serverInfo, revision, tools), undefined, true)
+        return viewOf(partialManifest(opened, tools), undefined, true)
       },
     }
     return {
@@ -83,11 +81,6 @@ export const manifestClient = defineClientFeature<object, ClientManifest>({
     }
   },
 })
-
-// Whether the server declares the extension.
-function hasManifest(revision: Revision, capabilities: Capabilities): boolean {
-  return declared({ revision, capabilities }, manifestExtension) !== undefined
-}
 
 /** Checks the answer, and combines "not modified" with the cached manifest. */
 function resultOf(answer: unknown, kept: WireManifestResult | undefined): WireManifestResult {
@@ -117,17 +110,11 @@ function bad(how: string): McpError {
 }
 
 /** A partial manifest from what every server announces. */
-function partialManifest(info: Implementation | undefined, revision: Revision, tools: readonly Tool[]): WireManifest {
-  const { name = '', version = '', description, websiteUrl } = info ?? {}
+function partialManifest({ serverInfo, revision }: OpenedServer, tools: readonly Tool[]): WireManifest {
+  const { name = '', version = '', description, websiteUrl } = serverInfo ?? {}
   return {
     manifest_version: manifestVersion,
-    server: {
-      name,
-      version,
-      mcp_spec_version: revision.wire,
-      ...(description === undefined ? {} : { description }),
-      ...(websiteUrl === undefined ? {} : { homepage: websiteUrl }),
-    },
+    server: { name, version, mcp_spec_version: revision.wire, ...given({ description, homepage: websiteUrl }) },
     tools: tools.map(tool => entryOf(tool)),
     supported_extensions: [],
   }

@@ -4,8 +4,8 @@
  */
 import type { RequestOptions } from '../../../engine/client-feature.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
-import { type Port, port } from '../../../engine/ports.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { port } from '../../../engine/ports.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import {
   array,
   boolean,
@@ -59,12 +59,12 @@ export const getManifest = request<WireManifestResult | WireNotModified>()({
 })
 
 /** The manifest, for other client features. */
-export interface ClientManifest {
+interface ClientManifest {
   manifest(options?: RequestOptions): Promise<{ readonly document: WireManifest }>
 }
 
 /** The port of this feature. */
-export const manifestPort: Port<ClientManifest> = port('manifest')
+export const manifestPort = port<ClientManifest>('manifest')
 
 /** Names for extensions in the common manifest format. */
 export const extensionTokens = [
@@ -83,11 +83,9 @@ export const extensionTokens = [
   'multimodal_signatures',
   'conformance',
 ] as const
-/** One of `extensionTokens`. */
-export type ExtensionToken = (typeof extensionTokens)[number]
 
 /** What a manifest says about a tool beside name, description and schemas. */
-export const toolFacts = {
+const toolFacts = {
   input_types: optional(array(string)),
   output_types: optional(array(string)),
   max_input_size_bytes: optional(integer),
@@ -166,11 +164,11 @@ export type WireManifest = Infer<typeof manifestShape>
 /** A tool on the wire. */
 export type WireManifestTool = Infer<typeof toolShape>
 /** The authentication section on the wire. */
-export type WireAuth = Infer<typeof authShape>
+type WireAuth = Infer<typeof authShape>
 /** A way to authenticate. */
 export type AuthMethod = NonNullable<WireAuth['methods']>[number]
 /** The rate limits on the wire. */
-export type WireRateLimits = NonNullable<WireManifest['rate_limits']>
+type WireRateLimits = NonNullable<WireManifest['rate_limits']>
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -191,10 +189,12 @@ export function entryOf(tool: Tool, shown: Tool = tool, more: Members = {}): Wir
     name,
     description,
     input_schema: inputSchema,
-    ...(outputSchema === undefined ? {} : { output_schema: outputSchema }),
-    ...(annotations?.idempotentHint === undefined ? {} : { idempotent: annotations.idempotentHint }),
-    ...(risk === undefined ? {} : { risk_level: risk }),
-    ...(execution === undefined ? {} : { task_support: execution.taskSupport }),
+    ...given({
+      output_schema: outputSchema,
+      idempotent: annotations?.idempotentHint,
+      risk_level: risk,
+      task_support: execution?.taskSupport,
+    }),
     ...more,
     ...said,
     ...(common.test(name) ? {} : { nonconforming_name: true }),
@@ -244,7 +244,7 @@ export function toolOf(entry: WireManifestTool): Tool {
     name,
     description,
     inputSchema: input_schema,
-    ...(output_schema === undefined ? {} : { outputSchema: output_schema }),
+    ...given({ outputSchema: output_schema }),
     ...(idempotent === undefined ? {} : { annotations: { idempotentHint: idempotent } }),
     ...(task_support === undefined ? {} : { execution: { taskSupport: task_support } }),
     ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),

@@ -2,155 +2,51 @@
  * Builds manifests: collects what the server offers, writes one document per revision and audience, and caches it. Loaded when the
  * manifest is first requested.
  */
-import type { Snapshot } from '../../../core/catalog.ts'
 import { digest } from '../../../core/digest.ts'
-import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { requestAs, requestInternally } from '../../../engine/internal-calls.ts'
 import { NS } from '../../../engine/method.ts'
 import { type CacheHint, ListPage } from '../../../engine/paging.ts'
 import type { Side } from '../../../engine/plan.ts'
-import type { BesideEndpoint, ServerKit } from '../../../engine/server-feature.ts'
+import type { ServerKit } from '../../../engine/server-feature.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import { type Implementation, type Revision, stepsDown, type Wire } from '../../../revisions/index.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
+import { type Revision, stepsDown, type Wire } from '../../../revisions/index.ts'
 import { ratesPort } from '../../mcp/rates/messages.ts'
+import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
 import { listTools, type Tool, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort, type WireEventType } from '../events/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
-import { recommendationsPort, type WireRecommendation } from '../recommendations/messages.ts'
+import { recommendationsPort } from '../recommendations/messages.ts'
 import {
-  type AuthMethod,
-  type ExtensionToken,
   entryOf,
   extensionTokens,
   getManifest,
   manifestExtension,
+  manifestUri,
   manifestVersion,
-  type WireAuth,
   type WireManifest,
   type WireManifestResult,
   type WireManifestTool,
-  type WireRateLimits,
 } from './messages.ts'
 import type { ManifestOptions } from './server.ts'
 
-/** The document for plain HTTP requests. */
-type ManifestText = Awaited<ReturnType<NonNullable<BesideEndpoint['document']>['read']>>
-
-/** Collects the inputs of the document from the server's features. */
-export async function documentOf(
-  kit: ServerKit,
-  { auth, scopes, homepage }: ManifestOptions,
-  cache: CacheHint,
-  own: Side,
-): Promise<DocumentParts> {
-  const { info, spoken } = kit.engine()
-  const tools = kit.port(toolsPort)
-  const events = kit.port(eventsPort)
-  const { sessionMs } = kit.port(permissionsPort)
-  const { callsPerMinute } = kit.port(ratesPort)
-  return {
-    info,
-    // The draft dialect reports another wire's version, so all are listed.
-    spoken: [...spoken.requests, ...spoken.sessions],
-    snapshot: () => tools.catalog.snapshot,
-    extensions: (revision: Revision) => extensionsOf(kit.sides(), own, revision),
-    homepage,
-    methods: auth,
-    scopes,
-    sessionTtlSeconds: sessionMs && Math.floor(sessionMs / 1000),
-    rateLimits: callsPerMinute === undefined ? undefined : { requests_per_minute: callsPerMinute },
-    recommendations: kit.port(recommendationsPort).listed,
-    events: { version: events.version, listed: await events.describing() },
-    cache,
-  }
-}
-
-/** The extensions that all sides but the manifest itself declare at this revision. */
-function extensionsOf(sides: readonly Side[], own: Side, revision: Revision): readonly string[] {
-  const declared = sides.filter(side => side !== own).map(side => side.capabilities?.(revision) ?? {})
-  const places = declared.flatMap(({ extensions, experimental }) => [extensions, experimental])
-  return places.flatMap(place => (isRecord(place) ? Object.keys(place) : []))
-}
-
-/** All pages of the tool list, as this caller sees them. */
-export async function visibleTools(exchange: Exchange): Promise<readonly Tool[]> {
-  const all: Tool[] = []
-  let cursor: string | undefined
-  do {
-    const page = await requestInternally(exchange, listTools, cursor === undefined ? {} : { cursor })
-    all.push(...page.tools)
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
-  return all
-}
-
-/** What is left of a caller's rate limit. */
-export function countersOf({ clock, port }: ServerKit, exchange: Exchange): WireRateLimits {
-  const left = port(ratesPort).callsLeft(exchange)
-  if (left === undefined) return {}
-  return { remaining: Math.floor(left.tokens), resets_at: new Date(clock.now() + left.fullInMs).toISOString() }
-}
-
-// Serialised documents, by manifest.
-const texts = new WeakMap<object, string>()
-
-/** Reads the document for a plain HTTP request, always complete. */
-export async function readDocument(engine: Engine, caller: Caller): Promise<ManifestText> {
-  const capabilities = { extensions: { [manifestExtension]: {} } }
-  const result = (await requestAs(engine, getManifest, {}, caller, capabilities)) as WireManifestResult
-  const { manifest, revision, ttlMs, cacheScope } = result
-  const text = texts.get(manifest) ?? JSON.stringify(manifest)
-  texts.set(manifest, text)
-  return { text, tag: revision, maxAgeMs: ttlMs, cacheScope }
-}
-
-/** An offered tool, with facts that its `_meta` does not contain. */
-interface Offered {
-  readonly tool: Tool
-  readonly facts?: { readonly rate?: { readonly perSecond: number } }
-}
-
-/** The inputs of a document. */
-export interface DocumentParts {
-  readonly info: Implementation
-  /** All revisions that are served. */
-  readonly spoken: readonly Revision[]
-  readonly snapshot: () => Snapshot<Offered>
-  /** The declared extensions at a revision. */
-  readonly extensions: (revision: Revision) => readonly string[]
-  readonly homepage?: string | undefined
-  readonly methods?: readonly AuthMethod[] | undefined
-  /** Descriptions of scopes, by name. */
-  readonly scopes?: Readonly<Record<string, string>> | undefined
-  readonly sessionTtlSeconds?: number | undefined
-  readonly rateLimits?: WireRateLimits | undefined
-  readonly recommendations: readonly WireRecommendation[]
-  /** The offered events. */
-  readonly events: OfferedEvents
+/** What documents are made of: the server's features, and the options of the manifest. */
+interface DocumentParts {
+  readonly kit: ServerKit
+  readonly options: ManifestOptions
   readonly cache: CacheHint
-}
-
-interface OfferedEvents {
-  /** Increases with each change. */
-  version(): number
-  listed(revision: Revision): readonly WireEventType[]
+  /** The manifest's own side. */
+  readonly own: Side
+  /** Describes the offered events for a revision. */
+  readonly describe: (revision: Revision) => readonly WireEventType[]
 }
 
 /** A finished document. */
-export interface Built {
-  readonly revision: string
-  readonly manifest: WireManifest
-  /** The response, serialised once. */
-  readonly page: ListPage
-}
+type Built = Awaited<ReturnType<typeof built>>
 
-/** A cached document: pending, then finished. */
-interface Kept {
-  readonly coming: Promise<Built>
-  built: Built | undefined
-}
+// Serialised documents, by manifest.
+const texts = new WeakMap<object, string>()
 
 /** The manifests of a server: one for callers that see all tools, and individual ones for others. */
 export class Documents {
@@ -170,26 +66,66 @@ export class Documents {
     return this.#kept(revision).built?.revision
   }
 
-  /** The manifest for callers that see only these tools. */
-  async of(revision: Revision, tools: readonly Tool[], cache: CacheHint = this.#parts.cache): Promise<Built> {
-    const { snapshot } = this.#parts
-    const offered = new Map(snapshot().entries.map(entry => [entry.tool.name, entry]))
-    const manifest = manifestOf(
-      this.#parts,
-      revision,
-      tools.map(tool => ({ ...offered.get(tool.name), tool })),
-    )
-    return built(manifest, cache)
+  /** Answers `manifest/get`. Changed counters are no reason to send the whole document again. */
+  async answer(exchange: Exchange): Promise<unknown> {
+    const { built, manifest, cache } = await this.#of(exchange)
+    const { revision } = built
+    const isKept = exchange.params['if_revision'] === revision
+    if (manifest === built.manifest) return isKept ? { not_modified: true, revision, ...cache } : built.page
+    const { rate_limits } = manifest
+    return isKept ? { not_modified: true, revision, rate_limits, ...cache } : { revision, manifest, ...cache }
   }
 
-  #kept(revision: Revision): Kept {
-    const { snapshot, extensions, events, cache } = this.#parts
-    const current = snapshot()
+  /** The manifest as a resource. */
+  async contents(exchange: Exchange): Promise<ReadResourceResult> {
+    const { built, manifest, cache } = await this.#of(exchange)
+    const _meta = { [manifestExtension]: { revision: built.revision } }
+    const entry = { uri: manifestUri, mimeType: 'application/json', text: JSON.stringify(manifest), _meta }
+    return { contents: [entry], ...cache }
+  }
+
+  /** The manifest for a plain HTTP request, always complete. */
+  async text(caller: Caller) {
+    const capabilities = { extensions: { [manifestExtension]: {} } }
+    const result = await requestAs(this.#parts.kit.engine(), getManifest, {}, caller, capabilities)
+    const { manifest, revision, ttlMs, cacheScope } = result as WireManifestResult
+    const text = texts.get(manifest) ?? JSON.stringify(manifest)
+    texts.set(manifest, text)
+    return { text, tag: revision, maxAgeMs: ttlMs, cacheScope }
+  }
+
+  /** The manifest for a caller, and how it may be cached. */
+  async #of(exchange: Exchange) {
+    const { kit, options, cache: shared } = this.#parts
+    const { revision } = exchange.peer
+    const isFiltered = kit.filtered()
+    const counts = options.counters === true
+    // A personal document must not be shared between callers.
+    const cache: CacheHint = isFiltered || counts ? { ttlMs: shared.ttlMs, cacheScope: 'private' } : shared
+    const built = isFiltered ? await this.#only(revision, await visibleTools(exchange), cache) : await this.whole(revision)
+    const { manifest } = built
+    if (!counts) return { built, manifest, cache }
+    const rate_limits = { ...manifest.rate_limits, ...countersOf(kit, exchange) }
+    return { built, manifest: { ...manifest, rate_limits }, cache }
+  }
+
+  /** The manifest for a caller that sees only these tools. */
+  #only(revision: Revision, tools: readonly Tool[], cache: CacheHint): Promise<Built> {
+    const { catalog } = this.#parts.kit.port(toolsPort)
+    const offered = tools.map(tool => ({ ...catalog.get(tool.name), tool }))
+    return built(manifestOf(this.#parts, revision, offered), cache)
+  }
+
+  /** A cached document: pending, then finished. */
+  #kept(revision: Revision) {
+    const { kit, cache } = this.#parts
+    const current = kit.port(toolsPort).catalog.snapshot
     // Extensions and events can change independently of the tools.
-    const key = `manifest ${revision.id} ${events.version()} ${extensions(revision).join()}`
+    const key = `manifest ${revision.id} ${kit.port(eventsPort).version()} ${extensionsOf(this.#parts, revision).join()}`
     return current.memo(key, () => {
-      const kept: Kept = { coming: built(manifestOf(this.#parts, revision, current.entries), cache), built: undefined }
-      kept.coming.then(
+      const coming = built(manifestOf(this.#parts, revision, current.entries), cache)
+      const kept = { coming, built: undefined as Built | undefined }
+      coming.then(
         done => {
           kept.built = done
         },
@@ -200,26 +136,63 @@ export class Documents {
   }
 }
 
+/** The extensions that all sides but the manifest itself declare at this revision. */
+function extensionsOf({ kit, own }: DocumentParts, revision: Revision): readonly string[] {
+  const declared = kit
+    .sides()
+    .filter(side => side !== own)
+    .map(side => side.capabilities?.(revision) ?? {})
+  const places = declared.flatMap(({ extensions, experimental }) => [extensions, experimental])
+  return places.flatMap(place => (isRecord(place) ? Object.keys(place) : []))
+}
+
+/** All pages of the tool list, as this caller sees them. */
+async function visibleTools(exchange: Exchange): Promise<readonly Tool[]> {
+  const all: Tool[] = []
+  let cursor: string | undefined
+  do {
+    const page = await requestInternally(exchange, listTools, cursor === undefined ? {} : { cursor })
+    all.push(...page.tools)
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  return all
+}
+
+/** What is left of a caller's rate limit. */
+function countersOf({ clock, port }: ServerKit, exchange: Exchange): NonNullable<WireManifest['rate_limits']> {
+  const left = port(ratesPort).callsLeft(exchange)
+  if (left === undefined) return {}
+  return { remaining: Math.floor(left.tokens), resets_at: new Date(clock.now() + left.fullInMs).toISOString() }
+}
+
+/** An offered tool, with facts that its `_meta` does not contain. */
+interface Offered {
+  readonly tool: Tool
+  readonly facts?: { readonly rate?: { readonly perSecond: number } }
+}
+
 // The revision is the digest of the document.
-async function built(manifest: WireManifest, cache: CacheHint): Promise<Built> {
+async function built(manifest: WireManifest, cache: CacheHint) {
   const revision = `sha256:${await digest(manifest)}`
   const result = { revision, manifest, ...cache }
+  // The response is serialised once.
   return { revision, manifest, page: new ListPage(result, () => JSON.stringify(result)) }
 }
 
 // Assembles the document; empty sections are left out.
 function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly Offered[]): WireManifest {
+  const { kit, describe } = parts
   const tools = entriesOf(revision, offered)
-  const events = parts.events.listed(revision)
-  const auth = authOf(parts, tools, events)
-  const { rateLimits, recommendations } = parts
+  const events = describe(revision)
+  const { callsPerMinute } = kit.port(ratesPort)
+  const { listed: recommendations } = kit.port(recommendationsPort)
   return {
     manifest_version: manifestVersion,
     server: serverOf(parts, revision),
-    ...(auth === undefined ? {} : { auth }),
+    ...given({ auth: authOf(parts, tools, events) }),
     tools,
-    supported_extensions: tokensOf(parts.extensions(revision)),
-    ...(rateLimits === undefined ? {} : { rate_limits: rateLimits }),
+    supported_extensions: tokensOf(extensionsOf(parts, revision)),
+    ...(callsPerMinute === undefined ? {} : { rate_limits: { requests_per_minute: callsPerMinute } }),
     ...(recommendations.length === 0 ? {} : { recommendations }),
     ...(events.length === 0 ? {} : { events }),
   }
@@ -241,27 +214,31 @@ function limitOf(rate: { readonly perSecond: number } | undefined): Readonly<Rec
 
 const semver = /^\d+\.\d+\.\d+/
 
-function serverOf({ info, spoken, homepage = info.websiteUrl }: DocumentParts, revision: Revision): WireManifest['server'] {
-  const { name, version, description } = info
+function serverOf({ kit, options }: DocumentParts, revision: Revision): WireManifest['server'] {
+  const { info, spoken } = kit.engine()
+  const { name, version, description, websiteUrl } = info
+  // The draft dialect reports another wire's version, so all are listed.
+  const all = [...spoken.requests, ...spoken.sessions]
   return {
     name,
     // The format requires three numbers; any other version is appended.
     version: semver.test(version) ? version : `0.0.0+${version}`,
     mcp_spec_version: revision.wire,
-    mcp_spec_versions: spoken.map(({ wire }) => wire),
-    ...(description === undefined ? {} : { description }),
-    ...(homepage === undefined ? {} : { homepage }),
-    ...(spoken.some(({ batch }) => batch) ? { supports_batch: true } : {}),
+    mcp_spec_versions: all.map(({ wire }) => wire),
+    ...given({ description, homepage: options.homepage ?? websiteUrl }),
+    ...(all.some(({ batch }) => batch) ? { supports_batch: true } : {}),
   }
 }
 
 /** All scopes that tools or events need, described or not. */
 function authOf(
-  parts: DocumentParts,
+  { kit, options }: DocumentParts,
   tools: readonly WireManifestTool[],
   events: readonly WireEventType[],
-): WireAuth | undefined {
-  const { methods, scopes: described = {}, sessionTtlSeconds } = parts
+): WireManifest['auth'] {
+  const { auth: methods, scopes: described = {} } = options
+  const { sessionMs } = kit.port(permissionsPort)
+  const sessionTtlSeconds = sessionMs && Math.floor(sessionMs / 1000)
   const grants = new Map<string, string[]>(Object.keys(described).map(scope => [scope, []]))
   for (const { name, required_scopes: needed = [] } of tools)
     for (const scope of needed) grants.set(scope, [...(grants.get(scope) ?? []), name])
@@ -272,15 +249,14 @@ function authOf(
     description: (Object.hasOwn(described, name) ? described[name] : undefined) ?? name,
     grants: unlocked,
   }))
-  return {
-    ...(methods === undefined ? {} : { methods }),
-    ...(scopes.length === 0 ? {} : { scopes }),
-    ...(sessionTtlSeconds === undefined ? {} : { session_ttl_seconds: sessionTtlSeconds }),
-  }
+  const listed = scopes.length === 0 ? undefined : scopes
+  return given({ methods, scopes: listed, session_ttl_seconds: sessionTtlSeconds })
 }
 
+type Token = (typeof extensionTokens)[number]
+
 /** Names of our extensions in the common format; some have none. */
-const words: ReadonlyMap<string, readonly ExtensionToken[]> = new Map([
+const words: ReadonlyMap<string, readonly Token[]> = new Map([
   [`${NS}/streaming`, ['streaming', 'progress_notifications']],
   [`${NS}/idempotency`, ['idempotency']],
   [`${NS}/transactions`, ['transactions']],
@@ -295,7 +271,7 @@ const words: ReadonlyMap<string, readonly ExtensionToken[]> = new Map([
   [`${NS}/media`, ['multimodal_signatures']],
 ])
 
-function tokensOf(extensions: readonly string[]): readonly ExtensionToken[] {
+function tokensOf(extensions: readonly string[]): readonly Token[] {
   const enabled = new Set(extensions.flatMap(id => words.get(id) ?? []))
   return extensionTokens.filter(token => enabled.has(token))
 }

@@ -5,29 +5,19 @@
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import type { CacheHint } from '../../../engine/paging.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Revision } from '../../../revisions/index.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { type CacheOptions, cacheHint } from '../../mcp/caching/messages.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
-import { type ReadResourceResult, readResource, resourcesPort } from '../../mcp/resources/messages.ts'
+import { readResource, resourcesPort } from '../../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import { type Tool, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
-import {
-  type AuthMethod,
-  getManifest,
-  manifestExtension,
-  manifestUri,
-  manifestVersion,
-  type WireManifest,
-  type WireRateLimits,
-} from './messages.ts'
-import type { Built, DocumentParts, Documents } from './runtime.ts'
+import { type AuthMethod, getManifest, manifestExtension, manifestUri, manifestVersion } from './messages.ts'
+import type { Documents } from './runtime.ts'
 
 /** Options of the manifest. */
 export interface ManifestOptions {
@@ -60,8 +50,6 @@ const optionKinds: KindsOf<ManifestOptions> = {
   cache: 'object',
 }
 
-const runtime = () => import('./runtime.ts')
-
 /** The server feature: the manifest, and the option `pagination` of tools. */
 export const manifestFeature = defineServerFeature<ManifestServerOptions>({
   name: 'manifest',
@@ -70,21 +58,47 @@ export const manifestFeature = defineServerFeature<ManifestServerOptions>({
     const tools = kit.port(toolsPort)
     tools.extend({ kinds: { pagination: 'object' }, meta: paginationMeta })
     if (option === undefined || option === false) return {}
-    const wanted: ManifestOptions = option === true ? {} : option
-    checkOptions('manifest', wanted, optionKinds)
-    const cache = cacheHint(wanted.cache, kit.cache)
-    const { side } = manifestServer({
-      cache,
-      document: async () => (await runtime()).documentOf(kit, wanted, cache, side),
-      filtered: kit.filtered,
-      visible: async exchange => (await runtime()).visibleTools(exchange),
-      counters: wanted.counters === true ? async exchange => (await runtime()).countersOf(kit, exchange) : undefined,
-    })
+    const options: ManifestOptions = option === true ? {} : option
+    checkOptions('manifest', options, optionKinds)
+    const cache = cacheHint(options.cache, kit.cache)
+    let documents: Documents | undefined
+    const load = async (): Promise<Documents> => {
+      if (documents !== undefined) return documents
+      const [{ Documents }, describe] = await Promise.all([import('./runtime.ts'), kit.port(eventsPort).describing()])
+      documents ??= new Documents({ kit, options, cache, own: side, describe })
+      return documents
+    }
+    const side: Side = {
+      handlers: [[getManifest, async (exchange: Exchange) => (await load()).answer(exchange)]],
+      layers: [
+        {
+          // The handshake contains the revision, so the document must be built first.
+          stage: 'enter',
+          methods: [initialize.name, discover.name],
+          when: exchange => !kit.filtered() && documents?.known(exchange.peer.revision) === undefined,
+          run: async (exchange, next) => {
+            await (await load()).whole(exchange.peer.revision)
+            return next()
+          },
+        },
+        {
+          stage: 'execute',
+          methods: [readResource.name],
+          when: ({ params }) => params['uri'] === manifestUri,
+          run: async exchange => (await load()).contents(exchange),
+        },
+      ],
+      capabilities: wire => {
+        // If callers see different tools, no single revision applies.
+        const revision = kit.filtered() ? undefined : documents?.known(wire)
+        return declaration(wire, manifestExtension, { manifest_version: manifestVersion, ...given({ revision }) })
+      },
+    }
     const changed = (): void => kit.port(subscriptionsPort).updated(manifestUri)
-    const read = async (caller: Caller) => (await runtime()).readDocument(kit.engine(), caller)
+    const read = async (caller: Caller) => (await load()).text(caller)
     return {
       sides: [side],
-      ...(wanted.http === true ? { beside: { document: { path: '/capabilities', read } } } : {}),
+      ...(options.http === true ? { beside: { document: { path: '/capabilities', read } } } : {}),
       installed: () => {
         // Only listed here; a layer answers the read.
         kit.port(resourcesPort).add(manifestUri, listedAs, () => undefined)
@@ -102,99 +116,6 @@ const listedAs = {
   mimeType: 'application/json',
 }
 
-interface ManifestParts {
-  /** Called when the manifest is first built. */
-  readonly document: () => Promise<DocumentParts>
-  readonly cache: CacheHint
-  /** Whether callers may see different tools. */
-  readonly filtered: () => boolean
-  /** The tools that a caller sees. */
-  readonly visible: (exchange: Exchange) => Promise<readonly Tool[]>
-  /** What is left of a caller's limits; undefined if not told. */
-  readonly counters: ((exchange: Exchange) => Promise<WireRateLimits>) | undefined
-}
-
-interface ManifestServer {
-  readonly side: Side
-  /** The manifest for a caller, and how it may be cached. */
-  of(exchange: Exchange): Promise<{ readonly built: Built; readonly manifest: WireManifest; readonly cache: CacheHint }>
-}
-
-function manifestServer(parts: ManifestParts): ManifestServer {
-  let documents: Documents | undefined
-  const load = async (): Promise<Documents> => {
-    if (documents !== undefined) return documents
-    const [{ Documents }, document] = await Promise.all([import('./runtime.ts'), parts.document()])
-    documents ??= new Documents(document)
-    return documents
-  }
-  // If callers see different tools, no single revision applies.
-  const known = (revision: Revision): string | undefined => (parts.filtered() ? undefined : documents?.known(revision))
-  const of: ManifestServer['of'] = async exchange => {
-    const { revision } = exchange.peer
-    const tools = parts.filtered() ? await parts.visible(exchange) : undefined
-    const cache = tools === undefined && parts.counters === undefined ? parts.cache : personal(parts.cache)
-    const loaded = await load()
-    const built = tools === undefined ? await loaded.whole(revision) : await loaded.of(revision, tools, cache)
-    const { manifest } = built
-    if (parts.counters === undefined) return { built, manifest, cache }
-    return {
-      built,
-      cache,
-      manifest: { ...manifest, rate_limits: { ...manifest.rate_limits, ...(await parts.counters(exchange)) } },
-    }
-  }
-  return {
-    of,
-    side: {
-      handlers: [[getManifest, async (exchange: Exchange) => answer(await of(exchange), exchange.params['if_revision'])]],
-      layers: [
-        {
-          // The handshake contains the revision, so the document must be built first.
-          stage: 'enter',
-          methods: [initialize.name, discover.name],
-          when: exchange => !parts.filtered() && known(exchange.peer.revision) === undefined,
-          run: async (exchange, next) => {
-            await (await load()).whole(exchange.peer.revision)
-            return next()
-          },
-        },
-        {
-          stage: 'execute',
-          methods: [readResource.name],
-          when: ({ params }) => params['uri'] === manifestUri,
-          run: async exchange => contents(await of(exchange)),
-        },
-      ],
-      capabilities: revision => declaration(revision, manifestExtension, settings(known(revision))),
-    },
-  }
-}
-
-// A personal document must not be shared between callers.
-const personal = ({ ttlMs }: CacheHint): CacheHint => ({ ttlMs, cacheScope: 'private' })
-
-function settings(revision: string | undefined): Readonly<Record<string, unknown>> {
-  return { manifest_version: manifestVersion, ...(revision === undefined ? {} : { revision }) }
-}
-
-type Given = Awaited<ReturnType<ManifestServer['of']>>
-
-/** Changed counters are no reason to send the whole document again. */
-function answer({ built, manifest, cache }: Given, kept: unknown): unknown {
-  const { revision } = built
-  if (manifest === built.manifest) return kept === revision ? { not_modified: true, revision, ...cache } : built.page
-  const { rate_limits } = manifest
-  return kept === revision ? { not_modified: true, revision, rate_limits, ...cache } : { revision, manifest, ...cache }
-}
-
-// The manifest as a resource.
-function contents({ built, manifest, cache }: Given): ReadResourceResult {
-  const _meta = { [manifestExtension]: { revision: built.revision } }
-  const entry = { uri: manifestUri, mimeType: 'application/json', text: JSON.stringify(manifest), _meta }
-  return { contents: [entry], ...cache }
-}
-
 // Pagination of tools, checked against their schemas.
 
 /** The option of a tool. */
@@ -203,16 +124,11 @@ export interface Paginated {
   readonly pagination?: { readonly cursor: string; readonly next: string }
 }
 
-interface Schemas {
-  readonly inputSchema: Readonly<Record<string, unknown>>
-  readonly outputSchema?: Readonly<Record<string, unknown>>
-}
-
 /** The `_meta` of the tool. Throws if the schemas lack these members. */
 function paginationMeta(
   tool: string,
   { pagination }: Paginated,
-  { inputSchema, outputSchema }: Schemas,
+  { inputSchema, outputSchema }: Pick<Tool, 'inputSchema' | 'outputSchema'>,
 ): Readonly<Record<string, unknown>> | undefined {
   if (pagination === undefined) return undefined
   const where = `The pagination of tool "${clip(tool)}"`

@@ -5,7 +5,6 @@
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import type { Peer } from '../../../revisions/index.ts'
 import {
   type CallToolResult,
   type ClientTools,
@@ -22,51 +21,33 @@ export interface MediaAnswer {
   readonly warnings: readonly string[]
 }
 
-const views: NonNullable<ToolCallExtension['views']> = {
-  warnings: ({ found, meta }) => found ?? warningsIn(meta),
-}
-
 /** The client feature: checks media in both directions. */
 export const mediaClient = defineClientFeature({
   name: 'media',
   uses: [clientToolsPort],
   options: {},
   setup(kit) {
-    const looked: ToolCallExtension = {
+    const calls: ToolCallExtension = {
       name: 'media',
       declares: { extension: mediaExtension },
-      before: (name, args, signal) =>
-        hasMedia(kit.session.opened.conversation.peer) ? checkCall(kit.port(clientToolsPort), name, args, signal) : undefined,
+      before: (name, args, signal) => {
+        const { peer } = kit.session.opened.conversation
+        if (peer === undefined || declared(peer, mediaExtension) === undefined) return undefined
+        return checkCall(kit.port(clientToolsPort), name, args, signal)
+      },
       after: (name, _, result) => {
         const tool = kit.port(clientToolsPort).known(name)
         return saysMedia(tool) ? checkResult(tool, result) : undefined
       },
-      views,
+      views: { warnings: ({ found, meta }) => found ?? warningsIn(meta) },
     }
     return {
       // On stateless wires each tool call declares the extension.
       side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, mediaExtension) : {}) },
-      extensions: [extend(toolCalls, looked)],
+      extensions: [extend(toolCalls, calls)],
     }
   },
 })
-
-/** Refuses media that the tool does not accept. If the tool list cannot be read, the server checks. */
-async function checkCall(
-  tools: ClientTools,
-  name: string,
-  args: Params | undefined,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  await tools.learn(name, signal).catch(() => {})
-  const tool = tools.known(name)
-  if (saysMedia(tool)) await checkArguments(tool, args)
-}
-
-/** Whether the server declares the extension; then a tool must be known before it is called. */
-function hasMedia(peer: Peer | undefined): boolean {
-  return peer !== undefined && declared(peer, mediaExtension) !== undefined
-}
 
 /** Whether there is anything to check. Must be fast, because it runs for every call. */
 function saysMedia(tool: Tool | undefined): tool is Tool {
@@ -75,10 +56,17 @@ function saysMedia(tool: Tool | undefined): tool is Tool {
 
 const works = () => import('./runtime.ts')
 
-/** Throws the problem that the server would report. */
-async function checkArguments(tool: Tool, args: Params | undefined): Promise<void> {
-  const media = mediaOf(tool._meta)
-  if (media !== undefined) (await works()).inspectArguments(media, tool.inputSchema, args)
+/** Throws the problem that the server would report. A tool must be known before it is called; if it cannot be, the server checks. */
+async function checkCall(
+  tools: ClientTools,
+  name: string,
+  args: Params | undefined,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await tools.learn(name, signal).catch(() => {})
+  const tool = tools.known(name)
+  const media = mediaOf(tool?._meta)
+  if (tool !== undefined && media !== undefined) (await works()).inspectArguments(media, tool.inputSchema, args)
 }
 
 /** Returns warnings about a result. Throws if a block is not what it claims to be. */

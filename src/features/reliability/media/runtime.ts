@@ -5,7 +5,7 @@
  */
 import { type Artifact, artifactOf, isMime, isOfType } from '../../../core/artifact.ts'
 import { base64Head, base64Size, fromBase64, isBase64 } from '../../../core/base64.ts'
-import { type Problem, type ProblemCode, problem } from '../../../core/problem.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
 import { contradiction, sniff } from '../../../core/sniff.ts'
 import { clip, echoLength } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -87,19 +87,11 @@ function isListed(type: string, types: readonly string[]): boolean {
   return types.some(pattern => isOfType(pattern, type))
 }
 
-/** The problem for arguments that violate a rule. */
-function refusedInput(breach: Breach): Problem {
-  return refusal(breach, breach.rule === 'size' ? 'PAYLOAD_TOO_LARGE' : 'INVALID_INPUT')
-}
-
-/** The problem for a result that violates a rule; repeating the call would not help. */
-function refusedOutput(breach: Breach): Problem {
-  return refusal(breach, breach.rule === 'size' ? 'PAYLOAD_TOO_LARGE' : 'SERVER_ERROR', true)
-}
-
-// `own`: the server's fault, so the caller can do nothing.
-function refusal({ rule, block, message, fix, details }: Breach, code: ProblemCode, own = false): Problem {
-  return problem(code, message, {
+/** The problem for arguments or a result that violate a rule. Of a result it is the server's fault: repeating the call would not help. */
+function refusal(way: 'input' | 'output', { rule, block, message, fix, details }: Breach): Problem {
+  const own = way === 'output'
+  const code = own ? 'SERVER_ERROR' : 'INVALID_INPUT'
+  return problem(rule === 'size' ? 'PAYLOAD_TOO_LARGE' : code, message, {
     suggestion: own ? 'The tool has run; do not call it again for this: its author has to mend its result' : fix,
     actor: own ? 'operator' : 'caller',
     details: { block, rule, ...details },
@@ -114,43 +106,26 @@ function noType({ where, type = '' }: MediaPiece): Breach {
 }
 
 function noBase64({ where }: MediaPiece, how: string): Breach {
-  return {
-    rule: 'base64',
-    block: where,
-    message: `${where} is no base64: it ${how}`,
-    fix: 'Send all of it, as base64 (RFC 4648 §4)',
-  }
+  const message = `${where} is no base64: it ${how}`
+  return { rule: 'base64', block: where, message, fix: 'Send all of it, as base64 (RFC 4648 §4)' }
 }
 
 function tooLarge({ where }: MediaPiece, size: number, max: number, { byReference }: MediaRules): Breach {
-  return {
-    rule: 'size',
-    block: where,
-    message: `With ${where} there are at least ${size} bytes of media, and ${max} is the most there may be`,
-    fix: `Send at most ${max} bytes in all${byReference ? ', or a reference' : ''}`,
-    details: { size_bytes: size, max_size_bytes: max },
-  }
+  const message = `With ${where} there are at least ${size} bytes of media, and ${max} is the most there may be`
+  const fix = `Send at most ${max} bytes in all${byReference ? ', or a reference' : ''}`
+  return { rule: 'size', block: where, message, fix, details: { size_bytes: size, max_size_bytes: max } }
 }
 
 function unlisted({ where }: MediaPiece, type: string | undefined, types: readonly string[]): Breach {
   const listed = clip(types.join(', '), 200)
-  return {
-    rule: 'types',
-    block: where,
-    message: `${where} is ${type === undefined ? 'of no known type' : clip(type)}, and only ${listed} may be there`,
-    fix: `Send one of ${listed}`,
-    details: { types },
-  }
+  const message = `${where} is ${type === undefined ? 'of no known type' : clip(type)}, and only ${listed} may be there`
+  return { rule: 'types', block: where, message, fix: `Send one of ${listed}`, details: { types } }
 }
 
 function contradicted({ where }: MediaPiece, type: string, shown: string): Breach {
-  return {
-    rule: 'magic',
-    block: where,
-    message: `${where} is said to be ${clip(type)}, and its first bytes show ${shown}`,
-    fix: 'Name the type that it has, or send what was named',
-    details: { mime_type: clip(type), found: shown },
-  }
+  const message = `${where} is said to be ${clip(type)}, and its first bytes show ${shown}`
+  const fix = 'Name the type that it has, or send what was named'
+  return { rule: 'magic', block: where, message, fix, details: { mime_type: clip(type), found: shown } }
 }
 
 // The default size limit of `readMedia`.
@@ -163,7 +138,7 @@ export async function decodeMedia(
 ): Promise<Artifact & { readonly by: 'value' }> {
   const piece = pieceOf(value, type)
   const breach = breachOf([piece], { types, max: maxBytes, strict: types !== undefined, byReference: false })
-  if (breach !== undefined) throw refusedInput(breach)
+  if (breach !== undefined) throw refusal('input', breach)
   const bytes = fromBase64(piece.data)
   if (bytes === undefined) throw nothing()
   const claims = isRecord(value) ? claimsIn(value['_meta']) : undefined
@@ -190,7 +165,7 @@ function nothing() {
 /** Throws the problem with the arguments, if there is one. */
 export function inspectArguments(media: WireMedia, schema: Params, args: Params | undefined): void {
   const breach = breachOf(piecesOfArguments(args, schema), rulesFor('input', media))
-  if (breach !== undefined) throw refusedInput(breach)
+  if (breach !== undefined) throw refusal('input', breach)
 }
 
 /** Returns warnings about the content; throws the problem, if there is one. */
@@ -198,7 +173,7 @@ export function inspectContent(media: WireMedia, content: readonly ContentBlock[
   const pieces = piecesOfContent(content)
   const rules = rulesFor('output', media)
   const breach = breachOf(pieces, rules)
-  if (breach !== undefined) throw refusedOutput(breach)
+  if (breach !== undefined) throw refusal('output', breach)
   return warningsOf(pieces, rules)
 }
 

@@ -4,125 +4,84 @@
  */
 
 import { isMimePattern } from '../../../core/artifact.ts'
-import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature } from '../../../engine/server-feature.ts'
+import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallToolResult, callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { mediaExtension, mediaOf, type WireMedia, type WireWarning } from './messages.ts'
 
-/** The server feature: the option `media` of tools. */
+const works = () => import('./runtime.ts')
+
+/** The server feature: the option `media` of tools. Two layers: arguments are checked before validation, results after the handler. */
 export const mediaFeature = defineServerFeature<object>({
   name: 'media',
   setup: kit => {
-    const { trace, began } = kit
     const tools = kit.port(toolsPort)
-    const { side, declare } = mediaServer({
-      declares: tool => tools.facts<WithMedia>(tool)?.media !== undefined,
-      tool: tool => {
-        const entry = tools.catalog.get(tool)?.tool
-        const said = mediaOf(entry?._meta)
-        return entry === undefined || said === undefined ? undefined : { media: said, inputSchema: entry.inputSchema }
-      },
-      failed: tools.failed,
-      trace,
-      began,
-    })
-    tools.extend({ kinds: { media: 'object' }, declare: (_, facts: WithMedia) => declare(facts), meta: mediaMeta })
-    return { sides: [side] }
-  },
-})
-
-/** What a tool's media are checked against. */
-interface MediaTool {
-  readonly media: WireMedia
-  readonly inputSchema: Params
-}
-
-interface MediaParts {
-  /** Whether a tool declares media. Must be fast, because it runs for every call. */
-  readonly declares: (tool: string) => boolean
-  /** The declaration of a tool; undefined if it has none. */
-  readonly tool: (name: string) => MediaTool | undefined
-  /** Builds the result of a failed call. */
-  readonly failed: (exchange: Exchange, problem: Problem) => CallToolResult
-  readonly trace: Trace
-  /** Called when the first tool declares media; until then the layers are skipped. */
-  readonly began: () => void
-}
-
-interface MediaServer {
-  readonly side: Side
-  /** Called for each offered tool. */
-  declare(facts: WithMedia): void
-}
-
-// Two layers: arguments are checked before validation, results after the handler.
-function mediaServer(parts: MediaParts): MediaServer {
-  let began = false
-  const works = () => import('./runtime.ts')
-  const toolOf = ({ params }: Exchange): MediaTool | undefined => parts.tool(params['name'] as string)
-  const concerns = ({ params }: Exchange): boolean => parts.declares(params['name'] as string)
-  const common = { methods: [callTool.name], concerns, when: (exchange: Exchange) => began && concerns(exchange) }
-  const layers: readonly Layer[] = [
-    {
+    let began = false
+    const nameOf = ({ params }: Exchange): string => params['name'] as string
+    // Must be fast, because it runs for every call.
+    const concerns = (exchange: Exchange): boolean => tools.facts<WithMedia>(nameOf(exchange))?.media !== undefined
+    const common = { methods: [callTool.name], concerns, when: (exchange: Exchange) => began && concerns(exchange) }
+    const inputs: Layer = {
       ...common,
       // Before validation, because a schema may decode the value.
       stage: 'unseal',
       run: async (exchange, next) => {
-        const tool = toolOf(exchange)
+        const tool = tools.catalog.get(nameOf(exchange))?.tool
+        const media = mediaOf(tool?._meta)
         const { inspectArguments } = await works()
-        if (tool !== undefined) inspectArguments(tool.media, tool.inputSchema, exchange.params['arguments'] as Params | undefined)
+        if (tool !== undefined && media !== undefined)
+          inspectArguments(media, tool.inputSchema, exchange.params['arguments'] as Params | undefined)
         return next()
       },
-    },
-    {
+    }
+    const outputs: Layer = {
       ...common,
       stage: 'execute',
       run: async (exchange, next) => {
-        const tool = toolOf(exchange)
+        const media = mediaOf(tools.catalog.get(nameOf(exchange))?.tool._meta)
         const result = await next()
         const { inspectContent } = await works()
-        return tool === undefined ? result : judged(parts, exchange, result, content => inspectContent(tool.media, content))
+        return media === undefined ? result : judged(kit, exchange, result, content => inspectContent(media, content))
       },
-    },
-  ]
-  return {
-    declare: ({ media }) => {
-      if (began || media === undefined) return
-      began = true
-      parts.began()
-    },
-    side: {
-      // Always installed: a call may already be on its way under the old plan.
-      layers,
-      capabilities: revision => (began ? declaration(revision, mediaExtension) : {}),
-    },
-  }
-}
+    }
+    tools.extend({
+      kinds: { media: 'object' },
+      declare: (_, { media }: WithMedia) => {
+        if (began || media === undefined) return
+        began = true
+        // Until then the layers are skipped.
+        kit.began()
+      },
+      meta: mediaMeta,
+    })
+    // Always installed: a call may already be on its way under the old plan.
+    const layers = [inputs, outputs]
+    return { sides: [{ layers, capabilities: revision => (began ? declaration(revision, mediaExtension) : {}) }] }
+  },
+})
 
 type Inspect = (content: CallToolResult['content']) => readonly WireWarning[]
 
 /** Adds warnings to a result, or replaces it by a failure. Returned and not thrown, because the tool has run. */
-function judged(parts: MediaParts, exchange: Exchange, result: unknown, inspect: Inspect): unknown {
+function judged({ trace, port }: ServerKit, exchange: Exchange, result: unknown, inspect: Inspect): unknown {
   if (!isCallResult(result) || result.isError === true) return result
   const tool = exchange.params['name']
   try {
     const warnings = inspect(result.content)
     if (warnings.length === 0) return result
-    parts.trace('media-unlisted', { tool, warnings })
+    trace('media-unlisted', { tool, warnings })
     if (declared(exchange.peer, mediaExtension) === undefined) return result
     return { ...result, _meta: { ...result._meta, [mediaExtension]: { warnings } } }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    parts.trace('media-refused', { tool, error })
-    return parts.failed(exchange, error)
+    trace('media-refused', { tool, error })
+    return port(toolsPort).failed(exchange, error)
   }
 }
 
@@ -175,13 +134,13 @@ function mediaMeta(tool: string, { media }: WithMedia): Readonly<Record<string, 
     if (bytes !== undefined && !Number.isSafeInteger(bytes)) throw new TypeError(`${where}: a size is a whole number of bytes`)
   if (transport !== undefined && transport !== 'base64' && transport !== 'reference')
     throw new TypeError(`${where}: transport is "${clip(transport)}"; give 'base64' or 'reference'`)
-  const said: WireMedia = {
-    ...(input === undefined ? {} : { input_types: input }),
-    ...(output === undefined ? {} : { output_types: output }),
-    ...(maxInputBytes === undefined ? {} : { max_input_size_bytes: maxInputBytes }),
-    ...(maxOutputBytes === undefined ? {} : { max_output_size_bytes: maxOutputBytes }),
-    ...(strict === undefined ? {} : { strict }),
-    ...(transport === undefined ? {} : { binary_transport: transport }),
-  }
+  const said: WireMedia = given({
+    input_types: input,
+    output_types: output,
+    max_input_size_bytes: maxInputBytes,
+    max_output_size_bytes: maxOutputBytes,
+    strict,
+    binary_transport: transport,
+  })
   return { [mediaExtension]: said }
 }

@@ -4,7 +4,7 @@ import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
-import { type AnswerFacts, type ToolCallExtension, toolCalls } from '../../mcp/tools/messages.ts'
+import { type AnswerFacts, toolCalls } from '../../mcp/tools/messages.ts'
 import { claimsIn, kept, provenanceExtension } from './messages.ts'
 
 /** What an answer says about its origin. */
@@ -13,7 +13,7 @@ export interface ProvenanceAnswer {
   readonly provenance: ResultProvenance
 }
 
-const views: NonNullable<ToolCallExtension['views']> = { provenance: provenanceOf }
+const views = { provenance: provenanceOf }
 
 /** The client feature: reads provenance. */
 export const provenanceClient = defineClientFeature({

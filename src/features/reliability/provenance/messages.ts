@@ -4,14 +4,14 @@
  */
 import type { Provenance, SourceConfidence, SourceLocation, Stamp } from '../../../core/artifact.ts'
 import { NS } from '../../../engine/method.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { array, integer, object, oneOf, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
 
 /** The extension name. */
 export const provenanceExtension = `${NS}/provenance`
 
 /** A stamp on the wire. */
-export interface WireStamp {
+interface WireStamp {
   readonly server: string
   readonly server_version?: string
   readonly tool: string
@@ -40,9 +40,6 @@ export interface WireProvenance {
   readonly derived_from?: readonly number[]
   readonly stamp?: WireStamp
 }
-
-/** Limit in bytes per result. */
-export const provenanceLimit = 16 * 1024
 
 const confidences = ['exact', 'derived', 'estimated', 'uncertain'] as const
 
@@ -106,14 +103,16 @@ export function provenanceToWire(record: Provenance): WireProvenance {
   const { source, location, retrievedAt, version, confidence, transformation, digest, derivedFrom, stamp } = record
   return {
     source,
-    ...(location === undefined ? {} : { location: toWireLocation(location) }),
-    ...(retrievedAt === undefined ? {} : { retrieved_at: retrievedAt.toISOString() }),
-    ...(version === undefined ? {} : { version }),
-    ...(confidence === undefined ? {} : { confidence }),
-    ...(transformation === undefined ? {} : { transformation }),
-    ...(digest === undefined ? {} : { digest }),
-    ...(derivedFrom === undefined ? {} : { derived_from: derivedFrom }),
-    ...(stamp === undefined ? {} : { stamp: toWireStamp(stamp) }),
+    ...given({
+      location: location && toWireLocation(location),
+      retrieved_at: retrievedAt?.toISOString(),
+      version,
+      confidence,
+      transformation,
+      digest,
+      derived_from: derivedFrom,
+      stamp: stamp && toWireStamp(stamp),
+    }),
   }
 }
 
@@ -121,17 +120,29 @@ export function provenanceToWire(record: Provenance): WireProvenance {
 function provenanceFromWire(value: unknown): Provenance | undefined {
   if (faultIn(value) !== undefined) return undefined
   const wire = value as WireProvenance
-  const { source, location, retrieved_at: at, version, confidence, transformation, digest, derived_from: from, stamp } = wire
+  const {
+    source,
+    location,
+    retrieved_at: at,
+    version,
+    confidence,
+    transformation,
+    digest,
+    derived_from: derivedFrom,
+    stamp,
+  } = wire
   const record: Provenance = {
     source,
-    ...(location === undefined ? {} : { location: fromWireLocation(location) }),
-    ...(at === undefined ? {} : { retrievedAt: new Date(at) }),
-    ...(version === undefined ? {} : { version }),
-    ...(confidence === undefined ? {} : { confidence }),
-    ...(transformation === undefined ? {} : { transformation }),
-    ...(digest === undefined ? {} : { digest }),
-    ...(from === undefined ? {} : { derivedFrom: from }),
-    ...(stamp === undefined ? {} : { stamp: fromWireStamp(stamp) }),
+    ...given({
+      location: location && fromWireLocation(location),
+      retrievedAt: at === undefined ? undefined : new Date(at),
+      version,
+      confidence,
+      transformation,
+      digest,
+      derivedFrom,
+      stamp: stamp && fromWireStamp(stamp),
+    }),
   }
   originals.set(record, wire)
   return record
@@ -153,49 +164,25 @@ export function claimsIn(meta: unknown, most = 1_000): readonly Provenance[] | u
 
 // camelCase to snake_case.
 function toWireLocation({ jsonPath, urlFragment, ...rest }: SourceLocation): NonNullable<WireProvenance['location']> {
-  return {
-    ...rest,
-    ...(jsonPath === undefined ? {} : { json_path: jsonPath }),
-    ...(urlFragment === undefined ? {} : { url_fragment: urlFragment }),
-  }
+  return { ...rest, ...given({ json_path: jsonPath, url_fragment: urlFragment }) }
 }
 
-// snake_case to camelCase.
+// snake_case to camelCase; what the format does not have is left out.
 function fromWireLocation(wire: NonNullable<WireProvenance['location']>): SourceLocation {
   const { page, paragraph, line, cell, json_path: jsonPath, url_fragment: urlFragment } = wire
-  return {
-    ...(page === undefined ? {} : { page }),
-    ...(paragraph === undefined ? {} : { paragraph }),
-    ...(line === undefined ? {} : { line }),
-    ...(cell === undefined ? {} : { cell }),
-    ...(jsonPath === undefined ? {} : { jsonPath }),
-    ...(urlFragment === undefined ? {} : { urlFragment }),
-  }
+  return given({ page, paragraph, line, cell, jsonPath, urlFragment })
 }
 
-/** Writes a stamp. */
-export function toWireStamp({ server, serverVersion, tool, operationId, inputDigest, omitted }: Stamp): WireStamp {
-  return {
-    server,
-    ...(serverVersion === undefined ? {} : { server_version: serverVersion }),
-    tool,
-    operation_id: operationId,
-    input_digest: inputDigest,
-    ...(omitted === undefined ? {} : { omitted }),
-  }
+// Writes a stamp.
+function toWireStamp({ server, serverVersion, tool, operationId, inputDigest, omitted }: Stamp): WireStamp {
+  const named = { server, ...given({ server_version: serverVersion }), tool }
+  return { ...named, operation_id: operationId, input_digest: inputDigest, ...given({ omitted }) }
 }
 
 // Reads a stamp.
 function fromWireStamp(wire: WireStamp): Stamp {
   const { server, server_version: serverVersion, tool, operation_id: operationId, input_digest: inputDigest, omitted } = wire
-  return {
-    server,
-    ...(serverVersion === undefined ? {} : { serverVersion }),
-    tool,
-    operationId,
-    inputDigest,
-    ...(omitted === undefined ? {} : { omitted }),
-  }
+  return { server, ...given({ serverVersion }), tool, operationId, inputDigest, ...given({ omitted }) }
 }
 
 /** The value in `_meta`. */

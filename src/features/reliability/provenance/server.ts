@@ -1,7 +1,5 @@
 /** Server side of provenance: the option `provenance` of tools, and `cite`. The stamping code is loaded on first use. */
 import type { Provenance } from '../../../core/artifact.ts'
-import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -21,74 +19,52 @@ export interface Sourced {
 export const provenanceFeature = defineServerFeature<object>({
   name: 'provenance',
   setup: kit => {
-    const { name, version, clock, trace, began } = kit
     const tools = kit.port(toolsPort)
-    const sourced = (tool: string): boolean => tools.facts<Sourced>(tool)?.provenance === true
-    const { side, declare } = provenanceServer({ server: { name, version }, clock, trace, sourced, began })
-    tools.extend({ kinds: { provenance: 'boolean' }, declare: (_, facts: Sourced) => declare(facts) })
-    return { sides: [side] }
-  },
-})
-
-/** What stamping needs from the server. */
-export interface ProvenanceParts {
-  readonly server: { readonly name: string; readonly version: string }
-  readonly clock: Clock
-  readonly trace: Trace
-  /** Whether a tool has the option. */
-  readonly sourced: (tool: string) => boolean
-  /** Called when the first tool has it; until then there are no layers. */
-  readonly began: () => void
-}
-
-interface ProvenanceServer {
-  readonly side: Side
-  /** Called for each offered tool. */
-  declare(facts: Sourced): void
-}
-
-function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
-  let began = false
-  const works = () => import('./stamp.ts')
-  const unknown = ({ peer }: Exchange): boolean => declared(peer, provenanceExtension) === undefined
-  const concerns = ({ params }: Exchange): boolean => parts.sourced(params['name'] as string)
-  const common = { methods: [callTool.name], concerns, when: concerns }
-  const layers: readonly Layer[] = [
-    {
-      ...common,
-      // Outside of replay, because a repeated call may come from a client with other capabilities.
-      stage: 'unseal',
-      run: async (exchange, next) => {
-        const result = await next()
-        return unknown(exchange) ? (await works()).unsourced(result) : result
+    let began = false
+    const works = () => import('./stamp.ts')
+    const isUnknown = ({ peer }: Exchange): boolean => declared(peer, provenanceExtension) === undefined
+    const concerns = ({ params }: Exchange): boolean => tools.facts<Sourced>(params['name'] as string)?.provenance === true
+    const common = { methods: [callTool.name], concerns, when: concerns }
+    const layers: readonly Layer[] = [
+      {
+        ...common,
+        // Outside of replay, because a repeated call may come from a client with other capabilities.
+        stage: 'unseal',
+        run: async (exchange, next) => {
+          const result = await next()
+          return isUnknown(exchange) ? (await works()).unsourced(result) : result
+        },
       },
-    },
-    {
-      ...common,
-      stage: 'execute',
-      run: async (exchange, next) => {
-        const result = await next()
-        const { stamped, unsourced } = await works()
-        const made = await stamped(parts, exchange, result)
-        // Task results are fetched by another request, past the layer above.
-        return exchange.detached && unknown(exchange) ? unsourced(made) : made
+      {
+        ...common,
+        stage: 'execute',
+        run: async (exchange, next) => {
+          const result = await next()
+          const { stamped, unsourced } = await works()
+          const made = await stamped(kit, exchange, result)
+          // Task results are fetched by another request, past the layer above.
+          return exchange.detached && isUnknown(exchange) ? unsourced(made) : made
+        },
       },
-    },
-  ]
-  return {
-    declare: ({ provenance }) => {
-      if (began || provenance !== true) return
-      began = true
-      parts.began()
-    },
-    side: {
+    ]
+    tools.extend({
+      kinds: { provenance: 'boolean' },
+      declare: (_, { provenance }: Sourced) => {
+        if (began || provenance !== true) return
+        began = true
+        kit.began()
+      },
+    })
+    const side: Side = {
+      // None until the first tool has the option.
       get layers() {
         return began ? layers : []
       },
       capabilities: revision => (began ? declaration(revision, provenanceExtension) : {}),
-    },
-  }
-}
+    }
+    return { sides: [side] }
+  },
+})
 
 /** Pass it as `meta` of a block or reply. */
 interface Cited {

@@ -4,55 +4,43 @@
  */
 import { digest } from '../../../core/digest.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import type { ServerKit } from '../../../engine/server-feature.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { type ContentBlock, without } from '../../mcp/content/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
-import {
-  faultIn,
-  provenanceExtension,
-  provenanceLimit,
-  recordsIn,
-  toWireStamp,
-  type WireProvenance,
-  type WireStamp,
-} from './messages.ts'
-import type { ProvenanceParts } from './server.ts'
+import { faultIn, provenanceExtension, recordsIn, type WireProvenance } from './messages.ts'
+
+/** Limit in bytes per result. */
+const limit = 16 * 1024
+
+type StampRecord = WireProvenance & Required<Pick<WireProvenance, 'stamp'>>
 
 /** Adds the stamp to a result. */
-export async function stamped(parts: ProvenanceParts, exchange: Exchange, result: unknown): Promise<unknown> {
+export async function stamped(kit: ServerKit, exchange: Exchange, result: unknown): Promise<unknown> {
   if (!isCallResult(result)) return result
   const tool = exchange.params['name'] as string
-  const { server, clock } = parts
-  const source = `${server.name}:${tool}`
-  const stamp = toWireStamp({
-    server: server.name,
-    serverVersion: server.version,
+  const stamp: StampRecord['stamp'] = {
+    server: kit.name,
+    server_version: kit.version,
     tool,
     // The same id as in logs, journal and problems.
-    operationId: exchange.correlation,
-    inputDigest: `sha256:${await digest(exchange.params['arguments'] ?? {})}`,
-  })
-  const own = { source, retrieved_at: new Date(clock.now()).toISOString(), stamp }
+    operation_id: exchange.correlation,
+    input_digest: `sha256:${await digest(exchange.params['arguments'] ?? {})}`,
+  }
+  const own = { source: `${kit.name}:${tool}`, retrieved_at: new Date(kit.clock.now()).toISOString(), stamp }
   const { result: sourced, omitted, fault } = stampResult(result, own)
-  if (omitted > 0) parts.trace('provenance-omitted', { tool, omitted, ...(fault === undefined ? {} : { fault }) })
+  if (omitted > 0) kit.trace('provenance-omitted', { tool, omitted, ...given({ fault }) })
   return sourced
 }
 
 /** Adds a stamp after the claims; also returns how many claims were omitted. */
-export function stampResult<R extends CallToolResult>(result: R, own: WireProvenance & { readonly stamp: WireStamp }): Under<R> {
-  const room = new Room(provenanceLimit - sizeOf(own) - markerSize)
+export function stampResult<R extends CallToolResult>(result: R, own: StampRecord) {
+  const room = new Room(limit - sizeOf(own) - markerSize)
   const claims = room.take(recordsIn(result._meta) ?? [])
   const content = result.content.map(block => withRoom(block, room))
   const { omitted, fault } = room
   const last = omitted === 0 ? own : { ...own, stamp: { ...own.stamp, omitted } }
   return { result: { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }, omitted, fault }
-}
-
-// The stamped result.
-interface Under<R> {
-  readonly result: R
-  readonly omitted: number
-  readonly fault: string | undefined
 }
 
 /** Removes provenance, for clients that did not declare the extension. */

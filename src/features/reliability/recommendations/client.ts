@@ -3,9 +3,8 @@ import { defineClientFeature, type RequestOptions } from '../../../engine/client
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { anything, array, type Infer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
-import type { Capabilities, Revision } from '../../../revisions/index.ts'
 import { manifestPort } from '../manifest/messages.ts'
 import {
   type Confidence,
@@ -17,7 +16,7 @@ import {
 import { fitting } from './ranking.ts'
 
 export type { Confidence } from './messages.ts'
-export { fit, fitting, surestFirst, weaker } from './ranking.ts'
+export { fit, fitting, surestFirst } from './ranking.ts'
 
 /** A recommended server. */
 export interface Recommended {
@@ -44,9 +43,8 @@ export const recommendationsClient = defineClientFeature({
     const client: RecommendationsClientApi = {
       recommend: async (capability, options = {}) => {
         const { limit } = options
-        const { revision, capabilities } = kit.session.opened
-        if (recommends(revision, capabilities)) {
-          const params = { capability_needed: capability, ...(limit === undefined ? {} : { limit }) }
+        if (declared(kit.session.opened, recommendationsExtension) !== undefined) {
+          const params = { capability_needed: capability, ...given({ limit }) }
           const answer = await kit.session.request(recommendServers, params, kit.send(options))
           return recommendationsIn(answer).slice(0, limit).map(recommendedOf)
         }
@@ -63,11 +61,6 @@ export const recommendationsClient = defineClientFeature({
     }
   },
 })
-
-// Whether the server declares the extension.
-function recommends(revision: Revision, capabilities: Capabilities): boolean {
-  return declared({ revision, capabilities }, recommendationsExtension) !== undefined
-}
 
 // Checks the answer.
 function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
@@ -92,14 +85,14 @@ export function recommendedOf(wire: WireRecommendation): Recommended {
 }
 
 /** A remote address in a registry entry. */
-export interface Remote {
+interface Remote {
   /** `streamable-http` or `sse`. */
   readonly type: string
   readonly url: string
 }
 
 /** A package in a registry entry. Nothing here installs it. */
-export interface ServerPackage {
+interface ServerPackage {
   /** `npm`, `pypi`, `oci`, … */
   readonly registry: string
   readonly identifier: string
@@ -154,20 +147,12 @@ export function listedServerOf(value: unknown, deprecated = false): ListedServer
   }
 }
 
-// One page of a registry.
-interface RegistryPage {
-  readonly servers: readonly ListedServer[]
-  /** Invalid entries. */
-  readonly skipped: number
-  readonly next: string | undefined
-}
-
 const page = object({ servers: array(record), metadata: optional(record) })
 // The registry's own metadata.
 const official = 'io.modelcontextprotocol.registry/official'
 
-/** Reads a page of a registry. */
-export function registryPage(value: unknown): RegistryPage {
+/** Reads a page of a registry; `skipped`: how many entries are invalid. */
+export function registryPage(value: unknown) {
   const { servers: all, metadata = {} } = checked(page, value, "The registry's answer")
   if (all.length > most.entries)
     throw new TypeError(`The registry answered with ${all.length} servers at once; the limit is ${most.entries}`)
@@ -183,23 +168,16 @@ export function registryPage(value: unknown): RegistryPage {
       skipped++
     }
   }
-  const next = metadata['nextCursor']
-  return { servers, skipped, next: typeof next === 'string' && next !== '' && next.length <= lengths.url ? next : undefined }
-}
-
-/** A catalog entry: the address of a server card, or the card itself. */
-export interface CatalogEntry {
-  /** Searchable text. */
-  readonly about: string
-  readonly url: string | undefined
-  readonly card: unknown
+  const cursor = metadata['nextCursor']
+  const next = typeof cursor === 'string' && cursor !== '' && cursor.length <= lengths.url ? cursor : undefined
+  return { servers, skipped, next }
 }
 
 const catalog = object({ entries: array(record) })
 const cardTypes: ReadonlySet<unknown> = new Set(['application/mcp-server-card+json', 'application/mcp-server+json'])
 
-/** Reads a catalog; entries of other kinds are ignored. */
-export function catalogEntries(value: unknown): readonly CatalogEntry[] {
+/** Reads a catalog: searchable text, and the address of a server card or the card itself. Entries of other kinds are ignored. */
+export function catalogEntries(value: unknown) {
   const { entries } = checked(catalog, value, 'The catalog')
   if (entries.length > most.entries)
     throw new TypeError(`The catalog has ${entries.length} entries; the limit is ${most.entries}`)

@@ -3,14 +3,8 @@ import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 
-/** What other features may do with recommendations. */
-interface RecommendationsPort {
-  /** Recommendations for any request. */
-  readonly listed: readonly WireRecommendation[]
-}
-
-/** The port of this feature. */
-export const recommendationsPort = port<RecommendationsPort>('recommendations')
+/** The port of this feature; `listed`: recommendations for any request. */
+export const recommendationsPort = port<{ readonly listed: readonly WireRecommendation[] }>('recommendations')
 
 /** The extension name. */
 export const recommendationsExtension = `${NS}/recommendations`
@@ -35,7 +29,7 @@ export type WireRecommendation = Infer<typeof recommendationShape>
 export const recommendedShape = object({ recommendations: array(recommendationShape) })
 
 /** The answer to `servers/recommend`. */
-export interface WireRecommended {
+interface WireRecommended {
   readonly capability_needed: string
   readonly recommendations: readonly WireRecommendation[]
 }

@@ -16,7 +16,7 @@ function wordsOf(text: string): readonly string[] {
 }
 
 /** The lower of two confidences. */
-export function weaker(one: Confidence, other: Confidence): Confidence {
+function weaker(one: Confidence, other: Confidence): Confidence {
   return confidences.indexOf(one) > confidences.indexOf(other) ? one : other
 }
 

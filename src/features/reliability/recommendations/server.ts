@@ -6,7 +6,7 @@ import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { type Awaitable, given } from '../../../jsonrpc/message.ts'
 import {
   type Confidence,
   confidences,
@@ -14,7 +14,6 @@ import {
   recommendationsPort,
   recommendServers,
   type WireRecommendation,
-  type WireRecommended,
 } from './messages.ts'
 
 /** A recommended server. */
@@ -45,8 +44,20 @@ export const recommendationsFeature = defineServerFeature<RecommendationsServerO
   name: 'recommendations',
   options: { recommendations: 'any' },
   setup: (_, { recommendations }) => {
-    const { side, listed } = recommendationsServer(recommendations)
-    return { sides: side === undefined ? [] : [side], provides: provide(recommendationsPort, { listed }) }
+    if (recommendations === undefined) return { provides: provide(recommendationsPort, { listed: [] }) }
+    if (typeof recommendations !== 'function' && !Array.isArray(recommendations))
+      throw new TypeError('recommendations must be a list, or a function that finds them')
+    const listed = typeof recommendations === 'function' ? [] : recommendations.map(toWire)
+    const found = async (wish: string): Promise<readonly WireRecommendation[]> => {
+      const { fitting, surest } = await import('./ranking.ts')
+      // The author's function already selects what matches.
+      return typeof recommendations === 'function' ? surest((await recommendations(wish)).map(toWire)) : fitting(wish, listed)
+    }
+    const side: Side = {
+      handlers: [[recommendServers, (exchange: Exchange) => recommend(exchange, found)]],
+      capabilities: revision => declaration(revision, recommendationsExtension),
+    }
+    return { sides: [side], provides: provide(recommendationsPort, { listed }) }
   },
 })
 
@@ -56,36 +67,8 @@ const usual = 10
 /** Limit of a request in characters. */
 const wishLength = 1_000
 
-interface RecommendationsServer {
-  readonly side: Side | undefined
-  /** For the manifest. */
-  readonly listed: readonly WireRecommendation[]
-}
-
-function recommendationsServer(option: readonly Recommendation[] | Recommend | undefined): RecommendationsServer {
-  if (option === undefined) return { side: undefined, listed: [] }
-  if (typeof option !== 'function' && !Array.isArray(option))
-    throw new TypeError('recommendations must be a list, or a function that finds them')
-  const listed = typeof option === 'function' ? [] : option.map(toWire)
-  const found = async (wish: string): Promise<readonly WireRecommendation[]> => {
-    const { fitting, surest } = await import('./ranking.ts')
-    // The author's function already selects what matches.
-    return typeof option === 'function' ? surest((await option(wish)).map(toWire)) : fitting(wish, listed)
-  }
-  return {
-    listed,
-    side: {
-      handlers: [[recommendServers, (exchange: Exchange) => recommend(exchange, found)]],
-      capabilities: revision => declaration(revision, recommendationsExtension),
-    },
-  }
-}
-
 // Handles `servers/recommend`.
-async function recommend(
-  { params }: Exchange,
-  found: (wish: string) => Promise<readonly WireRecommendation[]>,
-): Promise<WireRecommended> {
+async function recommend({ params }: Exchange, found: (wish: string) => Promise<readonly WireRecommendation[]>) {
   const wish = params['capability_needed'] as string
   const limit = (params['limit'] as number | undefined) ?? usual
   if (wish.trim() === '' || wish.length > wishLength)
@@ -103,9 +86,9 @@ const kinds: KindsOf<Recommendation> = {
 }
 
 // Checks and writes a recommendation.
-function toWire(given: Recommendation): WireRecommendation {
-  checkOptions('A recommendation', given, kinds)
-  const { capability, server, registryUrl, authFlow, confidence = 'medium' } = given
+function toWire(recommendation: Recommendation): WireRecommendation {
+  checkOptions('A recommendation', recommendation, kinds)
+  const { capability, server, registryUrl, authFlow, confidence = 'medium' } = recommendation
   if (typeof capability !== 'string' || typeof server !== 'string')
     throw new TypeError("A recommendation needs a capability and a server: { capability: 'wiki', server: 'com.example/wiki' }")
   if (!confidences.includes(confidence))
@@ -113,8 +96,7 @@ function toWire(given: Recommendation): WireRecommendation {
   return {
     capability,
     server_name: server,
-    ...(registryUrl === undefined ? {} : { registry_url: registryUrl }),
-    ...(authFlow === undefined ? {} : { auth_flow: authFlow }),
+    ...given({ registry_url: registryUrl, auth_flow: authFlow }),
     match_confidence: confidence,
   }
 }

@@ -2,39 +2,29 @@
  * Keeps the chunks of streaming operations for clients that reconnect, within limits per account and in total; also their checkpoints
  * and outcomes. Over the limit, ended operations are removed first. What a dead process left is removed by others.
  */
-import type { Cancel, Clock } from '../../../core/clock.ts'
+import type { Cancel } from '../../../core/clock.ts'
 import { lastPosition } from '../../../core/feed/feed.ts'
-import { HandleError, type Seal } from '../../../core/handle.ts'
+import { HandleError } from '../../../core/handle.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
-import type { Trace } from '../../../core/log.ts'
 import { Shares } from '../../../core/occupancy.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import type { ServerKit } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { given, isRecord, picked } from '../../../jsonrpc/message.ts'
 import { type Op, put, remove, trim } from '../../../stores/store.ts'
 import { type CallToolResult, wraps } from '../../mcp/tools/messages.ts'
 import { logOf } from './remote-operations.ts'
+import type { StreamingParts } from './server.ts'
 
-interface ChunkStoreParts {
+interface ChunkStoreParts extends Omit<StreamingParts, 'journal'> {
   readonly journal: Journal
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly keepMs: number
-  /** Limit of concurrent operations. Default 1,000. */
-  readonly operations?: number
-}
-
-interface Ended {
-  readonly account: string
-  readonly length: number
-  readonly cancel: Cancel
 }
 
 const prefix = 'stream/'
 /** Total limit in characters. */
 const most = 64 * 1024 * 1024
-const mostOperations = 1_000
+const standardOperations = 1_000
 
 /** Keeps chunks for clients that reconnect. */
 export class ChunkStore {
@@ -43,13 +33,13 @@ export class ChunkStore {
   /** Running operations and stored chunks per account. */
   readonly #shares: Shares
   /** Ended operations, oldest first. */
-  readonly #ended = new Map<string, Ended>()
+  readonly #ended = new Map<string, { readonly account: string; readonly length: number; readonly cancel: Cancel }>()
 
   constructor(parts: ChunkStoreParts) {
     this.#parts = parts
     const { capacity = Number.POSITIVE_INFINITY } = parts.journal.store
     const length = Math.min(most, Math.floor(capacity / 8))
-    this.#shares = new Shares({ records: parts.operations ?? mostOperations, length })
+    this.#shares = new Shares({ records: parts.operations ?? standardOperations, length })
     this.#sweep()
   }
 
@@ -141,7 +131,7 @@ function readNote(text: string): { readonly runner: string; readonly until: numb
 }
 
 /** What a checkpoint is bound to. */
-export interface CheckpointBinding {
+interface CheckpointBinding {
   /** The owner key; undefined if anonymous, and then the token alone grants access. */
   readonly owner: string | undefined
   readonly fingerprint: string
@@ -156,32 +146,34 @@ interface Checkpoint {
 /** The longest lifetime of an operation. */
 const lifeMs = 86_400_000
 
-/** Seals and opens checkpoints. */
-export function createCheckpoints(seal: Seal, audience: string, now: () => number) {
-  const purpose = ({ owner, fingerprint }: CheckpointBinding) => ({
-    kind: 'checkpoint',
-    principal: owner,
-    audience,
-    bound: fingerprint,
-  })
-  return {
-    seal: (bound: CheckpointBinding, { id, next }: Checkpoint): Promise<string> =>
-      seal.seal({ ...purpose(bound), expiresAt: now() + lifeMs, data: [id, next] }),
-    /** Every failure gives the same problem. */
-    open: async (bound: CheckpointBinding, token: string): Promise<Checkpoint> => {
-      try {
-        const data = await seal.open(token, purpose(bound))
-        if (!Array.isArray(data) || typeof data[0] !== 'string' || typeof data[1] !== 'number') throw checkpointNotFound()
-        return { id: data[0], next: data[1] }
-      } catch (error) {
-        throw error instanceof HandleError ? checkpointNotFound() : error
-      }
-    },
+/** The checkpoints of one server; one is good for no other. */
+export class Checkpoints {
+  readonly #server: Pick<ServerKit, 'seal' | 'name' | 'clock'>
+
+  constructor(server: Pick<ServerKit, 'seal' | 'name' | 'clock'>) {
+    this.#server = server
+  }
+
+  seal(bound: CheckpointBinding, { id, next }: Checkpoint): Promise<string> {
+    const { seal, clock } = this.#server
+    return seal.seal({ ...this.#purpose(bound), expiresAt: clock.now() + lifeMs, data: [id, next] })
+  }
+
+  /** Every failure gives the same problem. */
+  async open(bound: CheckpointBinding, token: string): Promise<Checkpoint> {
+    try {
+      const data = await this.#server.seal.open(token, this.#purpose(bound))
+      if (!Array.isArray(data) || typeof data[0] !== 'string' || typeof data[1] !== 'number') throw checkpointNotFound()
+      return { id: data[0], next: data[1] }
+    } catch (error) {
+      throw error instanceof HandleError ? checkpointNotFound() : error
+    }
+  }
+
+  #purpose({ owner, fingerprint }: CheckpointBinding) {
+    return { kind: 'checkpoint', principal: owner, audience: this.#server.name, bound: fingerprint }
   }
 }
-
-/** The checkpoints of one server. */
-export type StreamCheckpoints = ReturnType<typeof createCheckpoints>
 
 /** The problem for an unknown or expired checkpoint. */
 export function checkpointNotFound(): Problem {
@@ -201,24 +193,16 @@ export interface EndedOperation {
 
 type Marked = CallToolResult & { readonly [wraps]?: boolean }
 
-/** The outcome of a result. */
-export function endedWith(result: Marked): EndedOperation {
-  const status = result.isError === true ? 'failed' : 'done'
-  // Only plain members, because the result object may carry its own serialisation.
-  const { content, structuredContent, isError, _meta } = result
-  const plain: CallToolResult = {
-    content,
-    ...(structuredContent === undefined ? {} : { structuredContent }),
-    ...(isError === undefined ? {} : { isError }),
-    ...(_meta === undefined ? {} : { _meta }),
+/** The outcome of a result, or of an error. */
+export function endedWith(result: Marked | undefined, error: unknown): EndedOperation {
+  if (result === undefined) {
+    const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'It failed')
+    return { status: 'failed', failure: { kind, message, ...given({ code }) } }
   }
+  // Only plain members, because the result object may carry its own serialisation.
+  const plain: CallToolResult = picked(result, 'content', 'structuredContent', 'isError', '_meta')
+  const status = result.isError === true ? 'failed' : 'done'
   return { status, result: plain, ...(result[wraps] === true ? { wraps: true } : {}) }
-}
-
-/** The outcome of an error. */
-export function failedWith(error: unknown): EndedOperation {
-  const { kind, message, code } = error instanceof McpError ? error : new McpError('internal', 'It failed')
-  return { status: 'failed', failure: { kind, message, ...(code === undefined ? {} : { code }) } }
 }
 
 /** Returns the result of an outcome, or throws its error. */
@@ -236,12 +220,11 @@ export function hasBackpressureRoom({ aside }: Exchange): Promise<void> | undefi
 
 /** Resolves when the reader is ready, or the signal aborts. */
 export async function waitForReaders(exchange: Exchange, signal: AbortSignal): Promise<void> {
-  for (
-    let waiting = hasBackpressureRoom(exchange);
-    waiting !== undefined && !signal.aborted;
-    waiting = hasBackpressureRoom(exchange)
-  )
+  for (;;) {
+    const waiting = hasBackpressureRoom(exchange)
+    if (waiting === undefined || signal.aborted) return
     await Promise.race([waiting, ended(signal)])
+  }
 }
 
 function ended(signal: AbortSignal): Promise<void> {

@@ -2,11 +2,9 @@
 import type { Progress } from '../../../engine/calls.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallManner, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
-import { progressIn, streamingExtension } from './messages.ts'
-
-export { chunkIn } from './messages.ts'
+import { streamingExtension, type WireChunk } from './messages.ts'
 
 /** The client feature: declares the extension, and converts progress. */
 export const streamingClient = defineClientFeature({
@@ -55,20 +53,34 @@ export interface ToldProgress extends Progress {
 
 /** Converts progress from the wire. */
 export function toldProgress(step: Progress): ToldProgress {
-  const meta = metaIn(step)
-  if (meta === undefined) return step
-  const { estimated_remaining_seconds: seconds, partial_result: partial } = progressIn(meta)
+  if (!isRecord(step) || step['_meta'] === undefined) return step
+  const said = saidIn(step)
+  const { estimated_remaining_seconds: seconds, partial_result } = said?.['type'] === 'progress' ? said : {}
+  const remainingMs = typeof seconds === 'number' && seconds >= 0 ? seconds * 1000 : undefined
+  const partial = isRecord(partial_result) ? partial_result : undefined
   const { progress, total, message } = step
+  return { progress, ...given({ total, message, remainingMs, partial }) }
+}
+
+/** The chunk that a notification of progress brings; undefined where it brings none. */
+export function chunkIn(step: Progress): WireChunk | undefined {
+  const said = saidIn(step)
+  if (said?.['type'] !== 'stream_chunk' || typeof said['operation_id'] !== 'string') return undefined
+  const { operation_id, sequence, checkpoint_token: token, is_final } = said
+  if (typeof sequence !== 'number' || !Number.isSafeInteger(sequence) || sequence < 0) return undefined
   return {
-    progress,
-    ...(total === undefined ? {} : { total }),
-    ...(message === undefined ? {} : { message }),
-    ...(seconds === undefined ? {} : { remainingMs: seconds * 1000 }),
-    ...(partial === undefined ? {} : { partial }),
+    type: 'stream_chunk',
+    operation_id,
+    sequence,
+    ...('data' in said ? { data: said['data'] } : {}),
+    ...(is_final === true ? { is_final } : {}),
+    ...(typeof token === 'string' ? { checkpoint_token: token } : {}),
   }
 }
 
-/** The `_meta` of the notification. */
-export function metaIn(step: Progress): unknown {
-  return isRecord(step) ? step['_meta'] : undefined
+/** The extension's member in the `_meta` of a notification of progress. */
+function saidIn(step: Progress): Params | undefined {
+  const meta = isRecord(step) ? step['_meta'] : undefined
+  const said = isRecord(meta) ? meta[streamingExtension] : undefined
+  return isRecord(said) ? said : undefined
 }

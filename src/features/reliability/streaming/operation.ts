@@ -2,16 +2,16 @@
  * One streaming call in the process that runs it: chunks are written to a feed, so that readers can disconnect and return. Without a
  * reader it continues for a while and a little ahead, then pauses, and finally stops. A slow reader slows it down.
  */
-import type { Cancel, Clock } from '../../../core/clock.ts'
+import type { Cancel } from '../../../core/clock.ts'
 import type { Feed } from '../../../core/feed/feed.ts'
 import type { Ticket } from '../../../core/journal/operation.ts'
 import { problem } from '../../../core/problem.ts'
 import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
-import type { Op } from '../../../stores/store.ts'
-import { trim } from '../../../stores/store.ts'
-import type { ProgressPort } from '../../mcp/progress/messages.ts'
+import { given } from '../../../jsonrpc/message.ts'
+import { type Op, trim } from '../../../stores/store.ts'
 import { checkpointNotFound, type EndedOperation, hasBackpressureRoom } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
+import type { StreamingParts } from './server.ts'
 
 /** A chunk in the feed. */
 export interface Chunk {
@@ -23,23 +23,18 @@ export interface Chunk {
 
 const lost: Chunk = { lost: true }
 
-interface OperationParts {
+interface OperationParts extends Pick<StreamingParts, 'clock' | 'tell' | 'graceMs'> {
   readonly id: string
   /** The call that runs it. */
   readonly exchange: Exchange
   readonly feed: Feed
   readonly ticket: Ticket
-  readonly clock: Clock
-  readonly tell: ProgressPort
-  readonly graceMs: number
   /** Limit of stored characters. */
   readonly length: number
   /** Counts stored characters; false if the account's share is used up. */
   readonly weigh: (length: number) => boolean
   /** The checkpoint after this many chunks. */
   readonly token: (next: number) => Promise<string>
-  /** Watches for readers in other processes; `eager`: whether to poll for them. */
-  readonly elsewhere: (signal: AbortSignal, eager: () => boolean, told: (at: number | 'cancelled') => void) => void
 }
 
 interface Reader {
@@ -84,16 +79,21 @@ export class StreamOperation {
     const { detached } = exchange.engine.inFlight
     // A task stops everything that is done for it.
     if (!detached.has(exchange)) detached.set(exchange, this.#withdraw)
-    parts.elsewhere(
-      this.#ending.signal,
-      () => this.#reader === undefined || this.#reader.exchange.aside?.attached === false,
-      at => this.#readElsewhere(at),
-    )
   }
 
   /** Who receives messages now. */
   get hearer(): Exchange | undefined {
     return this.#reader?.exchange
+  }
+
+  /** Whether nobody reads it here now. */
+  get isUnread(): boolean {
+    return this.#reader === undefined || this.#reader.exchange.aside?.attached === false
+  }
+
+  /** Aborts when it ends. */
+  get ending(): AbortSignal {
+    return this.#ending.signal
   }
 
   /** Characters that are kept. */
@@ -235,8 +235,7 @@ export class StreamOperation {
       type: 'stream_chunk',
       operation_id: this.id,
       sequence,
-      ...(data === undefined ? {} : { data }),
-      ...(final === true ? { is_final: true } : {}),
+      ...given({ data, is_final: final }),
       checkpoint_token: checkpoint,
     }
     if (tell.along(exchange, { _meta: { [streamingExtension]: chunk } })) return
@@ -284,7 +283,7 @@ export class StreamOperation {
   }
 
   /** A reader in another process takes over. */
-  #readElsewhere(at: number | 'cancelled'): void {
+  readElsewhere(at: number | 'cancelled'): void {
     if (this.#ended) return
     if (at === 'cancelled') return this.stop('The caller cancelled it')
     const here = this.#reader

@@ -6,15 +6,14 @@ import type { Clock } from '../../../core/clock.ts'
 import { Feed, type FeedPage } from '../../../core/feed/feed.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import { isSettled, type Operation as Recorded } from '../../../core/journal/operation.ts'
-import type { Trace } from '../../../core/log.ts'
-import { type Problem, problem } from '../../../core/problem.ts'
+import { problem } from '../../../core/problem.ts'
 import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
-import type { Store } from '../../../stores/store.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import { put } from '../../../stores/store.ts'
-import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { checkpointNotFound, type EndedOperation, waitForReaders } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
-import type { Chunk } from './operation.ts'
+import type { Chunk, StreamOperation } from './operation.ts'
+import type { StreamingParts } from './server.ts'
 
 /** More than the largest frame needs. */
 const chunkBytes = 4 * 1024 * 1024
@@ -40,45 +39,28 @@ function leaseOf(id: string): string {
   return `streamed/${id}`
 }
 
-interface Listening {
-  readonly store: Store
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly id: string
-  readonly signal: AbortSignal
-  /** Whether to poll without a notification, because those may be lost or unsupported. */
-  readonly eager: () => boolean
-  /** Told how far a reader has come, whenever it says so. */
-  readonly told: (at: number | 'cancelled') => void
-}
-
-/** Listens for readers of an operation in other processes. */
-export function listenForRemote(listening: Listening): void {
-  listen(listening).catch(error => listening.trace('reader-elsewhere-unheard', error))
-}
-
-async function listen({ store, clock, id, signal, eager, told }: Listening): Promise<void> {
-  const hints = store.watch([leaseOf(id)], signal)[Symbol.asyncIterator]()
+/** Listens for readers of an operation in other processes, until it ends. */
+export async function listenForRemote({ store }: Journal, clock: Clock, operation: StreamOperation): Promise<void> {
+  const { ending: signal } = operation
+  const lease = leaseOf(operation.id)
+  const hints = store.watch([lease], signal)[Symbol.asyncIterator]()
   let hint = hints.next()
   let version: number | undefined
   while (!signal.aborted) {
     const found = await soon(clock, hint, lookEveryMs)
     if (found?.done === true || signal.aborted) return
     if (found !== undefined) hint = hints.next()
-    else if (!eager()) continue
-    const entry = await store.get(leaseOf(id))
+    // Without a reader it looks unasked, because notifications may be lost or unsupported.
+    else if (!operation.isUnread) continue
+    const entry = await store.get(lease)
     if (signal.aborted || entry === undefined || entry.version === version) continue
     version = entry.version
-    told(entry.value === 'cancelled' ? 'cancelled' : Number(entry.value))
+    operation.readElsewhere(entry.value === 'cancelled' ? 'cancelled' : Number(entry.value))
   }
 }
 
-interface RemoteOperationParts {
+interface RemoteOperationParts extends Pick<StreamingParts, 'clock' | 'trace' | 'graceMs' | 'tell'> {
   readonly journal: Journal
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly graceMs: number
-  readonly tell: ProgressPort
   readonly exchange: Exchange
   readonly id: string
   /** The sequence of the first chunk that is wanted. */
@@ -116,7 +98,11 @@ export async function followRemote(parts: RemoteOperationParts): Promise<EndedOp
         page = undefined
         const over = await deliver(parts, found.value, at, ending.signal)
         at = over.at
-        if (over.last) return (await ended(parts)) ?? fail()
+        if (over.last) {
+          const outcome = await ended(parts)
+          if (outcome !== undefined) return outcome
+          throw checkpointNotFound()
+        }
       }
       if (said !== at || clock.now() >= sayAt) {
         if ((await ended(parts)) === undefined) say(parts, at)
@@ -142,14 +128,8 @@ async function deliver(
     if (name === 'end') return { at, last: true }
     const { final, lost, ...chunk } = data as Chunk
     if (lost === true) throw checkpointNotFound()
-    const wire: WireChunk = {
-      type: 'stream_chunk',
-      operation_id: id,
-      sequence: at++,
-      ...chunk,
-      ...(final === true ? { is_final: true } : {}),
-      checkpoint_token: await tokens(at),
-    }
+    const place = { type: 'stream_chunk', operation_id: id, sequence: at++ } as const
+    const wire: WireChunk = { ...place, ...chunk, ...given({ is_final: final }), checkpoint_token: await tokens(at) }
     tell.along(exchange, { _meta: { [streamingExtension]: wire } })
     await waitForReaders(exchange, signal)
   }
@@ -163,18 +143,10 @@ async function ended({ find, journal }: RemoteOperationParts): Promise<EndedOper
   if (isSettled(record)) return record.outcome as EndedOperation
   if (record.status === 'waiting') throw checkpointNotFound()
   if (record.status === 'running' && (await journal.runners.isAlive(record.runner))) return undefined
-  throw unknownOutcome(record.id)
-}
-
-function unknownOutcome(id: string): Problem {
-  return problem('OUTCOME_UNKNOWN', 'The process that did this has gone, and nobody knows how far it had come', {
+  throw problem('OUTCOME_UNKNOWN', 'The process that did this has gone, and nobody knows how far it had come', {
     suggestion: 'Find out what it has done before making the call again',
-    details: { operation_id: id },
+    details: { operation_id: record.id },
   })
-}
-
-function fail(): never {
-  throw checkpointNotFound()
 }
 
 function say({ journal, id, graceMs, trace, exchange }: RemoteOperationParts, at: number | 'cancelled'): void {

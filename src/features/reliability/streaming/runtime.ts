@@ -12,37 +12,12 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
-import type { CallToolResult } from '../../mcp/tools/messages.ts'
-import {
-  type CheckpointBinding,
-  ChunkStore,
-  checkpointNotFound,
-  createCheckpoints,
-  endedWith,
-  failedWith,
-  give,
-  type StreamCheckpoints,
-  waitForReaders,
-} from './chunk-store.ts'
+import { type CallToolResult, toolsPort } from '../../mcp/tools/messages.ts'
+import { Checkpoints, ChunkStore, checkpointNotFound, endedWith, give, waitForReaders } from './chunk-store.ts'
 import { resumeIn, streamingExtension } from './messages.ts'
 import { StreamOperation } from './operation.ts'
 import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
-import { type Hearers, nameOperation, operationId, type StreamingParts } from './server.ts'
-
-/** Streaming on a server, once it is used. */
-export interface StreamingRuntime {
-  /** Wraps calls of streaming tools, and calls that resume one. */
-  run(exchange: Exchange, next: Next): Promise<unknown>
-  /** Runs a generator to its end. */
-  stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
-  close(): Promise<void>
-}
-
-interface StreamingRuntimeParts extends StreamingParts {
-  readonly graceMs: number
-  readonly keepMs: number
-  readonly hearers: Hearers
-}
+import { nameOperation, operationId, type StreamingParts } from './server.ts'
 
 /** Takes what a generator yields. */
 interface Sink {
@@ -55,14 +30,10 @@ const messageLength = 1_000
 /** How long those that run may take to note that the server is closing. */
 const closeMs = 1_000
 
-/** Puts the parts of streaming together for one server. */
-export function createStreamingRuntime(parts: StreamingRuntimeParts): StreamingRuntime {
-  return new StreamWorks(parts)
-}
-
-class StreamWorks implements StreamingRuntime {
-  readonly #parts: StreamingRuntimeParts
-  readonly #checkpoints: StreamCheckpoints
+/** Streaming on a server, once it is used. */
+export class StreamingRuntime {
+  readonly #parts: StreamingParts
+  readonly #checkpoints: Checkpoints
   /** What runs here, by its id. */
   readonly #operations = new Map<string, StreamOperation>()
   /** Calls whose end is seen here. */
@@ -70,11 +41,12 @@ class StreamWorks implements StreamingRuntime {
   readonly #of = new WeakMap<Exchange, { readonly operation: StreamOperation; readonly account: string }>()
   #chunkStore: Promise<ChunkStore> | undefined = undefined
 
-  constructor(parts: StreamingRuntimeParts) {
+  constructor(parts: StreamingParts) {
     this.#parts = parts
-    this.#checkpoints = createCheckpoints(parts.seal, parts.audience, parts.clock.now)
+    this.#checkpoints = new Checkpoints(parts)
   }
 
+  /** Wraps calls of streaming tools, and calls that resume one. */
   async run(exchange: Exchange, next: Next): Promise<unknown> {
     const wanted = resumeIn(exchange.meta)
     if (wanted !== undefined) return this.#resume(exchange, wanted.operation_id, wanted.checkpoint_token)
@@ -92,15 +64,16 @@ class StreamWorks implements StreamingRuntime {
     return result
   }
 
+  /** Runs a generator to its end: each yield is a chunk; gives what the result is made of. */
   async stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown> {
-    const gathered = new Gathered(this.#parts.reply)
+    const gathered = new Gathered()
     let sink: Sink | undefined
     try {
       for (;;) {
         const { done, value } = await generator.next()
         if (done === true) {
           await sink?.end()
-          return value === undefined ? gathered.value : value
+          return value === undefined ? gathered.result(this.#parts.port(toolsPort).reply) : value
         }
         const length = lengthOf(value)
         if (length === undefined) continue
@@ -161,7 +134,7 @@ class StreamWorks implements StreamingRuntime {
     const feed = feedOf(journal, clock, id)
     const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs, account }
     const claim = await journal.claims
-      .claim(ownerOf(bound), keyOf(id), { ...wanted, also: [chunkStore.put(id, askMs)] })
+      .claim(bound.owner ?? bearer, keyOf(id), { ...wanted, also: [chunkStore.put(id, askMs)] })
       .catch(withoutRoom)
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
@@ -178,12 +151,10 @@ class StreamWorks implements StreamingRuntime {
         length,
         weigh: by => chunkStore.weigh(account, by),
         token: next => this.#checkpoints.seal(bound, { id, next }),
-        elsewhere: (signal, eager, told) => {
-          if (shared) listenForRemote({ store: journal.store, clock, trace, id, signal, eager, told })
-        },
       },
       await feed.end(),
     )
+    if (shared) listenForRemote(journal, clock, operation).catch(error => trace('reader-elsewhere-unheard', error))
     this.#operations.set(id, operation)
     this.#of.set(exchange, { operation, account })
     this.#parts.hearers.set(exchange, () => operation.hearer)
@@ -206,7 +177,7 @@ class StreamWorks implements StreamingRuntime {
         chunkStore.weigh(account, -length)
         await operation.drop(await chunkStore.forgetting(id))
       } else {
-        const ended = result === undefined ? failedWith(error) : endedWith(result)
+        const ended = endedWith(result, error)
         await operation
           .settle(ended, [chunkStore.put(id, this.#parts.keepMs)])
           .finally(() => chunkStore.keep(account, id, length))
@@ -227,11 +198,10 @@ class StreamWorks implements StreamingRuntime {
     nameOperation(exchange, id)
     const here = this.#operations.get(id)
     if (here !== undefined) return give(await here.follow(exchange, checkpoint.next))
-    const { clock, trace, graceMs, tell } = this.#parts
     const journal = await this.#parts.journal()
     const tokens = (next: number): Promise<string> => this.#checkpoints.seal(bound, { id, next })
-    const find = () => journal.claims.find(ownerOf(bound), keyOf(id))
-    return give(await followRemote({ journal, clock, trace, graceMs, tell, find, tokens, exchange, ...checkpoint }))
+    const find = () => journal.claims.find(bound.owner ?? bearer, keyOf(id))
+    return give(await followRemote({ ...this.#parts, journal, find, tokens, exchange, ...checkpoint }))
   }
 
   #openShelf(): Promise<ChunkStore> {
@@ -275,16 +245,14 @@ async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise
   cancel()
 }
 
-async function boundOf({ caller, params }: Exchange): Promise<CheckpointBinding> {
+async function boundOf({ caller, params }: Exchange) {
   const args = (params['arguments'] ?? {}) as Params
   const [owner, print] = await Promise.all([ownerKey(caller), fingerprint(params['name'] as string, args, undefined)])
   return { owner, fingerprint: print }
 }
 
-/** Anonymous operations belong to whoever has the token. */
-function ownerOf({ owner = '~bearer' }: CheckpointBinding): string {
-  return owner
-}
+/** Owns anonymous operations, which belong to whoever has the token. */
+const bearer = '~bearer'
 
 /** Contains a space, so it cannot collide with a caller's key. */
 function keyOf(id: string): string {
@@ -304,13 +272,8 @@ const longest = 4 * 1024 * 1024
 const blockTypes: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
 
 class Gathered {
-  readonly #reply: (content: readonly ContentBlock[]) => unknown
   #chunks: unknown[] = []
   #length = 0
-
-  constructor(reply: (content: readonly ContentBlock[]) => unknown) {
-    this.#reply = reply
-  }
 
   add(chunk: unknown, length: number): void {
     this.#length += length
@@ -319,7 +282,7 @@ class Gathered {
   }
 
   /** Strings are joined, content blocks become the content, anything else a list. */
-  get value(): unknown {
+  result(reply: (parts: { readonly content: readonly ContentBlock[] }) => unknown): unknown {
     const chunks = this.#chunks
     if (this.#length > longest)
       throw problem('PAYLOAD_TOO_LARGE', `What was streamed, ${this.#length} characters, is too long to be the result as well`, {
@@ -329,7 +292,7 @@ class Gathered {
       })
     if (chunks.length === 0) return undefined
     if (chunks.every(chunk => typeof chunk === 'string')) return chunks.join('')
-    return chunks.every(isBlock) ? this.#reply(chunks) : chunks
+    return chunks.every(isBlock) ? reply({ content: chunks }) : chunks
   }
 }
 

@@ -3,20 +3,18 @@
  * runtime is loaded with the first chunk.
  */
 import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
-import type { Seal } from '../../../core/handle.ts'
-import type { Journal } from '../../../core/journal/journal.ts'
-import type { Trace } from '../../../core/log.ts'
 import type { Progress } from '../../../engine/calls.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
-import type { ContentBlock } from '../../mcp/content/messages.ts'
+import { port } from '../../../engine/ports.ts'
+import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import { type ProgressPort, progressPort } from '../../mcp/progress/messages.ts'
 import { ratesPort } from '../../mcp/rates/messages.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
-import { type ProgressStep, streamingExtension, streamingPort, type WireProgress } from './messages.ts'
+import { streamingExtension, type WireProgress } from './messages.ts'
 import type { StreamingRuntime } from './runtime.ts'
 
 /** What an author may say of it. */
@@ -37,11 +35,22 @@ export interface StreamingServerOptions {
   readonly streaming?: StreamingOptions
 }
 
+/** How far a call has come, and what can be said beyond that to callers that know streaming. */
+interface ProgressStep extends Progress {
+  /** How long it will still take. Default: judged by how fast it went, where the total is known. */
+  readonly remaining?: Duration
+  /** What there is of the result already. */
+  readonly partial?: Readonly<Record<string, unknown>>
+}
+
 /** What it adds to the context of a call. */
 export interface ProgressContext {
   /** Tells the caller how far the work has come, if it asked to know. */
   progress(progress: number, more?: Omit<ProgressStep, 'progress'>): void
 }
+
+/** Tells how far a call has come. */
+const streamingPort = port<{ progress(exchange: Exchange, step: ProgressStep): void }>('streaming')
 
 /** Tools whose handlers are generators; `ctx.progress`. */
 export const streamingFeature = defineServerFeature<StreamingServerOptions>({
@@ -50,100 +59,63 @@ export const streamingFeature = defineServerFeature<StreamingServerOptions>({
   context: {
     progress(progress, more = {}) {
       const exchange = exchangeOf(this)
-      const { ports } = exchange.engine
-      ports.get(streamingPort).progress(exchange, { progress, ...more }, () => ports.get(ratesPort).progress(exchange))
+      exchange.engine.ports.get(streamingPort).progress(exchange, { progress, ...more })
     },
   } satisfies ProgressContext & ThisType<CallContext>,
   setup: (kit, { streaming = {} }) => {
     const tools = kit.port(toolsPort)
+    const tell = kit.port(progressPort)
+    const graceMs = toMilliseconds(streaming.grace ?? '30s', 'streaming.grace')
+    const keepMs = toMilliseconds(streaming.keep ?? '5m', 'streaming.keep')
+    const hearers: StreamingParts['hearers'] = new WeakMap()
+    const pace = paceOf(kit.clock)
+    let loading: Promise<StreamingRuntime> | undefined
+    const load = (): Promise<StreamingRuntime> => {
+      loading ??= import('./runtime.ts').then(
+        ({ StreamingRuntime }) => new StreamingRuntime({ ...kit, ...streaming, tell, graceMs, keepMs, hearers }),
+      )
+      return loading
+    }
     const used = (): boolean => tools.some('streaming tools', ({ streams }) => streams)
-    const { side, stream, progress, close } = streamingServer({
-      ...kit,
-      ...streaming,
-      audience: kit.name,
-      tell: kit.port(progressPort),
-      reply: content => tools.reply({ content }),
-      used,
-      streams: tool => used() && tools.catalog.get(tool)?.streams === true,
-    })
-    tools.extend({
-      stream,
-      meta: (_name, _facts, _schemas, streams) => (streams ? { [streamingExtension]: { supports_streaming: true } } : undefined),
-    })
-    return { sides: [side], provides: provide(streamingPort, { progress }), close }
-  },
-})
-
-/** What streaming needs of the server. */
-export interface StreamingParts extends StreamingOptions {
-  readonly journal: () => Promise<Journal>
-  /** Whether the store was given, so that others may share it. */
-  readonly shared: boolean
-  readonly seal: Seal
-  /** Which server this is: a checkpoint is good for no other. */
-  readonly audience: string
-  readonly clock: Clock
-  readonly trace: Trace
-  /** How long a call that has asked its caller something may wait for the answer. */
-  readonly askMs: number
-  readonly tell: ProgressPort
-  /** The result that is made of content blocks. */
-  readonly reply: (content: readonly ContentBlock[]) => unknown
-  /** Whether a tool is one that streams. */
-  readonly streams: (tool: string) => boolean
-  /** Whether any is. */
-  readonly used: () => boolean
-}
-
-interface StreamingServer {
-  readonly side: Side
-  /** Runs a generator to its end: each yield is a chunk; gives what the result is made of. */
-  stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
-  progress(exchange: Exchange, step: ProgressStep, allow: () => boolean): boolean
-  close(): Promise<void>
-}
-
-/** Who hears now what a call says: another one, where its caller was cut off and has come back. */
-export type Hearers = WeakMap<Exchange, () => Exchange | undefined>
-
-function streamingServer(parts: StreamingParts): StreamingServer {
-  const graceMs = toMilliseconds(parts.grace ?? '30s', 'streaming.grace')
-  const keepMs = toMilliseconds(parts.keep ?? '5m', 'streaming.keep')
-  const hearers: Hearers = new WeakMap()
-  const pace = paceOf(parts.clock)
-  let loading: Promise<StreamingRuntime> | undefined
-  const load = (): Promise<StreamingRuntime> => {
-    loading ??= import('./runtime.ts').then(({ createStreamingRuntime }) =>
-      createStreamingRuntime({ ...parts, graceMs, keepMs, hearers }),
-    )
-    return loading
-  }
-  return {
-    stream: async (exchange, generator) => (await load()).stream(exchange, generator),
-    progress: (exchange, { remaining, partial, ...step }, allow) => {
-      const hearer = hearers.get(exchange)?.() ?? exchange
-      if (declared(hearer.peer, streamingExtension) === undefined) return parts.tell.progress(hearer, step, allow)
-      const left = remaining === undefined ? pace(exchange, step) : toMilliseconds(remaining, 'remaining')
-      return parts.tell.progress(hearer, step, allow, () => ({
-        [streamingExtension]: wireProgress(exchange, step, left, partial),
-      }))
-    },
-    close: async () => (await loading)?.close(),
-    side: {
+    const streams = ({ params }: Exchange): boolean => used() && tools.catalog.get(params['name'] as string)?.streams === true
+    const side: Side = {
       layers: [
         {
           stage: 'replay',
           methods: [callTool.name],
           marked: true,
-          concerns: ({ params }) => parts.streams(params['name'] as string),
-          when: ({ meta, params }) =>
-            (meta !== undefined && Object.hasOwn(meta, streamingExtension)) || parts.streams(params['name'] as string),
+          concerns: streams,
+          when: exchange => {
+            const { meta } = exchange
+            return (meta !== undefined && Object.hasOwn(meta, streamingExtension)) || streams(exchange)
+          },
           run: async (exchange, next) => (await load()).run(exchange, next),
         },
       ],
-      capabilities: revision => (parts.used() ? declaration(revision, streamingExtension) : {}),
-    },
-  }
+      capabilities: revision => (used() ? declaration(revision, streamingExtension) : {}),
+    }
+    tools.extend({
+      stream: async (exchange, generator) => (await load()).stream(exchange, generator),
+      meta: (_name, _facts, _schemas, streams) => (streams ? { [streamingExtension]: { supports_streaming: true } } : undefined),
+    })
+    const progress = (exchange: Exchange, { remaining, partial, ...step }: ProgressStep): void => {
+      const hearer = hearers.get(exchange)?.() ?? exchange
+      const allow = (): boolean => kit.port(ratesPort).progress(exchange)
+      if (declared(hearer.peer, streamingExtension) === undefined) return void tell.progress(hearer, step, allow)
+      const left = remaining === undefined ? pace(exchange, step) : toMilliseconds(remaining, 'remaining')
+      tell.progress(hearer, step, allow, () => ({ [streamingExtension]: wireProgress(exchange, step, left, partial) }))
+    }
+    return { sides: [side], provides: provide(streamingPort, { progress }), close: async () => (await loading)?.close() }
+  },
+})
+
+/** What the runtime of streaming is made of. */
+export interface StreamingParts extends ServerKit, StreamingOptions {
+  readonly tell: ProgressPort
+  readonly graceMs: number
+  readonly keepMs: number
+  /** Who hears now what a call says: another one, where its caller was cut off and has come back. */
+  readonly hearers: WeakMap<Exchange, () => Exchange | undefined>
 }
 
 function wireProgress(
@@ -156,10 +128,12 @@ function wireProgress(
   return {
     type: 'progress',
     operation_id: operationId(exchange),
-    ...(known ? { progress: Math.min(1, Math.max(0, progress / total)) } : {}),
-    ...(message === undefined ? {} : { message }),
-    ...(leftMs === undefined ? {} : { estimated_remaining_seconds: Math.ceil(leftMs / 100) / 10 }),
-    ...(partial === undefined ? {} : { partial_result: partial }),
+    ...given({
+      progress: known ? Math.min(1, Math.max(0, progress / total)) : undefined,
+      message,
+      estimated_remaining_seconds: leftMs === undefined ? undefined : Math.ceil(leftMs / 100) / 10,
+      partial_result: partial,
+    }),
   }
 }
 
