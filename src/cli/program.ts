@@ -178,13 +178,6 @@ function optionOf(flags: string, about: string, { fallback, choices, repeated, p
   return option
 }
 
-/** Those of the members that have a value: what was not given is absent, not undefined. */
-export function given<Members extends object>(members: Members): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as ReturnType<
-    typeof given<Members>
-  >
-}
-
 /** Examples in two columns. */
 function exampleLines(lines: readonly (readonly [string, string])[]): string {
   const width = Math.max(...lines.map(([line]) => line.length))

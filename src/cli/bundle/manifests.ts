@@ -2,8 +2,8 @@
 
 import { isSecretName } from '../../core/redact.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { given } from '../../jsonrpc/message.ts'
 import { CliError } from '../io.ts'
-import { given } from '../program.ts'
 import type { OfferFacts, PackageFacts } from './package-facts.ts'
 
 /** The version of the MCPB format that is written. */

@@ -4,10 +4,9 @@ import { existsSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { given, isRecord } from '../../jsonrpc/message.ts'
 import { CliError } from '../io.ts'
 import { foldersFrom, packageIn } from '../own-package.ts'
-import { given } from '../program.ts'
 
 /** What package.json says of a server. */
 export interface PackageFacts {

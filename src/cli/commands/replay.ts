@@ -1,13 +1,14 @@
 /** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
 
 import { clip, echo } from '../../jsonrpc/limits.ts'
+import { given } from '../../jsonrpc/message.ts'
 import { messageOf } from '../../stores/store.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
 import { portOf } from '../arguments.ts'
 import { type AccessOptions, accessOptions, headersOf, milliseconds } from '../connecting.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import { given, type Verb, type VerbCall } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
 import { trustOption } from '../trust/consent.ts'

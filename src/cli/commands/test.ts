@@ -28,10 +28,11 @@ import {
   tableOf,
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { given } from '../../jsonrpc/message.ts'
 import { authorizationOf, type ConnectingOptions, headersOf } from '../connecting.ts'
 import { CliError, type Io } from '../io.ts'
 import { createProgress, printerOf } from '../print.ts'
-import { given, type Verb, type VerbCall } from '../program.ts'
+import type { Verb, VerbCall } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { shellWord } from '../terminal/text.ts'
 import { trustOption } from '../trust/consent.ts'

@@ -7,10 +7,10 @@ import type { Gateway, GatewayConfig, OfferedName, UpstreamStatus } from '../../
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { credentialCodes } from '../../gateway/upstreams/auth.ts'
 import { faultText } from '../../host/config/read.ts'
+import { given } from '../../jsonrpc/message.ts'
 import { oldRulesText, readTargetRule } from '../../policy/rules/call-policy.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import { given } from '../program.ts'
 import { say, type TerminalText } from '../terminal/text.ts'
 import { heldLaunches } from './config.ts'
 

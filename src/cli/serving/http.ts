@@ -8,12 +8,12 @@ import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { oauth } from '../../auth/resource/options.ts'
+import { given } from '../../jsonrpc/message.ts'
 import type { Auth } from '../../server/auth.ts'
 import { messageOf } from '../../stores/store.ts'
 import type { Listening } from '../../transports/http/listening.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { selfCommand } from '../own-package.ts'
-import { given } from '../program.ts'
 import { loadServer, watchCode } from './code.ts'
 
 /** Where and for whom a file is served over HTTP, as the options say. */
