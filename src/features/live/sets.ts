@@ -2,9 +2,10 @@
  * The registry of feature sets that an author declares, the declaration that follows from their hooks, tools and channels, and the
  * author's types.
  */
+
 import type { Catalog } from '../../core/catalog.ts'
 import { problem } from '../../core/problem.ts'
-import { defined } from '../mcp/content/messages.ts'
+import { given } from '../../jsonrpc/message.ts'
 import type { ChannelHandlers, ChannelMessage, ChannelOptions, ChannelSent } from './channels/server.ts'
 import type { RollbackHandler } from './checkpoints/server.ts'
 import type { Position } from './context-hooks/messages.ts'
@@ -131,7 +132,7 @@ function described(record: SetRecord): SetRecord {
   if (record.tools) also.push('tools')
   if (record.channels) also.push('channels.register', 'channels.incoming')
   for (const [use, ...names] of channelUses) if (names.some(name => record.handlers[name] !== undefined)) also.push(use)
-  const facts = { description, uses: [...new Set([...uses, ...also])], ...defined({ scoped, rollback, hostState }) }
+  const facts = { description, uses: [...new Set([...uses, ...also])], ...given({ scoped, rollback, hostState }) }
   return { ...record, facts }
 }
 

@@ -1,4 +1,5 @@
 /** Server handlers for what hosts do with channels: publish and stream answers, show typing, acknowledge, open, close and list. */
+
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -7,7 +8,7 @@ import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { defined } from '../../mcp/content/messages.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import { readContent } from '../dialects/messages.ts'
 import { liveError } from '../feature-sets/messages.ts'
 import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
@@ -164,7 +165,7 @@ export function channelPosting(parts: PostingParts) {
   const open = async (exchange: Exchange): Promise<Params> => {
     const { channelId, type, address } = exchange.params
     const featureSet = channelId === undefined ? openerFor(exchange) : found(exchange).featureSet
-    const said = defined({ channelId: channelId as string | undefined, type: type as string | undefined, address })
+    const said = given({ channelId: channelId as string | undefined, type: type as string | undefined, address })
     const opened = (await handlers(featureSet).open?.(said, { signal: exchange.signal })) ?? {}
     if (opened.refused !== undefined) throw refusal(opened.refused, channelId)
     const channel = channels.get(said.channelId ?? opened.channelId ?? '')

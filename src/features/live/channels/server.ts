@@ -3,8 +3,9 @@
  * types that authors use. A host can publish only to channels it was told of, and gets messages only after it has answered the
  * registration.
  */
+
 import type { Awaitable } from '../../../jsonrpc/message.ts'
-import { defined } from '../../mcp/content/messages.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import type { LiveBlock, LiveInput } from '../content/messages.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import { channelsChanged, registerChannels, type WireChannel } from './messages.ts'
@@ -50,7 +51,7 @@ export function channelsServer(parts: ChannelsParts) {
     side: posting.side,
     /** Offers a channel of a set to the hosts. */
     add: (featureSet: string, id: string, { label, type }: ChannelOptions): void => {
-      const wire = { id, ...defined({ type, label }) }
+      const wire = { id, ...given({ type, label }) }
       channels.set(id, { featureSet, wire })
       everOffered = true
       sync()

@@ -4,9 +4,8 @@ import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
-import { type Id, isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { given, type Id, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Peer } from '../../../revisions/index.ts'
-import { defined } from '../../mcp/content/messages.ts'
 import { liveExtension, mcplName } from '../feature-sets/messages.ts'
 import type { HostCall, HostDialect, KeptSelected, LiveHost, Selected } from './messages.ts'
 
@@ -143,7 +142,7 @@ class SessionHost implements LiveHost {
     let id: Id | undefined
     try {
       return await this.#engine.call(this.#conversation, method, params, {
-        ...defined({ signal, timeoutMs, lane }),
+        ...given({ signal, timeoutMs, lane }),
         onSent: sent => {
           id = sent
           if (onChunk !== undefined) this.#chunks.set(sent, onChunk)

@@ -4,8 +4,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Id, isRecord } from '../../../jsonrpc/message.ts'
-import { defined } from '../../mcp/content/messages.ts'
+import { given, type Id, isRecord } from '../../../jsonrpc/message.ts'
 import { blocksOf, type LiveBlock, type LiveInput, type WireContent, writeBlocks } from '../content/messages.ts'
 import { liveRefusalOf, notEnabled } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
@@ -68,10 +67,10 @@ export function inferenceServer(parts: InferenceParts) {
           const { maxTokens, temperature, conversationId, signal } = input
           const params = {
             featureSet,
-            ...defined({ conversationId }),
+            ...given({ conversationId }),
             stream,
             messages: messages.map(({ role, content }) => ({ role, content: written(content, found.dialect) })),
-            preferences: defined({ maxTokens, temperature }),
+            preferences: given({ maxTokens, temperature }),
           }
           const options = { signal, timeoutMs: parts.timeoutMs, exchange, ...(stream ? { onChunk: deltas.add } : {}) }
           return found.request(requestInference, params, options)

@@ -2,10 +2,11 @@
  * Host side of pushed events (MCP Live 0.2 §9): refuses everything that is not an event of an enabled set before the host's handler
  * sees it.
  */
+
 import { quoted, type Why, why } from '../../../core/suggestion.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { defined } from '../../mcp/content/messages.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import { type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readPush } from '../dialects/messages.ts'
 import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush } from './messages.ts'
@@ -55,9 +56,9 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
 
 /** Writes only members of the protocol. */
 function writePushAnswer(answer: PushAnswer): object {
-  if (answer.accepted) return { accepted: true, ...defined({ inferenceId: answer.inferenceId }) }
+  if (answer.accepted) return { accepted: true, ...given({ inferenceId: answer.inferenceId }) }
   const { reason, retryAfterMs, data } = answer
-  return { accepted: false, reason, ...defined({ retryAfterMs, data }) }
+  return { accepted: false, reason, ...given({ retryAfterMs, data }) }
 }
 
 function unread({ eventId }: WirePush, what: string): Why {

@@ -4,8 +4,7 @@
  */
 import { type Problem, problem } from '../../../core/problem.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import { defined } from '../../mcp/content/messages.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { incomingMessages, type WireIncoming } from '../channels/messages.ts'
 import { blocksOf, type LiveBlock, type LiveInput, writeBlocks } from '../content/messages.ts'
 import { liveRefusalOf } from '../feature-sets/messages.ts'
@@ -71,7 +70,7 @@ export function outgoing(featureSet: string, input: PushInput & { readonly chann
       content,
       channel === undefined ? `push of "${featureSet}"` : `A message of the channel "${channel.channelId}"`,
     ),
-    ...defined({ origin, tags, to, channel }),
+    ...given({ origin, tags, to, channel }),
   }
   if (JSON.stringify(event).length > most) throw tooLarge()
   return event

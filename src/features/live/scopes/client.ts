@@ -1,6 +1,7 @@
 /** Host side of scopes (MCP Live 0.2 §7): answers `scope/elevate`. */
+
 import type { Why } from '../../../core/suggestion.ts'
-import { defined } from '../../mcp/content/messages.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import type { Answerer, LiveGate } from '../answers/messages.ts'
 import { elevateScope, type Scope } from './messages.ts'
 
@@ -23,10 +24,10 @@ export function scopeAnswerers(gate: LiveGate, onElevate: OnElevate): readonly A
         const { featureSet, scope } = params as unknown as { featureSet: string; scope: Scope }
         gate.admit(featureSet, 'scopes')
         const { label, payload } = scope
-        const asked = { featureSet, scope: { label, ...defined({ payload }) } }
+        const asked = { featureSet, scope: { label, ...given({ payload }) } }
         const verdict = await onElevate(asked, { signal })
-        if (verdict.approved) return { approved: true, ...defined({ payload: verdict.payload ?? payload }) }
-        return { approved: false, reason: verdict.reason, ...defined({ data: verdict.data }) }
+        if (verdict.approved) return { approved: true, ...given({ payload: verdict.payload ?? payload }) }
+        return { approved: false, reason: verdict.reason, ...given({ data: verdict.data }) }
       },
     },
   ]

@@ -150,13 +150,6 @@ export function eachEntry(member: string, change: (entry: Wire) => Wire): (resul
   return result => (Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result)
 }
 
-/** A copy without the members that are undefined. */
-export function defined<T extends object>(members: T): { readonly [Name in keyof T]?: Exclude<T[Name], undefined> } {
-  const copy: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(members)) if (value !== undefined) copy[name] = value
-  return copy as never
-}
-
 /** A copy in which `blocks` at `name` went through a change. */
 export function changeAt(value: Wire, name: string, change: (blocks: Blocks) => Blocks): Wire {
   const before = value[name]

@@ -9,11 +9,11 @@ import { withAuthored } from '../../../engine/reserved.ts'
 import { defineServerFeature, provide, register } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
+import { type Awaitable, given, isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { authorizationPort } from '../authorization/messages.ts'
 import { type Completer, type Completers, checkCompleters } from '../completion/messages.ts'
-import { type ContentBlock, defined, type Role } from '../content/messages.ts'
+import type { ContentBlock, Role } from '../content/messages.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import {
   type GetPromptResult,
@@ -127,7 +127,7 @@ function compile(name: string, facts: PromptFacts<CallContext>, handler: PromptH
   const args = compileArguments(facts.arguments, facts.complete, `arguments of prompt "${clip(name)}"`)
   const prompt: Prompt = {
     name,
-    ...defined({ title, description, arguments: args.shown.length === 0 ? undefined : args.shown, icons, _meta: meta }),
+    ...given({ title, description, arguments: args.shown.length === 0 ? undefined : args.shown, icons, _meta: meta }),
   }
   return { name, prompt, args, scopes, handler }
 }
@@ -295,7 +295,7 @@ function fromSchema({ json }: Compiled, where: string): PromptArgument[] {
 }
 
 function argument(name: string, { title, description }: ArgumentFacts<never>, required: boolean | undefined): PromptArgument {
-  return { name, ...defined({ title, description, required }) }
+  return { name, ...given({ title, description, required }) }
 }
 
 function requireAll(prompt: string, shown: readonly PromptArgument[], values: Values): Values {

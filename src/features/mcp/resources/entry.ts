@@ -1,4 +1,5 @@
 /** What an author registers, made ready: a resource under one URI, or a template for many. */
+
 import type { Catalog } from '../../../core/catalog.ts'
 import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { CallContext } from '../../../engine/context.ts'
@@ -7,10 +8,11 @@ import type { Registration } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { given } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { type CacheOptions, cacheHint } from '../caching/messages.ts'
 import { type Completer, type Completers, checkCompleters } from '../completion/messages.ts'
-import { type Annotations, defined } from '../content/messages.ts'
+import type { Annotations } from '../content/messages.ts'
 import type { Resource, ResourceTemplate } from './messages.ts'
 import type { Subscribers } from './subscribers.ts'
 import { parseTemplate, type Template } from './template.ts'
@@ -132,7 +134,7 @@ export function compileResource(
       `The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`,
     )
   }
-  return { uri, resource: { uri, ...described(facts), ...defined({ size: facts.size }) }, ...readable(facts, handler, standard) }
+  return { uri, resource: { uri, ...described(facts), ...given({ size: facts.size }) }, ...readable(facts, handler, standard) }
 }
 
 /** Checks what an author says of a template, and makes its entry. */
@@ -180,7 +182,7 @@ type Described = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name
 
 /** The members that resources and templates share, as the wire spells them. */
 function described({ name, title, description, mimeType, annotations, icons, meta }: Described): Omit<Resource, 'uri' | 'size'> {
-  return { name, ...defined({ title, description, mimeType, annotations, icons, _meta: meta }) }
+  return { name, ...given({ title, description, mimeType, annotations, icons, _meta: meta }) }
 }
 
 // The list of resources where some are only known by asking: first what is registered, then what each template lists.
@@ -227,8 +229,8 @@ export async function readListing(listing: Listing, after: unknown, limit: numbe
 /** A resource that is registered under its own URI is told once. */
 async function listed({ resources, context }: Listing, { list, shown }: TemplateEntry): Promise<readonly Resource[]> {
   const entries = (await list?.(context)) ?? []
-  const standard = { name: shown.name, ...defined({ mimeType: shown.mimeType }) }
+  const standard = { name: shown.name, ...given({ mimeType: shown.mimeType }) }
   return entries
     .filter(({ uri }) => resources.get(uri) === undefined)
-    .map(entry => ({ uri: entry.uri, ...described({ ...standard, ...entry }), ...defined({ size: entry.size }) }))
+    .map(entry => ({ uri: entry.uri, ...described({ ...standard, ...entry }), ...given({ size: entry.size }) }))
 }

@@ -2,11 +2,11 @@
 import type { RequestOptions } from '../../../engine/client-feature.ts'
 import { everyId, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
 import { withoutCacheHint } from '../caching/messages.ts'
-import { type Annotations, defined, eachEntry, type ResourceContents, without } from '../content/messages.ts'
+import { type Annotations, eachEntry, type ResourceContents, without } from '../content/messages.ts'
 import type { ResourcesPort } from './entry.ts'
 
 /** What other features may use of the resources of a server. */
@@ -160,7 +160,7 @@ function toDialect(result: Wire): Wire {
   return resources.map(({ uri, name, description, mimeType }) => ({
     uri,
     name,
-    ...defined({ description, mimeType }),
+    ...given({ description, mimeType }),
   })) as unknown as Wire
 }
 

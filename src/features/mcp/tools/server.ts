@@ -14,8 +14,7 @@ import { defineServerFeature, provide, register } from '../../../engine/server-f
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
-import { defined } from '../content/messages.ts'
+import { type Awaitable, given, isThenable, type Params } from '../../../jsonrpc/message.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { taskFacts, workAfterAnswer } from '../tasks/messages.ts'
 import type { ToolEntry, ToolExtension, ToolFacts, ToolHandler, ToolsPort } from './entry.ts'
@@ -226,15 +225,15 @@ function compile<C>(
     joined(all, extension => extension.annotations?.(facts)),
   )
   const streams = handler instanceof AsyncGeneratorFunction
-  const schemas = { inputSchema, ...defined({ outputSchema: output?.json }) }
+  const schemas = { inputSchema, ...given({ outputSchema: output?.json }) }
   const extra = joined(all, extension => extension.meta?.(name, facts, schemas, streams))
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
   const tool: Tool = {
     name,
-    ...defined({ title, description }),
+    ...given({ title, description }),
     ...schemas,
-    ...defined({ annotations, icons, execution: support && { taskSupport: support }, _meta: meta }),
+    ...given({ annotations, icons, execution: support && { taskSupport: support }, _meta: meta }),
   }
   if (facts.dedupe !== undefined && typeof facts.dedupe !== 'function') toMilliseconds(facts.dedupe, 'dedupe')
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
