@@ -15,7 +15,7 @@ import { because, type CallToolResult, type FailedResult, type Tool } from '../.
 import { idempotencyExtension, keyPattern } from '../idempotency/messages.ts'
 import { permissionsExtension } from '../permissions/messages.ts'
 import { toWire } from '../problem/messages.ts'
-import { idPattern, transactionsExtension } from '../transactions/messages.ts'
+import { transactionsExtension } from '../transactions/messages.ts'
 import type { FacadePart } from './messages.ts'
 import { type FacadeTool, facadeTools } from './tools.ts'
 
@@ -230,7 +230,7 @@ const facadeArguments: readonly FacadeArgument[] = [
     extension: transactionsExtension,
     schema: {
       type: 'string',
-      pattern: idPattern.source,
+      pattern: keyPattern.source,
       description: 'The transaction that this call takes part in, if any: what begin_transaction gave',
     },
     suits: changes,

@@ -1,6 +1,7 @@
 /** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
 
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import type { StepFailure } from '../../../core/journal/unit.ts'
 import { field } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
@@ -39,71 +40,30 @@ export const transactionsPort = port<TransactionsPort>('transactions')
 /** The name of the extension. */
 export const transactionsExtension = `${NS}/transactions`
 
-/** Of transactions and of their steps. */
-export const idPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
-/** The longest transaction id. */
+/** The longest transaction id. Ids of transactions and steps have the syntax of idempotency keys. */
 export const transactionIdLength = 128
-/** The syntax of ids in words. */
-export const idRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 
-/** In a call's `_meta`. */
-export interface WireStep {
-  readonly transaction_id: string
-  readonly step_id?: string
-}
-
-/** In a tool's `_meta`: that it can be undone, and how. */
-export interface WireUndo {
-  readonly compensation: { readonly tool: string; readonly description?: string }
-}
-
-/** In the result's `_meta`: what would take the step back. */
-export interface WireStepResult {
-  readonly transaction_id: string
-  readonly step_id: string
-  readonly status: 'ok' | 'failed' | 'indeterminate'
-  readonly compensation?: WireCompensation
-}
-
-/** A compensation on the wire. */
-export interface WireCompensation {
+/** A call that takes a step back. */
+interface WireCompensation {
   readonly tool: string
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly description?: string
 }
 
-/** How far a transaction is. */
-export type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
-
-/** A failure on the wire. */
-export interface WireFailure {
-  readonly code: string
-  readonly message: string
-}
-
-/** `no_compensation`: done, and nothing can take it back. */
-export type WireStepStatus =
-  | 'running'
-  | 'ok'
-  | 'failed'
-  | 'indeterminate'
-  | 'compensated'
-  | 'compensation_failed'
-  | 'no_compensation'
-
 /** One step of a transaction as it is sent. */
 export interface WireStepReport {
   readonly step_id: string
   readonly tool: string
-  readonly status: WireStepStatus
+  /** `no_compensation`: done, and nothing can take it back. */
+  readonly status: 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'no_compensation'
   readonly compensation?: WireCompensation
-  readonly error?: WireFailure
+  readonly error?: StepFailure
 }
 
 /** A transaction as it is sent. */
 export interface WireTransaction {
   readonly transaction_id: string
-  readonly status: WireTransactionStatus
+  readonly status: 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
   readonly description?: string
   readonly begun_at: string
   /** Without activity for so long it is rolled back. */
@@ -115,7 +75,7 @@ export interface WireTransaction {
 }
 
 /** The answer to a commit. */
-export interface WireCommitted extends WireTransaction {
+interface WireCommitted extends WireTransaction {
   readonly steps_completed: number
 }
 
@@ -125,7 +85,7 @@ export interface WireRolledBack extends WireTransaction {
   readonly steps_compensated: readonly {
     readonly step_id: string
     readonly status: 'compensated' | 'compensation_failed'
-    readonly error?: WireFailure
+    readonly error?: StepFailure
   }[]
 }
 

@@ -1,42 +1,26 @@
 /** The runtime of transactions: rollback, compensation, and the sweep that ends abandoned ones. Loaded with the first transaction. */
-import type { Clock } from '../../../core/clock.ts'
-import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import {
   abandon,
   amend,
   isIdle,
   neglected,
-  type Owned,
   type RollbackOptions,
   rollback,
-  stuck,
   type UndoneParts,
 } from '../../../core/journal/rollback.ts'
 import { isEnded, type Step, type Undone, type Unit } from '../../../core/journal/unit.ts'
 import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
 import type { Trace } from '../../../core/log.ts'
-import { Problem, problem } from '../../../core/problem.ts'
+import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { check, type Op } from '../../../stores/store.ts'
-import { type CompensateParts, compensate } from './compensate.ts'
-
-interface TransactionsRuntimeParts extends CompensateParts {
-  readonly clock: Clock
-  readonly trace: Trace
-  /** Whether a tool of that name exists. */
-  readonly offers: (tool: string) => boolean
-  readonly perOwner?: number | undefined
-  readonly steps?: number | undefined
-  /** Further store operations that are committed when a step is compensated. */
-  readonly undone?: ((owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>) | undefined
-  /** Further store operations that are committed at the end of a rollback. */
-  readonly rolledBack?: ((owner: string, unit: Unit) => Promise<readonly Op[]>) | undefined
-  readonly onRolledBack?: ((report: UnitReport) => void) | undefined
-  readonly grants: () => Promise<Grants>
-  /** Reverts what a step wrote beside its effect. */
-  readonly revert: (wrote: unknown) => Promise<UndoneParts>
-}
+import { costPort } from '../cost/messages.ts'
+import { eventsPort } from '../events/messages.ts'
+import { compensate } from './compensate.ts'
+import { stepName } from './messages.ts'
+import { rolledBackEvent, type TransactionsParts } from './server.ts'
+import { wireRolledBack } from './wire.ts'
 
 /** How long a rollback waits for a step that is still running. */
 const settleMs = 10_000
@@ -56,7 +40,7 @@ const together = 16
 export class TransactionsRuntime {
   readonly units: Units
   readonly #journal: Journal
-  readonly #parts: TransactionsRuntimeParts
+  readonly #parts: TransactionsParts
   readonly #rollback: RollbackOptions
   readonly #running = new Running()
   // Rollbacks in progress in this process.
@@ -64,7 +48,7 @@ export class TransactionsRuntime {
   #timer: (() => void) | undefined = undefined
   #closed = false
 
-  constructor(parts: TransactionsRuntimeParts, journal: Journal) {
+  constructor(parts: TransactionsParts, journal: Journal) {
     const { clock, retentionMs, perOwner, steps } = parts
     const { store, runners, audit, capacity } = journal
     this.#parts = parts
@@ -85,20 +69,15 @@ export class TransactionsRuntime {
       compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
       undone: (owner, step, unit) => this.#undone(owner, step, unit),
       settled: (owner, unit, step) => this.#settled(owner, unit, step),
-      ...(parts.rolledBack === undefined ? {} : { ended: parts.rolledBack }),
+      ended: (owner, { id, status, reason }) => {
+        const payload = { transaction_id: id, status, ...(reason === undefined ? {} : { reason }) }
+        return parts.port(eventsPort).announcing(rolledBackEvent, payload, owner)
+      },
     }
   }
 
   get trace(): Trace {
     return this.#parts.trace
-  }
-
-  offers(tool: string): boolean {
-    return this.#parts.offers(tool)
-  }
-
-  problemOf(thrown: unknown): Problem {
-    return thrown instanceof Problem ? thrown : this.#parts.problemOf(thrown)
   }
 
   /** Registers a running step; returns the function to call when it has ended. */
@@ -189,18 +168,14 @@ export class TransactionsRuntime {
   // Reports the rollback; an error in the author's callback is only traced.
   #announced(report: UnitReport): UnitReport {
     const { id, status, reason } = report.unit
-    this.#parts.trace('transaction_rolled_back', { id, status, reason })
+    const { onRolledBack, trace } = this.#parts
+    trace(rolledBackEvent, { id, status, reason })
     try {
-      this.#parts.onRolledBack?.(report)
+      onRolledBack?.(wireRolledBack(report))
     } catch (error) {
-      this.#parts.trace('on-rolled-back-failed', error)
+      trace('on-rolled-back-failed', error)
     }
     return report
-  }
-
-  /** Transactions that could not be rolled back completely. */
-  stuck(): Promise<readonly Owned[]> {
-    return stuck(this.units)
   }
 
   /** Starts the periodic sweep for idle and abandoned transactions. */
@@ -250,9 +225,19 @@ export class TransactionsRuntime {
     const mark = step.key === '' ? undefined : await this.#journal.claims.undo(owner, step.key)
     const beside = step.wrote === undefined ? undefined : await this.#parts.revert(step.wrote)
     // A step that is not completely reverted is not refunded.
-    const also = beside?.stays === undefined ? await this.#parts.undone?.(owner, step, unit) : undefined
-    const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...(also ?? [])]
+    const also = beside?.stays === undefined ? await this.#takenBack(owner, step, unit) : []
+    const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...also]
     return beside?.stays === undefined ? { ops } : { ops, stays: beside.stays }
+  }
+
+  /** What the step has cost is refunded, and its events are taken back. */
+  async #takenBack(owner: string, { order }: Step, { id, begunAt }: Unit): Promise<readonly Op[]> {
+    const { port } = this.#parts
+    const [refunds, told] = await Promise.all([
+      port(costPort).undone(`${owner}/${stepName(order, id)}`),
+      port(eventsPort).undo(`${owner}/${id}/${begunAt}/${order}`),
+    ])
+    return [...refunds, ...told]
   }
 
   /** Why a transaction ended because of a grant. */
