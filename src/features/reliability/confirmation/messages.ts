@@ -33,25 +33,19 @@ export const risks = ['safe', 'reversible', 'destructive'] as const
 export type Risk = (typeof risks)[number]
 
 /** What a tool declares in its `_meta`. */
-export interface WireConfirmation {
+interface WireConfirmation {
   readonly requires_confirmation: boolean
   readonly confirmation_message: string
   readonly risk_level: Risk
 }
 
 /** What a refusal offers in its `_meta`, for clients that ask their user themselves. */
-export interface WireRequired {
+interface WireRequired {
   readonly status: 'confirmation_required'
   readonly confirmation_message: string
   readonly risk_level: Risk
-  /** Sent back with the repeated call. */
+  /** Sent back in the `_meta` of the repeated call; never in its arguments, because the model writes those. */
   readonly confirmation_token: string
-}
-
-/** What the repeated call carries in `_meta`; never in its arguments, because the model writes those. */
-export interface WireConfirmed {
-  readonly confirmation_token: string
-  readonly user_confirmed: boolean
 }
 
 /** Whether a value is one of `risks`. */
