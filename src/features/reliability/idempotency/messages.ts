@@ -7,22 +7,6 @@ import { object, string } from '../../../jsonrpc/shape.ts'
 /** The extension name. */
 export const idempotencyExtension = `${NS}/idempotency`
 
-/** The key in the `_meta` of a call. */
-export interface WireKey {
-  readonly idempotency_key: string
-  readonly idempotency_ttl_seconds?: number
-}
-
-/** The information in the `_meta` of the result. */
-export interface WireReplay {
-  readonly idempotency_key: string
-  /** Whether an earlier result was returned. */
-  readonly was_replay: boolean
-  readonly original_timestamp: string
-  /** How long the key is kept, if that is shorter than requested. */
-  readonly idempotency_ttl_seconds?: number
-}
-
 /** The syntax of keys. */
 export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
 /** The same in words, for error messages. */
@@ -32,12 +16,6 @@ export const keyRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 export const keyHeader = 'idempotency-key'
 /** An alternative header that is accepted too. */
 export const otherKeyHeader = 'x-idempotency-key'
-
-/** The prefix of keys that are generated for calls without one. */
-export const minted = 'same:'
-
-/** The default lifetime of a key. */
-export const defaultTtlSeconds = 86_400
 
 /** What is known about the call with a key. */
 export interface WireStatus {
@@ -61,7 +39,7 @@ export const getKey = request<WireStatus>()({
 export function isKeyed(exchange: Exchange): boolean {
   if (exchange.get(carried)?.[idempotencyExtension] !== undefined) return true
   const { meta, caller } = exchange
-  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
+  if (meta?.[idempotencyExtension] !== undefined) return true
   // Without HTTP, headers belong to the handshake and not to the call.
   if (caller.carrier !== 'http' || caller.header === undefined) return false
   return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
