@@ -91,12 +91,7 @@ export const permissionsEnded = notification({
 
 /** The token that a request presents; undefined if none. A malformed value counts as presented, and is invalid. */
 export function presentedIn(meta: Params | undefined): unknown {
-  if (meta === undefined || !Object.hasOwn(meta, permissionsExtension)) return undefined
-  const said = meta[permissionsExtension]
+  const said = meta?.[permissionsExtension]
+  if (said === undefined) return undefined
   return isRecord(said) ? said['session_token'] : null
-}
-
-/** The token in the `_meta` of a request. */
-export interface WirePresented {
-  readonly session_token: string
 }
