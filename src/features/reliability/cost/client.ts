@@ -30,7 +30,6 @@ import {
   operationalExtension,
   unitsText,
   usageIn,
-  type WireBudget,
 } from './messages.ts'
 
 export { type CallUsage, type OfferedCost, offeredCost } from './messages.ts'
@@ -190,7 +189,7 @@ function waitFor({ latency }: OfferedCost): number | undefined {
 }
 
 // The limit in its wire form.
-function boundOf(budget: CallBudget | undefined): WireBudget {
+function boundOf(budget: CallBudget | undefined): { readonly max_units?: number; readonly deadline_ms?: number } {
   if (budget === undefined) return {}
   const { units, time } = typeof budget === 'number' ? { units: budget } : budget
   if (units !== undefined && !isCount(units)) throw new TypeError(`budget is ${units}: give a finite number of at least 0`)
