@@ -27,7 +27,7 @@ import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
 
 /** How a step is undone: by a call on the same server. */
-export interface SagaUndo {
+interface SagaUndo {
   readonly tool: string
   /**
    * The arguments of that call, or a function of the step's result; `result` is undefined before the step has ended, and if its
@@ -185,7 +185,7 @@ export interface SagasOptions {
 }
 
 /** All sagas of a store have the same owner: access to the store is access to all of them. */
-export const owner = 'all'
+const owner = 'all'
 /** Key prefix that separates sagas from the data of a server in the same store. */
 const part = 'saga/'
 const joinMs = 60_000
@@ -193,7 +193,7 @@ const joinMs = 60_000
 const emptyMs = 3_600_000
 
 /** Sagas of one store, as one process works on them. */
-export class Sagas {
+class Sagas {
   readonly units: Units
   readonly #runners: Runners
   readonly #clients: ReadonlyMap<string, Client>
@@ -313,7 +313,7 @@ function failed({ code, message, category }: Problem): Undone {
 }
 
 /** How one step of a saga stands or ended. */
-export interface SagaStepReport {
+interface SagaStepReport {
   readonly id: string
   readonly server: string
   readonly tool: string
@@ -333,7 +333,7 @@ export interface SagaReport {
 }
 
 /** The report of a saga, from its record. */
-export function sagaReport({ unit, steps }: UnitReport): SagaReport {
+function sagaReport({ unit, steps }: UnitReport): SagaReport {
   return {
     id: unit.id,
     status: unit.status,

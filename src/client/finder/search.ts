@@ -206,7 +206,7 @@ function blank(name: string, confidence: Confidence, source: CandidateSource, tr
 // The results. A candidate is a description, not a connection: the host connects to it itself.
 
 /** Who reported a candidate. */
-export interface CandidateSource {
+interface CandidateSource {
   /** A local manifest, a connected server, a registry, the catalog of a site, or the card of a server. */
   readonly kind: 'manifest' | 'server' | 'registry' | 'catalog' | 'card'
   /** The name of the server, or the address. */
@@ -237,7 +237,7 @@ export interface Candidate {
 }
 
 /** A source that failed. The results of the others are not affected. */
-export interface FinderFault {
+interface FinderFault {
   readonly source: string
   readonly reason: string
 }

@@ -1,13 +1,10 @@
 /** Server side of the façade: the option `facade`, and the layers that load and apply it. Off by default. */
-import { wireName } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
 import { readResource } from '../../mcp/resources/messages.ts'
 import { callTool, listTools, toolsPort } from '../../mcp/tools/messages.ts'
-import { eventsPort } from '../events/messages.ts'
 import { getManifest } from '../manifest/messages.ts'
-import { problemPort } from '../problem/messages.ts'
 import { type FacadePart, facadeParts } from './messages.ts'
 import type { Facade } from './runtime.ts'
 
@@ -28,7 +25,7 @@ export const facadeFeature = defineServerFeature<FacadeServerOptions>({
     const parts = facadeParts(facade)
     if (parts.size === 0) return {}
     kit.port(toolsPort).extend({ expected: true })
-    return { sides: [facadeSide(() => open(kit, parts))] }
+    return { sides: [facadeSide(async () => new (await import('./runtime.ts')).Facade(kit, parts))] }
   },
 })
 
@@ -79,22 +76,4 @@ function facadeSide(open: () => Promise<Facade>): Side {
       },
     ],
   }
-}
-
-async function open(kit: ServerKit, parts: ReadonlySet<FacadePart>): Promise<Facade> {
-  const { createFacade } = await import('./runtime.ts')
-  const { catalog, compile } = kit.port(toolsPort)
-  const { of: problemOf, meta: problemMeta } = kit.port(problemPort)
-  return createFacade({
-    parts,
-    catalog,
-    compile: ({ name, description, input, annotations }) => compile(name, { description, input, annotations }),
-    onOffer: kit.port(eventsPort).onChange,
-    offers: method => {
-      const { plan, fallback } = kit.engine()
-      return plan.route(fallback, wireName(method, fallback)) !== undefined
-    },
-    problemOf,
-    problemMeta,
-  })
 }
