@@ -40,7 +40,7 @@ export interface ObligedCall {
 export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts): Promise<ObligedCall> {
   const tool = exchange.params['name'] as string
   const args = (exchange.params['arguments'] ?? {}) as Params
-  const definition = (await definitionOf(parts, tool)) ?? ''
+  const definition = (await parts.port(toolsPort).catalog.digestOf(tool)) ?? ''
   return {
     parts,
     exchange,
@@ -63,11 +63,6 @@ function riskOf({ risk: worst = 'destructive', riskOf: lower }: ConfirmFacts, ar
   } catch {
     return worst
   }
-}
-
-/** The digest of a tool's current definition; undefined if there is no such tool. */
-export function definitionOf({ port }: ConfirmationParts, tool: string): Promise<string> | undefined {
-  return port(toolsPort).catalog.digestOf(tool)
 }
 
 /** What was used up, so that it counts once. */
@@ -159,7 +154,7 @@ async function ask(
     if (!unanswered.has(error.kind)) throw error
     throw required(call, 'no answer came that can be read', 'Ask the user, and call it again')
   }
-  if ((await definitionOf(parts, call.tool)) !== call.definition)
+  if ((await parts.port(toolsPort).catalog.digestOf(call.tool)) !== call.definition)
     throw required(call, 'the tool has changed since it was asked about', 'Call it again: the user is asked anew')
   // A pushed question is answered once; an answer that travels in `requestState` can be replayed and must be counted.
   if (exchange.peer.revision.asks === 'result') await useRound(call, round)

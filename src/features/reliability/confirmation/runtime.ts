@@ -13,7 +13,7 @@ import { isNobody } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
-import { because, type FailedResult } from '../../mcp/tools/messages.ts'
+import { because, type FailedResult, toolsPort } from '../../mcp/tools/messages.ts'
 import { problemPort } from '../problem/messages.ts'
 import {
   approvalMs,
@@ -22,7 +22,6 @@ import {
   byPage,
   callOf,
   declined,
-  definitionOf,
   keepApproved,
   type ObligedCall,
   pageKind,
@@ -215,7 +214,7 @@ export class Approvals {
         suggestion: 'Serve it with authorization, or with sessions',
         actor: 'operator',
       })
-    const definition = await definitionOf(this.#parts, tool)
+    const definition = await this.#parts.port(toolsPort).catalog.digestOf(tool)
     if (definition === undefined) throw new TypeError(`There is no tool "${tool}" to approve calls of`)
     const terms =
       'calls' in approved

@@ -30,7 +30,6 @@ import { lazyEnds } from './grant-expiry.ts'
 import { hidingLayer } from './hide.ts'
 import {
   checkPermissions,
-  type EventVisibility,
   negotiatePermissions,
   permissionsEnded,
   permissionsExtension,
@@ -257,13 +256,7 @@ function controlOf(rights: OpenRights): PermissionsControl {
 }
 
 /** Whether a caller may receive an event under its grant. */
-async function eventVisibility(
-  rights: OpenRights,
-  asker: Asker,
-  name: string,
-  scopes: readonly string[],
-  guarded: boolean,
-): Promise<EventVisibility> {
+async function eventVisibility(rights: OpenRights, asker: Asker, name: string, scopes: readonly string[], guarded: boolean) {
   const decision = await (await rights()).judge(asker, { name, scopes, scopesFor: undefined })
   if (decision.kind === 'allow') return { refusal: undefined, guarded }
   const why = decision.kind === 'ask' ? 'a grant has an obligation that nothing here meets' : decision.why

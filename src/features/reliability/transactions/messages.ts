@@ -40,9 +40,6 @@ export const transactionsPort = port<TransactionsPort>('transactions')
 /** The name of the extension. */
 export const transactionsExtension = `${NS}/transactions`
 
-/** The longest transaction id. Ids of transactions and steps have the syntax of idempotency keys. */
-export const transactionIdLength = 128
-
 /** A call that takes a step back. */
 interface WireCompensation {
   readonly tool: string

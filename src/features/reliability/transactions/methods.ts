@@ -11,12 +11,14 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { StoreError } from '../../../stores/store.ts'
 import { keyPattern, keyRule } from '../idempotency/messages.ts'
-import { transactionIdLength, type WireTransaction } from './messages.ts'
+import type { WireTransaction } from './messages.ts'
 import { TransactionsRuntime } from './runtime.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
 import { finishStep, grantOf, runStep } from './step.ts'
 import { wireRolledBack, wireTransaction } from './wire.ts'
 
+/** The longest transaction id. Ids of transactions and steps have the syntax of idempotency keys. */
+const transactionIdLength = 128
 /** Limit of descriptions and reasons. */
 const longestText = 1000
 
