@@ -3,7 +3,7 @@
  * the step runs, so that any process can finish what another one left.
  */
 
-import { type Clock, type Duration, realClock, toMilliseconds } from '../core/clock.ts'
+import { type Clock, type Duration, pauseFor, realClock, toMilliseconds } from '../core/clock.ts'
 import { abandon, isIdle, listedUnits, type RollbackOptions, rollback, stuck as stuckUnits } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
 import {
@@ -21,8 +21,7 @@ import { type Problem, problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/classify.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import type { Store } from '../stores/store.ts'
-import { storeWithin } from '../stores/store.ts'
+import { type Store, storeWithin } from '../stores/store.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
 
@@ -147,13 +146,11 @@ async function begin(options: SagaOptions): Promise<Saga> {
 }
 
 async function resume(options: SagasOptions): Promise<readonly SagaReport[]> {
-  const sagas = new Sagas(options)
-  return (await sagas.resume()).map(sagaReport)
+  return (await new Sagas(options).resume()).map(sagaReport)
 }
 
 async function stuck(options: Pick<SagasOptions, 'store' | 'clock'>): Promise<readonly SagaReport[]> {
-  const sagas = new Sagas({ ...options, clients: {} })
-  return (await sagas.stuck()).map(sagaReport)
+  return (await new Sagas({ ...options, clients: {} }).stuck()).map(sagaReport)
 }
 
 /**
@@ -234,7 +231,7 @@ class Sagas {
     while (this.#clock.now() < until) {
       const report = await rollback(this.#options(), owner, id, reason)
       if (report !== undefined) return report
-      await this.#pause(250)
+      await pauseFor(this.#clock, 250)
     }
     throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the saga back', { retryAfter: 1000 })
   }
@@ -302,10 +299,6 @@ class Sagas {
       return failed(classify(error))
     }
   }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise(resolve => void this.#clock.setTimeout(resolve, ms))
-  }
 }
 
 function failed({ code, message, category }: Problem): Undone {
@@ -338,13 +331,10 @@ function sagaReport({ unit, steps }: UnitReport): SagaReport {
     id: unit.id,
     status: unit.status,
     reason: unit.reason,
-    steps: steps.map(step => ({
-      id: step.id,
-      server: stepServer(step),
-      tool: step.target,
-      status: step.status,
-      error: step.failure,
-    })),
+    steps: steps.map(step => {
+      const { id, target: tool, status, failure: error } = step
+      return { id, server: stepServer(step), tool, status, error }
+    }),
   }
 }
 

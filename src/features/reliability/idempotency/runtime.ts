@@ -3,7 +3,8 @@
  * outcome, joins the running call, or is told that the outcome is unknown. Loaded with the first key.
  */
 import type { Audit } from '../../../core/audit/audit.ts'
-import { type Clock, lifetimeOfSeconds } from '../../../core/clock.ts'
+import { lifetimeOfSeconds } from '../../../core/clock.ts'
+import { settlesWithin } from '../../../core/deadlines.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import type { Operation, Ticket } from '../../../core/journal/operation.ts'
 import { type Problem, problem, problemOf, problemText } from '../../../core/problem.ts'
@@ -114,7 +115,7 @@ export class Replays {
       if (claim.kind === 'indeterminate' && !isRepeatable(exchange)) throw unknown(wish.key, claim.operation)
       // The handler of a timed-out call may still be running in this process.
       const old = this.#lingering.get(place)
-      if (old !== undefined && (left <= 0 || !(await within(clock, left, old)))) {
+      if (old !== undefined && (left <= 0 || !(await settlesWithin(old, left, clock)))) {
         if (claim.kind === 'fresh') await claim.ticket.release()
         throw inProgress(wish.key)
       }
@@ -237,16 +238,6 @@ function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released'
   if (exchange.asking?.pending === true) return 'paused'
   if (!exchange.begun || !(error instanceof McpError) || error.kind === 'capability-missing') return 'released'
   return error
-}
-
-function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
-  return new Promise(resolve => {
-    const cancel = clock.setTimeout(() => resolve(false), ms)
-    work.then(() => {
-      cancel()
-      resolve(true)
-    })
-  })
 }
 
 function isRepeatable({ target }: Exchange): boolean {

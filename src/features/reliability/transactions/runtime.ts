@@ -121,9 +121,7 @@ export class TransactionsRuntime {
   /** The report for a client, which cannot wait long; the rollback continues without it. */
   async rolledBack(owner: string, id: string, reason: string): Promise<UnitReport> {
     const rolling = this.rollBack(owner, id, reason)
-    const { promise: late, resolve } = Promise.withResolvers<undefined>()
-    const cancel = this.#parts.clock.setTimeout(() => resolve(undefined), joinMs, true)
-    const report = await Promise.race([rolling, late]).finally(cancel)
+    const report = await this.#within(rolling, joinMs)
     if (report !== undefined) return report
     rolling.catch(error => this.trace('rollback-failed', { id, error }))
     throw problem('SERVER_UNAVAILABLE', 'A step of the transaction has not ended yet: it is rolled back as soon as it has', {
@@ -287,11 +285,19 @@ export class TransactionsRuntime {
   /** Whether the step ends in time; it is waited for only once. */
   async #ends(step: RunningStep): Promise<boolean> {
     if (step.waited && isTask(step)) return false
-    const { promise: late, resolve } = Promise.withResolvers<false>()
-    const cancel = this.#parts.clock.setTimeout(() => resolve(false), isTask(step) ? taskMs : settleMs, true)
-    const ended = await Promise.race([step.over.then(() => true), late]).finally(cancel)
-    step.waited = !ended
-    return ended
+    const ended = await this.#within(
+      step.over.then(() => true),
+      isTask(step) ? taskMs : settleMs,
+    )
+    step.waited = ended === undefined
+    return ended === true
+  }
+
+  /** What the work gives; undefined if it takes longer. */
+  #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+    const { promise: late, resolve } = Promise.withResolvers<undefined>()
+    const cancel = this.#parts.clock.setTimeout(() => resolve(undefined), ms, true)
+    return Promise.race([work, late]).finally(cancel)
   }
 
   #pause(ms: number): Promise<void> {
