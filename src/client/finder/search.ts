@@ -330,8 +330,7 @@ class Remotes {
       const warnings = deprecated ? ['Its publisher has withdrawn it: look for another one'] : []
       const confidence = deprecated ? 'low' : weaker(fits, 'high')
       const trusted = this.#options.trusted(source.name)
-      const about = { name, title, description, version, confidence, source, trusted, remotes, packages, warnings }
-      return [{ ...about, registryUrl: undefined, authFlow: undefined }]
+      return [{ ...blank(name, confidence, source, trusted), title, description, version, remotes, packages, warnings }]
     })
     return { candidates, faults }
   }

@@ -9,9 +9,8 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type AskedForm, type ElicitResult, earlierAnswers } from '../../mcp/elicitation/messages.ts'
 import {
-  type CallManner,
+  type CallTool,
   clientToolsPort,
-  type ToolAnswer,
   type ToolCallExtension,
   type ToolCallOptions,
   toolCalls,
@@ -58,7 +57,7 @@ export const confirmationClient = defineClientFeature<
     /** Confirmed questions that the server may still ask. */
     const agreed = new Set<Agreed>()
     const around: ToolCallExtension['around'] = next => {
-      const asking = async (...[tool, args = {}, options, manner]: ConfirmedParameters): Promise<ToolAnswer> => {
+      const asking: CallTool = async (tool, args = {}, options: ToolCallOptions & ConfirmationCallOptions, manner) => {
         const tools = kit.port(clientToolsPort)
         await tools.learn(tool, options.signal)
         const about = confirmationOf(tools.known(tool)?._meta)
@@ -126,13 +125,6 @@ export const confirmationClient = defineClientFeature<
 interface Agreed {
   readonly message: string
 }
-
-type ConfirmedParameters = [
-  name: string,
-  args: Params | undefined,
-  options: ToolCallOptions & ConfirmationCallOptions,
-  manner: CallManner | undefined,
-]
 
 /** A form with more than the one field is not covered by the user's yes. */
 function isConfirmForm(schema: Params | undefined): boolean {

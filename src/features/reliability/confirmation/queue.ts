@@ -205,27 +205,25 @@ async function answered(
   until: number,
   exchange: Exchange,
 ): Promise<boolean> {
-  const ending = new AbortController()
-  const end = (): void => ending.abort()
   const over = until - clock.now()
   if (over <= 0) return false
-  const cancel = clock.setTimeout(end, over)
-  exchange.signal.addEventListener('abort', end)
-  const changes = store.watch([key], ending.signal)[Symbol.asyncIterator]()
+  const ending = new AbortController()
+  const cancel = clock.setTimeout(() => ending.abort(), over)
+  const signal = AbortSignal.any([exchange.signal, ending.signal])
+  const changes = store.watch([key], signal)[Symbol.asyncIterator]()
   let change: Promise<unknown> | undefined
   try {
     for (;;) {
       if ((await store.get(key))?.version !== version) return true
-      if (ending.signal.aborted) return false
+      if (signal.aborted) return false
       change ??= changes.next().finally(() => {
         change = undefined
       })
-      await sooner(clock, change, ending.signal)
+      await sooner(clock, change, signal)
     }
   } finally {
     cancel()
     ending.abort()
-    exchange.signal.removeEventListener('abort', end)
   }
 }
 

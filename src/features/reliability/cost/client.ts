@@ -12,10 +12,10 @@ import type { Peer } from '../../../revisions/index.ts'
 import { clientTasksPort } from '../../mcp/tasks/messages.ts'
 import {
   type CallManner,
+  type CallTool,
   callTool,
   clientToolsPort,
   type Tool,
-  type ToolAnswer,
   type ToolCallExtension,
   type ToolCallOptions,
   toolCalls,
@@ -112,7 +112,7 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
       knowsCosts(kit.session.opened) ||
       kit.port(clientToolsPort).known(name)?._meta?.[operationalExtension] !== undefined
     const around: ToolCallExtension['around'] = next => {
-      const priced = async (...[name, args, options, manner]: PricedParameters): Promise<ToolAnswer> => {
+      const priced: CallTool = async (name, args, options: PricedOptions, manner) => {
         const { budget, suggestOnly, ...rest } = options
         const tools = kit.port(clientToolsPort)
         await tools.learn(name, options.signal)
@@ -145,8 +145,6 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
     }
   },
 })
-
-type PricedParameters = [name: string, args: Params | undefined, options: PricedOptions, manner: CallManner | undefined]
 
 /** Returns the `_meta` to send; throws if the call must not be sent. */
 async function approve(call: PricedCall, onCost: OnCost | undefined, costLimit: number | undefined): Promise<Params | undefined> {

@@ -44,21 +44,18 @@ export interface WireChecked {
   readonly reason?: string
 }
 
-// A grant and its token.
-interface WireSession {
-  readonly token: string
-  readonly scopes: readonly string[]
-  readonly expires_at: string
-  /** The grant ends after this long without use. */
-  readonly inactivity_timeout_seconds?: number
-}
-
 /** The answer to a negotiation. */
 export interface WireNegotiated {
   readonly granted_scopes: readonly string[]
   readonly denied_scopes: readonly { readonly scope: string; readonly reason: string }[]
   /** Present only if something was granted. */
-  readonly session?: WireSession
+  readonly session?: {
+    readonly token: string
+    readonly scopes: readonly string[]
+    readonly expires_at: string
+    /** The grant ends after this long without use. */
+    readonly inactivity_timeout_seconds?: number
+  }
 }
 
 const check = { tool: string, parameters: optional(record), scopes_held: optional(array(string)) }

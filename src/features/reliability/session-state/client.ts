@@ -97,9 +97,7 @@ class StateTokens implements ClientStates {
 
   /** Reads the token in an answer; without one the old token stays valid. */
   learn(conversation = '', meta: Params | undefined): void {
-    const given = stateIn(meta)
-    if (given === undefined) return
-    const token = readState(given)?.session_state
+    const token = readState(stateIn(meta))?.session_state
     if (token === undefined) return
     this.#tokens.delete(conversation)
     if (token.length > tokenLimit) {

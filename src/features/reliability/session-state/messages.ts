@@ -33,7 +33,7 @@ export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired
 
 /** The value in `_meta`. Must be fast. */
 export function stateIn(meta: Params | undefined): unknown {
-  return isRecord(meta) && Object.hasOwn(meta, stateExtension) ? meta[stateExtension] : undefined
+  return meta?.[stateExtension]
 }
 
 /** Reads a state; undefined if it is malformed. */

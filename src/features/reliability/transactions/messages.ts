@@ -71,11 +71,6 @@ export interface WireTransaction {
   readonly steps: readonly WireStepReport[]
 }
 
-/** The answer to a commit. */
-interface WireCommitted extends WireTransaction {
-  readonly steps_completed: number
-}
-
 /** The answer to a rollback. */
 export interface WireRolledBack extends WireTransaction {
   /** Those that were, or could not be, taken back, in that order: the last one first. */
@@ -102,7 +97,7 @@ export const beginTransaction = request<WireTransaction>()({
 })
 
 /** Ends a transaction; what it did stays. */
-export const commitTransaction = request<WireCommitted>()({
+export const commitTransaction = request<WireTransaction & { readonly steps_completed: number }>()({
   ...common,
   name: 'transaction/commit',
   params: object({ transaction_id: string }),

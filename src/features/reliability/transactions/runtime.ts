@@ -42,7 +42,8 @@ export class TransactionsRuntime {
   readonly #journal: Journal
   readonly #parts: TransactionsParts
   readonly #rollback: RollbackOptions
-  readonly #running = new Running()
+  /** The running steps of this process. */
+  readonly #running = new Map<string, RunningStep>()
   // Rollbacks in progress in this process.
   readonly #rolling = new Map<string, Promise<UnitReport>>()
   #timer: (() => void) | undefined = undefined
@@ -80,15 +81,34 @@ export class TransactionsRuntime {
     return this.#parts.trace
   }
 
-  /** Registers a running step; returns the function to call when it has ended. */
+  /** Registers a running step; returns the function that settles it. `workAfterAnswer`: what the handler still does. */
   begun(owner: string, transaction: string, order: number, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
-    return this.#running.add(`${owner}/${transaction}/${order}`, exchange)
+    const place = `${owner}/${transaction}/${order}`
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const step: RunningStep = { exchange, over: promise, unseen: false, waited: false }
+    this.#running.set(place, step)
+    const over = (): void => {
+      if (this.#running.get(place) === step) this.#running.delete(place)
+      resolve()
+    }
+    return workAfterAnswer => {
+      step.unseen = workAfterAnswer !== undefined
+      if (workAfterAnswer === undefined) over()
+      else workAfterAnswer.then(over, over)
+    }
+  }
+
+  /** Stops a step; undefined if it does not run here. */
+  #stop(owner: string, transaction: string, order: number): RunningStep | undefined {
+    const step = this.#running.get(`${owner}/${transaction}/${order}`)
+    step?.exchange.stop('The transaction is rolled back')
+    return step
   }
 
   /** Runs the compensation of a step, after its handler has stopped. */
   async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
     // A handler that is still running could undo its own compensation.
-    const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
+    const lingering = this.#stop(owner, transaction, step.order)
     if (lingering === undefined || (await this.#ends(lingering))) return compensate(this.#parts, owner, transaction, step)
     if (lingering.unseen)
       lingering.over
@@ -265,7 +285,7 @@ export class TransactionsRuntime {
   /** Waits for a running step, here or elsewhere, and then gives it up. */
   async #settled(owner: string, unit: Unit, step: Step): Promise<void> {
     const { clock } = this.#parts
-    const here = this.#running.stop(`${owner}/${unit.id}/${step.order}`)
+    const here = this.#stop(owner, unit.id, step.order)
     if (here !== undefined) await this.#ends(here)
     else if (step.runner !== this.#journal.runners.id)
       await this.#gone(owner, unit, step, clock.now() + (saysTask(step) ? taskMs : settleMs))
@@ -323,32 +343,4 @@ interface RunningStep {
   unseen: boolean
   /** It has been waited for. */
   waited: boolean
-}
-
-// The running steps of this process.
-class Running {
-  readonly #steps = new Map<string, RunningStep>()
-
-  /** Returns the function that settles the step; `workAfterAnswer`: what the handler still does. */
-  add(place: string, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const step: RunningStep = { exchange, over: promise, unseen: false, waited: false }
-    this.#steps.set(place, step)
-    const over = (): void => {
-      if (this.#steps.get(place) === step) this.#steps.delete(place)
-      resolve()
-    }
-    return workAfterAnswer => {
-      step.unseen = workAfterAnswer !== undefined
-      if (workAfterAnswer === undefined) over()
-      else workAfterAnswer.then(over, over)
-    }
-  }
-
-  /** Stops a step; undefined if it does not run here. */
-  stop(place: string): RunningStep | undefined {
-    const step = this.#steps.get(place)
-    step?.exchange.stop('The transaction is rolled back')
-    return step
-  }
 }
