@@ -21,12 +21,6 @@ import { isCount, operationalExtension, usageIn } from './messages.ts'
 import { tellLimit, tellWait } from './rates.ts'
 import { type CostParts, costMeter, costQuota, type Priced } from './server.ts'
 
-// The caller's limit.
-interface Wish {
-  readonly most: number | undefined
-  readonly withinMs: number | undefined
-}
-
 /** At the budget stage: reserves the cost, or refuses; releases what was not needed. */
 export async function reserved(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
   const tool = exchange.params['name'] as string
@@ -185,7 +179,8 @@ function checkBudget(tool: string, { cost }: Priced, before: number, estimate: n
   }
 }
 
-function wishOf({ meta }: Exchange): Wish {
+// The caller's limit.
+function wishOf({ meta }: Exchange) {
   const { [operationalExtension]: said = {} } = meta ?? {}
   const where = `params._meta["${operationalExtension}"]`
   if (!isRecord(said)) throw invalid(`${where} must be an object with max_units or deadline_ms`)

@@ -92,11 +92,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
       quotasFor: quotasFor && (caller => quotasFor(caller).map(sharedQuota)),
     }
     let used = false
-    let loading: Promise<typeof import('./runtime.ts')> | undefined
-    const load = () => {
-      loading ??= import('./runtime.ts')
-      return loading
-    }
+    const load = lazily(() => import('./runtime.ts')).open
     // Must be fast, because it runs for every call.
     const isCounted = (exchange: Exchange): boolean => {
       const facts = parts.facts(exchange)

@@ -18,7 +18,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
-import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
+import { because, type CallToolResult, type FailedResult, type ToolEntry } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension, keyHeader, keyPattern, keyRule, otherKeyHeader, type WireStatus } from './messages.ts'
 import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, stamped } from './outcomes.ts'
 import { dedupeMs, type IdempotencyParts } from './server.ts'
@@ -34,14 +34,6 @@ interface Parts extends IdempotencyParts {
 const minted = 'same:'
 /** The default lifetime of a key. */
 const defaultTtlSeconds = 86_400
-
-/** The part of a tool's definition that matters here. */
-interface KeyedTool {
-  readonly facts: {
-    readonly idempotent?: boolean
-    readonly annotations?: { readonly idempotentHint?: boolean; readonly readOnlyHint?: boolean }
-  }
-}
 
 /** A call with its key. */
 interface Keyed {
@@ -241,7 +233,7 @@ function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released'
 }
 
 function isRepeatable({ target }: Exchange): boolean {
-  const { idempotent, annotations } = (target as KeyedTool).facts
+  const { idempotent, annotations } = (target as ToolEntry).facts
   return idempotent ?? (annotations?.idempotentHint === true || annotations?.readOnlyHint === true)
 }
 

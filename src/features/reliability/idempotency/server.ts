@@ -4,11 +4,10 @@ import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { carried, compensation, type Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
+import { defineServerFeature, lazily, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { getKey, idempotencyExtension, isKeyed, keyHeader, otherKeyHeader } from './messages.ts'
-import type { Replays } from './runtime.ts'
 
 /** Options of idempotency. */
 interface IdempotencyOptions {
@@ -60,11 +59,7 @@ export interface IdempotencyParts
 export function idempotencyServer(parts: IdempotencyParts): Side {
   const maxTtlMs = toMilliseconds(parts.maxTtl ?? '24h', 'idempotency.maxTtl')
   const joinMs = toMilliseconds(parts.join ?? '10s', 'idempotency.join')
-  let loading: Promise<Replays> | undefined
-  const load = (): Promise<Replays> => {
-    loading ??= import('./runtime.ts').then(({ Replays }) => new Replays({ ...parts, maxTtlMs, joinMs }))
-    return loading
-  }
+  const load = lazily(async () => new (await import('./runtime.ts')).Replays({ ...parts, maxTtlMs, joinMs })).open
   return {
     handlers: [[getKey, async (exchange: Exchange) => (await load()).status(exchange)]],
     layers: [
