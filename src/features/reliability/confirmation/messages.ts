@@ -32,6 +32,28 @@ export const risks = ['safe', 'reversible', 'destructive'] as const
 /** The worst effect that a call can have. */
 export type Risk = (typeof risks)[number]
 
+/** What a tool declares in its `_meta`. */
+interface WireConfirmation {
+  readonly requires_confirmation: boolean
+  readonly confirmation_message: string
+  readonly risk_level: Risk
+}
+
+/** What a refusal offers in its `_meta`, for clients that ask their user themselves. */
+interface WireRequired {
+  readonly status: 'confirmation_required'
+  readonly confirmation_message: string
+  readonly risk_level: Risk
+  /** Sent back with the repeated call. */
+  readonly confirmation_token: string
+}
+
+/** What the repeated call carries in `_meta`; never in its arguments, because the model writes those. */
+export interface WireConfirmed {
+  readonly confirmation_token: string
+  readonly user_confirmed: boolean
+}
+
 /** Whether a value is one of `risks`. */
 export function isRisk(value: unknown): value is Risk {
   return risks.includes(value as Risk)
@@ -62,28 +84,27 @@ function asData(value: unknown): string {
   return clip(text.replace(/[<>[\]`]|\p{Cf}/gu, char => disguises.get(char) ?? '\ufffd'))
 }
 
-/** What a tool declares in its `_meta`; undefined if it needs no confirmation. */
-export function confirmationOf(meta: unknown) {
+/** Reads a tool's `_meta`; undefined if the tool needs no confirmation. */
+export function confirmationOf(meta: unknown): WireConfirmation | undefined {
   const said = isRecord(meta) ? meta[confirmationExtension] : undefined
   if (!isRecord(said) || said['requires_confirmation'] !== true) return undefined
   const { confirmation_message: message, risk_level: risk } = said
   return {
+    requires_confirmation: true,
     confirmation_message: typeof message === 'string' ? clip(message, 1000) : '',
     // A missing or unknown risk counts as the highest.
     risk_level: isRisk(risk) ? risk : 'destructive',
   }
 }
 
-/**
- * What a refusal offers in its `_meta`, for clients that ask their user themselves; undefined if nothing. The token is sent back in the
- * `_meta` of the repeated call, never in its arguments, because the model writes those.
- */
-export function requiredIn(meta: unknown) {
+/** Reads the offer in a refusal; undefined if there is none. */
+export function requiredIn(meta: unknown): WireRequired | undefined {
   const said = isRecord(meta) ? meta[confirmationExtension] : undefined
   if (!isRecord(said) || said['status'] !== 'confirmation_required') return undefined
   const { confirmation_message: message, risk_level: risk, confirmation_token: token } = said
   if (typeof message !== 'string' || typeof token !== 'string') return undefined
   return {
+    status: 'confirmation_required',
     confirmation_message: clip(message, 4000),
     risk_level: isRisk(risk) ? risk : 'destructive',
     confirmation_token: token,

@@ -48,6 +48,38 @@ export const latencies = ['instant', 'seconds', 'minutes'] as const
 /** How long a call usually takes. */
 export type Latency = (typeof latencies)[number]
 
+interface WireCost {
+  readonly category?: CostCategory
+  readonly estimated_units?: number
+  readonly unit_label?: string
+}
+
+/** What a tool declares in `_meta`. Static, because tool lists are cached and shared. */
+export interface WireOperational {
+  readonly cost?: WireCost
+  readonly latency?: Latency
+}
+
+/** The limit in the `_meta` of a call. */
+export interface WireBudget {
+  readonly max_units?: number
+  readonly deadline_ms?: number
+}
+
+interface WireQuota {
+  readonly remaining: number
+  readonly resets_at: string
+}
+
+/** The usage in the `_meta` of a result. */
+export interface WireUsage {
+  readonly units_used: number
+  /** Execution time in milliseconds. */
+  readonly unit_label?: string
+  readonly duration_ms: number
+  readonly quota?: WireQuota
+}
+
 /** What a tool declares; what it does not declare is unknown, never zero. */
 export interface OfferedCost {
   /** Undefined if unknown. */

@@ -7,6 +7,22 @@ import { object, string } from '../../../jsonrpc/shape.ts'
 /** The extension name. */
 export const idempotencyExtension = `${NS}/idempotency`
 
+/** The key in the `_meta` of a call. */
+export interface WireKey {
+  readonly idempotency_key: string
+  readonly idempotency_ttl_seconds?: number
+}
+
+/** The information in the `_meta` of the result. */
+export interface WireReplay {
+  readonly idempotency_key: string
+  /** Whether an earlier result was returned. */
+  readonly was_replay: boolean
+  readonly original_timestamp: string
+  /** How long the key is kept, if that is shorter than requested. */
+  readonly idempotency_ttl_seconds?: number
+}
+
 /** The syntax of keys. */
 export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
 /** The same in words, for error messages. */

@@ -7,11 +7,13 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 /** The extension name. */
 export const intentExtension = `${NS}/intent`
 
+/** `suggest_only`: the call is not executed. */
+type IntentMode = 'advise' | 'suggest_only'
+
 /** The intent in the `_meta` of a call. */
 export interface WireIntent {
   readonly intent: string
-  /** `suggest_only`: the call is not executed. Default `advise`. */
-  readonly mode?: 'advise' | 'suggest_only'
+  readonly mode?: IntentMode
 }
 
 /** A suggested call; events use the same form. */
@@ -19,6 +21,11 @@ export type WireSuggestion = {
   readonly recommended_tool: string
   readonly reason: string
   readonly parameters?: Params
+}
+
+/** The suggestion in the `_meta` of a result. */
+export interface WireSuggested {
+  readonly suggestion?: WireSuggestion
 }
 
 /** The limit in bytes of UTF-8. */

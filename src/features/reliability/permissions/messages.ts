@@ -44,18 +44,21 @@ export interface WireChecked {
   readonly reason?: string
 }
 
+// A grant and its token.
+interface WireSession {
+  readonly token: string
+  readonly scopes: readonly string[]
+  readonly expires_at: string
+  /** The grant ends after this long without use. */
+  readonly inactivity_timeout_seconds?: number
+}
+
 /** The answer to a negotiation. */
 export interface WireNegotiated {
   readonly granted_scopes: readonly string[]
   readonly denied_scopes: readonly { readonly scope: string; readonly reason: string }[]
   /** Present only if something was granted. */
-  readonly session?: {
-    readonly token: string
-    readonly scopes: readonly string[]
-    readonly expires_at: string
-    /** The grant ends after this long without use. */
-    readonly inactivity_timeout_seconds?: number
-  }
+  readonly session?: WireSession
 }
 
 const check = { tool: string, parameters: optional(record), scopes_held: optional(array(string)) }
@@ -91,4 +94,9 @@ export function presentedIn(meta: Params | undefined): unknown {
   const said = meta?.[permissionsExtension]
   if (said === undefined) return undefined
   return isRecord(said) ? said['session_token'] : null
+}
+
+/** The token in the `_meta` of a request. */
+export interface WirePresented {
+  readonly session_token: string
 }

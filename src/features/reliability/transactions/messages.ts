@@ -1,7 +1,6 @@
 /** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
 
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import type { StepFailure } from '../../../core/journal/unit.ts'
 import { field } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
@@ -40,27 +39,57 @@ export const transactionsPort = port<TransactionsPort>('transactions')
 /** The name of the extension. */
 export const transactionsExtension = `${NS}/transactions`
 
-/** A call that takes a step back. */
+/** In a call's `_meta`. */
+export interface WireStep {
+  readonly transaction_id: string
+  readonly step_id?: string
+}
+
+/** In a tool's `_meta`: that it can be undone, and how. */
+export interface WireUndo {
+  readonly compensation: { readonly tool: string; readonly description?: string }
+}
+
+/** In the result's `_meta`: what would take the step back. */
+export interface WireStepResult {
+  readonly transaction_id: string
+  readonly step_id: string
+  readonly status: 'ok' | 'failed' | 'indeterminate'
+  readonly compensation?: WireCompensation
+}
+
+/** A compensation on the wire. */
 interface WireCompensation {
   readonly tool: string
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly description?: string
 }
 
+/** How far a transaction is. */
+type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
+
+/** A failure on the wire. */
+interface WireFailure {
+  readonly code: string
+  readonly message: string
+}
+
+/** `no_compensation`: done, and nothing can take it back. */
+type WireStepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'no_compensation'
+
 /** One step of a transaction as it is sent. */
 export interface WireStepReport {
   readonly step_id: string
   readonly tool: string
-  /** `no_compensation`: done, and nothing can take it back. */
-  readonly status: 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'no_compensation'
+  readonly status: WireStepStatus
   readonly compensation?: WireCompensation
-  readonly error?: StepFailure
+  readonly error?: WireFailure
 }
 
 /** A transaction as it is sent. */
 export interface WireTransaction {
   readonly transaction_id: string
-  readonly status: 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
+  readonly status: WireTransactionStatus
   readonly description?: string
   readonly begun_at: string
   /** Without activity for so long it is rolled back. */
@@ -71,13 +100,18 @@ export interface WireTransaction {
   readonly steps: readonly WireStepReport[]
 }
 
+/** The answer to a commit. */
+interface WireCommitted extends WireTransaction {
+  readonly steps_completed: number
+}
+
 /** The answer to a rollback. */
 export interface WireRolledBack extends WireTransaction {
   /** Those that were, or could not be, taken back, in that order: the last one first. */
   readonly steps_compensated: readonly {
     readonly step_id: string
     readonly status: 'compensated' | 'compensation_failed'
-    readonly error?: StepFailure
+    readonly error?: WireFailure
   }[]
 }
 
@@ -97,7 +131,7 @@ export const beginTransaction = request<WireTransaction>()({
 })
 
 /** Ends a transaction; what it did stays. */
-export const commitTransaction = request<WireTransaction & { readonly steps_completed: number }>()({
+export const commitTransaction = request<WireCommitted>()({
   ...common,
   name: 'transaction/commit',
   params: object({ transaction_id: string }),
