@@ -13,7 +13,7 @@ import { toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
 import { type CallWorks, type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
-import { keepingOf, type StateParts } from './server.ts'
+import type { StateParts } from './server.ts'
 import {
   conversationKeeper,
   firstVersion,
@@ -132,8 +132,8 @@ export class StateRuntime implements CallWorks {
   }
 
   async #open(exchange: Exchange): Promise<StatePlace> {
-    const { store, ttlMs, shared } = this.#parts
-    const keeping = keepingOf(exchange, shared)
+    const { store, ttlMs } = this.#parts
+    const keeping = this.#parts.keeping(exchange)
     if (keeping === 'token') return this.#tokens.open(exchange)
     if (keeping === 'call') return { value: undefined, version: firstVersion(), keeper: undefined }
     const keeper =
@@ -171,7 +171,7 @@ export class StateRuntime implements CallWorks {
 
   async #close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown> {
     const { version, keeper } = place
-    const isToken = keepingOf(exchange, this.#parts.shared) === 'token'
+    const isToken = this.#parts.keeping(exchange) === 'token'
     if (!isToken && (keeper === undefined || !draft.changed)) return result
     if (!draft.changed && !(version.depth > 0 && this.#isAging(version)))
       return version.depth > 0 ? stamped(result, { state_changed: false }) : result

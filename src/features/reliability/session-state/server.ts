@@ -53,7 +53,7 @@ export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
     const tools = kit.port(toolsPort)
     const runtime = lazily(async () => {
       const [{ StateRuntime }, store] = await Promise.all([import('./runtime.ts'), kit.store()])
-      return new StateRuntime({ ...kit, ttlMs, store })
+      return new StateRuntime({ ...kit, ttlMs, store, keeping: exchange => keepingOf(exchange, kit.shared) })
     })
     let warned = false
     let hinted = false
@@ -155,7 +155,7 @@ const needsSecret = {
 }
 
 /** Where a caller's state is kept. `shared`: whether the store outlives this process, or other processes share it. */
-export function keepingOf(
+function keepingOf(
   { peer, conversation, caller, meta, route }: Exchange,
   shared: boolean,
 ): 'token' | 'conversation' | 'session' | 'principal' | 'call' {
@@ -186,7 +186,9 @@ interface StateOptions {
 }
 
 /** What the runtime needs from the server. */
-export interface StateParts extends Pick<ServerKit, 'name' | 'shared' | 'seal' | 'clock' | 'port'> {
+export interface StateParts extends Pick<ServerKit, 'name' | 'seal' | 'clock' | 'port'> {
   readonly ttlMs: number
   readonly store: Store
+  /** Where the state of a call is kept. */
+  readonly keeping: (exchange: Exchange) => ReturnType<typeof keepingOf>
 }
