@@ -3,7 +3,7 @@
  * the step runs, so that any process can finish what another one left.
  */
 
-import { type Clock, type Duration, realClock, toMilliseconds } from '../core/clock.ts'
+import { type Clock, type Duration, pauseFor, realClock, toMilliseconds } from '../core/clock.ts'
 import { abandon, isIdle, listedUnits, type RollbackOptions, rollback, stuck as stuckUnits } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
 import {
@@ -21,13 +21,12 @@ import { type Problem, problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/classify.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import type { Store } from '../stores/store.ts'
-import { storeWithin } from '../stores/store.ts'
+import { type Store, storeWithin } from '../stores/store.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
 
 /** How a step is undone: by a call on the same server. */
-export interface SagaUndo {
+interface SagaUndo {
   readonly tool: string
   /**
    * The arguments of that call, or a function of the step's result; `result` is undefined before the step has ended, and if its
@@ -147,13 +146,11 @@ async function begin(options: SagaOptions): Promise<Saga> {
 }
 
 async function resume(options: SagasOptions): Promise<readonly SagaReport[]> {
-  const sagas = new Sagas(options)
-  return (await sagas.resume()).map(sagaReport)
+  return (await new Sagas(options).resume()).map(sagaReport)
 }
 
 async function stuck(options: Pick<SagasOptions, 'store' | 'clock'>): Promise<readonly SagaReport[]> {
-  const sagas = new Sagas({ ...options, clients: {} })
-  return (await sagas.stuck()).map(sagaReport)
+  return (await new Sagas({ ...options, clients: {} }).stuck()).map(sagaReport)
 }
 
 /**
@@ -185,7 +182,7 @@ export interface SagasOptions {
 }
 
 /** All sagas of a store have the same owner: access to the store is access to all of them. */
-export const owner = 'all'
+const owner = 'all'
 /** Key prefix that separates sagas from the data of a server in the same store. */
 const part = 'saga/'
 const joinMs = 60_000
@@ -193,7 +190,7 @@ const joinMs = 60_000
 const emptyMs = 3_600_000
 
 /** Sagas of one store, as one process works on them. */
-export class Sagas {
+class Sagas {
   readonly units: Units
   readonly #runners: Runners
   readonly #clients: ReadonlyMap<string, Client>
@@ -234,7 +231,7 @@ export class Sagas {
     while (this.#clock.now() < until) {
       const report = await rollback(this.#options(), owner, id, reason)
       if (report !== undefined) return report
-      await this.#pause(250)
+      await pauseFor(this.#clock, 250)
     }
     throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the saga back', { retryAfter: 1000 })
   }
@@ -302,10 +299,6 @@ export class Sagas {
       return failed(classify(error))
     }
   }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise(resolve => void this.#clock.setTimeout(resolve, ms))
-  }
 }
 
 function failed({ code, message, category }: Problem): Undone {
@@ -313,7 +306,7 @@ function failed({ code, message, category }: Problem): Undone {
 }
 
 /** How one step of a saga stands or ended. */
-export interface SagaStepReport {
+interface SagaStepReport {
   readonly id: string
   readonly server: string
   readonly tool: string
@@ -333,18 +326,15 @@ export interface SagaReport {
 }
 
 /** The report of a saga, from its record. */
-export function sagaReport({ unit, steps }: UnitReport): SagaReport {
+function sagaReport({ unit, steps }: UnitReport): SagaReport {
   return {
     id: unit.id,
     status: unit.status,
     reason: unit.reason,
-    steps: steps.map(step => ({
-      id: step.id,
-      server: stepServer(step),
-      tool: step.target,
-      status: step.status,
-      error: step.failure,
-    })),
+    steps: steps.map(step => {
+      const { id, target: tool, status, failure: error } = step
+      return { id, server: stepServer(step), tool, status, error }
+    }),
   }
 }
 

@@ -2,19 +2,16 @@
 import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
+import { declared } from '../engine/extensions.ts'
 import type { Method } from '../engine/method.ts'
 import type { ClientStates } from '../features/reliability/session-state/messages.ts'
-import {
-  knowsTransactions,
-  stepMeta,
-  type TransactionReport,
-  transactionReport,
-} from '../features/reliability/transactions/client.ts'
+import { type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
 import {
   beginTransaction,
   commitTransaction,
   getTransaction,
   rollbackTransaction,
+  transactionsExtension,
   type WireTransaction,
 } from '../features/reliability/transactions/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
@@ -68,7 +65,8 @@ export class Transaction {
   /** Begins it on the server. Throws if the server does not support transactions. */
   static async begin(parts: TransactionParts, options: TransactionOptions): Promise<Transaction> {
     const { id = crypto.randomUUID(), description, timeout, irreversible } = options
-    if (!knowsTransactions(parts.session.opened.conversation.peer))
+    const { peer } = parts.session.opened.conversation
+    if (peer === undefined || declared(peer, transactionsExtension) === undefined)
       throw problem('UNSUPPORTED', 'The server knows no transactions', {
         suggestion: 'Use saga(), which takes back step by step what was done on any server',
       })
@@ -103,7 +101,10 @@ export class Transaction {
       return await this.#parts.call(name, args, {
         idempotencyKey: crypto.randomUUID(),
         ...options,
-        meta: { ...options.meta, ...stepMeta(this.id, step) },
+        meta: {
+          ...options.meta,
+          [transactionsExtension]: { transaction_id: this.id, ...(step !== undefined && { step_id: step }) },
+        },
       })
     } finally {
       const seen = this.#states.get(conversation)

@@ -165,3 +165,21 @@ export function register<F, E>(catalog: Catalog<E>, key: string, facts: F, compi
     },
   }
 }
+
+/**
+ * Opens something when it is first needed, once for all who ask. What could not be opened now may be there for the next one who asks.
+ * `opened` never begins to open it.
+ */
+export function lazily<T>(make: () => Promise<T>): { open(): Promise<T>; opened(): Promise<T | undefined> } {
+  let opening: Promise<T> | undefined
+  return {
+    open: () => {
+      opening ??= make().catch(error => {
+        opening = undefined
+        throw error
+      })
+      return opening
+    },
+    opened: async () => opening?.catch(() => undefined),
+  }
+}

@@ -12,7 +12,7 @@ import type { Exchange } from '../engine/exchange.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import { Ports } from '../engine/ports.ts'
-import type { InstalledFeature, ServerKit } from '../engine/server-feature.ts'
+import { type InstalledFeature, lazily, type ServerKit } from '../engine/server-feature.ts'
 import type { Layer } from '../engine/stages.ts'
 import { cacheHint } from '../features/mcp/caching/messages.ts'
 import { serverFeatures } from './features.ts'
@@ -204,20 +204,5 @@ export function auditControl(open: Records['audit']): AuditControl {
   return {
     read: async options => (await opened()).read(options),
     verify: async () => (await opened()).verify(),
-  }
-}
-
-/** What could not be opened now may be there for the next call. */
-function lazily<T>(make: () => Promise<T>): { open(): Promise<T>; opened(): Promise<T | undefined> } {
-  let opening: Promise<T> | undefined
-  return {
-    open: () => {
-      opening ??= make().catch(error => {
-        opening = undefined
-        throw error
-      })
-      return opening
-    },
-    opened: async () => opening?.catch(() => undefined),
   }
 }

@@ -9,7 +9,7 @@ import { importManifest, readManifest } from '../../features/reliability/manifes
 import { clip } from '../../jsonrpc/limits.ts'
 import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
-import type { Candidate, Found, KnownServer, Recommender, Search } from './search.ts'
+import type { Candidate, createSearch, Found, KnownServer, Recommender } from './search.ts'
 
 /** Where a finder searches, and which sources it trusts. */
 export interface FinderOptions {
@@ -73,18 +73,15 @@ export function createFinder(options: FinderOptions = {}): Finder {
   checkOptions('createFinder', options, kinds)
   options.manifests?.forEach(readManifest)
   const ttlMs = toMilliseconds(options.ttl ?? '5m', 'ttl')
-  let loading: Promise<Search> | undefined
-  const load = (): Promise<Search> => {
-    loading ??= import('./search.ts').then(({ createSearch }) =>
-      createSearch(options, (options.manifests ?? []).map(knownServer), ttlMs),
-    )
-    return loading
-  }
+  let loading: Promise<ReturnType<typeof createSearch>> | undefined
   return {
     find: async (capability, { limit = 10, remote = true, signal } = {}) => {
       const wish = checkedWish(capability)
       if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100)) throw new TypeError('limit must be 1 to 100')
-      return (await load())(wish, limit, remote, signal)
+      loading ??= import('./search.ts').then(search =>
+        search.createSearch(options, (options.manifests ?? []).map(knownServer), ttlMs),
+      )
+      return (await loading)(wish, limit, remote, signal)
     },
     check: (candidate, { server }) => checkedAgainst(candidate, server),
   }

@@ -24,18 +24,18 @@ import type { Client } from '../client.ts'
 import type { FinderOptions } from './finder.ts'
 
 /** One search: the query, the most candidates, and whether remote sources are asked. */
-export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
+type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
 
 /** Makes the search. `known`: the servers of local manifests. */
 export function createSearch(options: FinderOptions, known: readonly KnownServer[], ttlMs: number): Search {
   const { clock = realClock, servers = [], outbound = {} } = options
   const trusted = new Set<unknown>(options.trusted)
-  const local: LocalOptions = { ...outbound, trusted: name => trusted.has(name) }
+  const local: SourceOptions = { ...outbound, trusted: name => trusted.has(name) }
   const manifests = known.map(server => ofManifest(server, local))
   const remotes = remotesOf(options, local)
-  const kept = new Kept<Found>(clock, ttlMs)
+  const kept = keptFor(clock, ttlMs)
   const ask = (source: string, key: string, make: () => Promise<Found>): Promise<Found> =>
-    kept.get(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [finderFaultOf(source, error)] }))
+    kept(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [finderFaultOf(source, error)] }))
 
   return async (wish, limit, remote, signal) => {
     // Answers are shared by concurrent searches, so an aborted search only stops waiting.
@@ -63,7 +63,7 @@ function isTrusted(server: Recommender, servers: readonly Recommender[], known: 
   return servers.filter(other => other.server?.name === name).length === 1
 }
 
-function remotesOf(options: FinderOptions, local: LocalOptions): readonly (readonly [string, Ask])[] {
+function remotesOf(options: FinderOptions, local: SourceOptions): readonly (readonly [string, Ask])[] {
   const { registries = [], catalogs = [], cards = [] } = options
   const remotes = new Remotes(local)
   return [
@@ -112,33 +112,21 @@ function first({ candidates, faults }: Found, limit: number): Found {
   return { candidates: candidates.slice(0, limit), faults }
 }
 
-/** Answers that are good for a while: asked for once, however many want them. What failed is asked for again. */
-interface Entry<T> {
-  readonly answer: Promise<T>
-  readonly expires: number
-}
+/** The most answers that are kept. */
+const mostKept = 256
 
-class Kept<T> {
-  readonly #entries = new Map<string, Entry<T>>()
-  readonly #clock: Clock
-  readonly #ttlMs: number
-  readonly #max: number
-
-  constructor(clock: Clock, ttlMs: number, max = 256) {
-    this.#clock = clock
-    this.#ttlMs = ttlMs
-    this.#max = max
-  }
-
-  get(key: string, make: () => Promise<T>): Promise<T> {
-    const found = this.#entries.get(key)
-    if (found !== undefined && found.expires > this.#clock.now()) return found.answer
-    this.#entries.delete(key)
-    if (this.#entries.size >= this.#max) this.#entries.delete(this.#entries.keys().next().value as string)
-    const entry = { answer: make(), expires: this.#clock.now() + this.#ttlMs }
-    this.#entries.set(key, entry)
+/** Keeps answers for a while: asked for once, however many want them. What failed is asked for again. */
+function keptFor(clock: Clock, ttlMs: number): (key: string, make: () => Promise<Found>) => Promise<Found> {
+  const entries = new Map<string, { readonly answer: Promise<Found>; readonly expires: number }>()
+  return (key, make) => {
+    const found = entries.get(key)
+    if (found !== undefined && found.expires > clock.now()) return found.answer
+    entries.delete(key)
+    if (entries.size >= mostKept) entries.delete(entries.keys().next().value as string)
+    const entry = { answer: make(), expires: clock.now() + ttlMs }
+    entries.set(key, entry)
     entry.answer.catch(() => {
-      if (this.#entries.get(key) === entry) this.#entries.delete(key)
+      if (entries.get(key) === entry) entries.delete(key)
     })
     return entry.answer
   }
@@ -149,7 +137,8 @@ class Kept<T> {
 /** Of a client what the finder needs of it. */
 export type Recommender = Pick<Client, 'recommend' | 'server'>
 
-interface LocalOptions extends OutboundOptions {
+/** The rules for addresses, and which sources are trusted. */
+interface SourceOptions extends OutboundOptions {
   readonly trusted: (name: string) => boolean
 }
 
@@ -161,7 +150,7 @@ export interface KnownServer {
   readonly recommendations: Parameters<typeof fitting>[1]
 }
 
-function ofManifest({ server, tools, recommendations }: KnownServer, options: LocalOptions): (wish: string) => Found {
+function ofManifest({ server, tools, recommendations }: KnownServer, options: SourceOptions): (wish: string) => Found {
   const { name, description, version } = server
   const text = [name, description, ...tools].join(' ')
   const source: CandidateSource = { kind: 'manifest', name }
@@ -174,14 +163,14 @@ function ofManifest({ server, tools, recommendations }: KnownServer, options: Lo
   }
 }
 
-async function ofServer(server: Recommender, wish: string, limit: number, options: LocalOptions): Promise<Found> {
+async function ofServer(server: Recommender, wish: string, limit: number, options: SourceOptions): Promise<Found> {
   const source: CandidateSource = { kind: 'server', name: server.server?.name ?? '' }
   const recommended = await server.recommend(wish, { limit })
   return { candidates: named(recommended, source, options), faults: [] }
 }
 
 /** Candidates that a server recommends. They have no address yet; the page about them must pass the outbound rules. */
-function named(recommended: readonly Recommended[], source: CandidateSource, options: LocalOptions): readonly Candidate[] {
+function named(recommended: readonly Recommended[], source: CandidateSource, options: SourceOptions): readonly Candidate[] {
   return recommended.map(({ server, confidence, registryUrl, authFlow }) => {
     const refused = registryUrl === undefined ? undefined : judgeDestination(registryUrl, options)
     const bad = refused instanceof Error
@@ -202,7 +191,7 @@ function blank(name: string, confidence: Confidence, source: CandidateSource, tr
 // The results. A candidate is a description, not a connection: the host connects to it itself.
 
 /** Who reported a candidate. */
-export interface CandidateSource {
+interface CandidateSource {
   /** A local manifest, a connected server, a registry, the catalog of a site, or the card of a server. */
   readonly kind: 'manifest' | 'server' | 'registry' | 'catalog' | 'card'
   /** The name of the server, or the address. */
@@ -233,7 +222,7 @@ export interface Candidate {
 }
 
 /** A source that failed. The results of the others are not affected. */
-export interface FinderFault {
+interface FinderFault {
   readonly source: string
   readonly reason: string
 }
@@ -251,28 +240,22 @@ const answerBytes = 1024 * 1024
 /** Words of a query that are searched for, pages per word, and cards per catalog. */
 const most = { words: 3, pages: 3, cards: 16 } as const
 
-interface RemoteOptions extends OutboundOptions {
-  readonly trusted: (name: string) => boolean
-}
-
 /** Asks one source. Throws if the source as a whole fails. */
 type Ask = (wish: string) => Promise<Found>
 
 /** Reads remote sources. */
 class Remotes {
-  readonly #options: RemoteOptions
+  readonly #options: SourceOptions
   readonly #outbound: ReturnType<typeof createOutbound>
 
-  constructor({ trusted, ...options }: RemoteOptions) {
+  constructor({ trusted, ...options }: SourceOptions) {
     this.#options = { trusted, ...options }
     this.#outbound = createOutbound({ maxBytes: answerBytes, ...options })
   }
 
   /** A registry with the official API below this address. */
   registry(base: string): Ask {
-    return async wish => {
-      return joinedFindings(await Promise.all(searched(wish).map(word => this.#search(base, word, wish))))
-    }
+    return async wish => joinedFindings(await Promise.all(searched(wish).map(word => this.#search(base, word, wish))))
   }
 
   /** The catalog of a site, and the cards that it names. */
@@ -343,8 +326,7 @@ class Remotes {
       const warnings = deprecated ? ['Its publisher has withdrawn it: look for another one'] : []
       const confidence = deprecated ? 'low' : fits
       const trusted = this.#options.trusted(source.name)
-      const about = { name, title, description, version, confidence, source, trusted, remotes, packages, warnings }
-      return [{ ...about, registryUrl: undefined, authFlow: undefined }]
+      return [{ ...blank(name, confidence, source, trusted), title, description, version, remotes, packages, warnings }]
     })
     return { candidates, faults }
   }

@@ -3,6 +3,7 @@
  * across retries.
  */
 import { binding } from '../../../core/digest.ts'
+import { Spending } from '../../../core/handle.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
 import { isNobody, ownerOf } from '../../../engine/owner.ts'
@@ -10,17 +11,18 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type ElicitResult, elicit, isYesNo, takesElicitation, yesNoForm } from '../../mcp/elicitation/messages.ts'
-import { confirmationExtension, confirmationText, type Risk } from './messages.ts'
-import { type ConfirmationParts, type ConfirmFacts, confirmMessage, riskOf } from './server.ts'
+import { toolsPort } from '../../mcp/tools/messages.ts'
+import { confirmationExtension, confirmationText, isRisk, type Risk, risks } from './messages.ts'
+import { type ConfirmationParts, type ConfirmFacts, confirmMessage } from './server.ts'
 
 /** How long an answer, a token or an approval by page is valid. */
 export const approvalMs = 300_000
 
-/** The name of the obligation in grants. */
-export const obligation = 'confirm'
-
 /** A call that needs confirmation, with everything the answer is bound to. */
 export interface ObligedCall {
+  readonly parts: ConfirmationParts
+  readonly exchange: Exchange
+  readonly facts: ConfirmFacts
   /** Who calls. */
   readonly owner: string
   readonly tool: string
@@ -38,16 +40,34 @@ export interface ObligedCall {
 export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts): Promise<ObligedCall> {
   const tool = exchange.params['name'] as string
   const args = (exchange.params['arguments'] ?? {}) as Params
-  const definition = (await parts.definition(tool)) ?? ''
+  const definition = (await parts.port(toolsPort).catalog.digestOf(tool)) ?? ''
   return {
+    parts,
+    exchange,
+    facts,
     owner: await ownerOf(exchange),
     tool,
     args,
-    text: confirmationText(parts.server, tool, confirmMessage(facts), args),
+    text: confirmationText(parts.name, tool, confirmMessage(facts), args),
     risk: riskOf(facts, args),
     definition,
     binding: await binding(tool, args, definition),
   }
+}
+
+/** The risk shown for one call; never above what the tool declares. */
+function riskOf({ risk: worst = 'destructive', riskOf: lower }: ConfirmFacts, args: Params): Risk {
+  try {
+    const said = lower?.(args)
+    return isRisk(said) && risks.indexOf(said) < risks.indexOf(worst) ? said : worst
+  } catch {
+    return worst
+  }
+}
+
+/** What was used up, so that it counts once. */
+export async function spendingOf({ store, clock }: ConfirmationParts): Promise<Spending> {
+  return new Spending({ store: await store(), clock })
 }
 
 /** The problem for a call that the user declined. */
@@ -70,20 +90,15 @@ export function required({ tool, risk }: ObligedCall, why: string, suggestion: s
 export const pageKind = 'confirmation-page'
 
 /** Asks by a page of the server. Returns if approved; throws if not, or not yet. */
-export async function byPage(
-  parts: ConfirmationParts,
-  exchange: Exchange,
-  call: ObligedCall,
-  facts: ConfirmFacts,
-  approved: () => Promise<boolean>,
-): Promise<void> {
+export async function byPage(call: ObligedCall, approved: () => Promise<boolean>): Promise<void> {
+  const { exchange } = call
   if (isNobody(call.owner))
     throw required(call, 'an approval needs somebody whose it is', 'Serve it with authorization, or with sessions')
-  const url = await exchange.once('confirmation page', () => addressOf(parts, call, facts))
+  const url = await exchange.once('confirmation page', () => addressOf(call))
   if (takesElicitation(exchange.peer, 'url')) {
     const elicitationId = await exchange.once('confirmation id', () => crypto.randomUUID())
     const params = { mode: 'url' as const, message: call.text, url, elicitationId }
-    const answer = await ask(parts, exchange, call, params, { elicitation: { url: {} } }, isElicitAnswer)
+    const answer = await ask(call, params, { elicitation: { url: {} } }, isElicitAnswer)
     if (answer !== undefined && answer.action !== 'accept') throw declined(call)
     // Accepting the URL only means that the user opened the page; the approval itself is checked separately.
     if (answer !== undefined && (await approved())) return
@@ -91,8 +106,8 @@ export async function byPage(
   throw required(call, 'it was not approved yet', `Approve it at ${url}, then call it again`, { approval_url: url })
 }
 
-async function addressOf({ seal, clock }: ConfirmationParts, call: ObligedCall, facts: ConfirmFacts): Promise<string> {
-  const { owner, tool, args, text, risk, binding } = call
+async function addressOf({ parts, facts, owner, tool, args, text, risk, binding }: ObligedCall): Promise<string> {
+  const { seal, clock } = parts
   const data = { owner, tool, message: text, risk, binding }
   const id = await seal.seal({ kind: pageKind, expiresAt: clock.now() + approvalMs, data })
   const url = facts.url?.({ id, tool, arguments: args, message: text, risk }) ?? ''
@@ -109,10 +124,10 @@ function isSafeAddress(url: string): boolean {
 // Asking within the call by a form with one checkbox, as a request or inside the result, depending on the revision.
 
 /** True: confirmed. False: the client cannot be asked. Throws if the user declines, or the answer is unreadable. */
-export async function askForm(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
-  if (!takesElicitation(exchange.peer, 'form')) return false
+export async function askForm(call: ObligedCall): Promise<boolean> {
+  if (!takesElicitation(call.exchange.peer, 'form')) return false
   const params = { mode: 'form' as const, message: call.text, requestedSchema: yesNoForm }
-  const answer = await ask(parts, exchange, call, params, { elicitation: {} }, isYesNo)
+  const answer = await ask(call, params, { elicitation: {} }, isYesNo)
   if (answer === undefined) return false
   if (answer.action !== 'accept' || answer.content?.['confirm'] !== true) throw declined(call)
   return true
@@ -120,14 +135,13 @@ export async function askForm(parts: ConfirmationParts, exchange: Exchange, call
 
 /** Asks about this call; the answer counts once. Undefined if the client cannot be asked. */
 async function ask(
-  parts: ConfirmationParts,
-  exchange: Exchange,
   call: ObligedCall,
   params: { readonly mode: 'form' | 'url'; readonly message: string } & Params,
   requires: Params,
   accepts: (answer: unknown) => boolean,
 ): Promise<ElicitResult | undefined> {
-  const round = roundOf(exchange, call, parts.clock.now())
+  const { parts, exchange } = call
+  const round = roundOf(call)
   keep(exchange, round)
   let answer: ElicitResult
   try {
@@ -140,10 +154,10 @@ async function ask(
     if (!unanswered.has(error.kind)) throw error
     throw required(call, 'no answer came that can be read', 'Ask the user, and call it again')
   }
-  if ((await parts.definition(call.tool)) !== call.definition)
+  if ((await parts.port(toolsPort).catalog.digestOf(call.tool)) !== call.definition)
     throw required(call, 'the tool has changed since it was asked about', 'Call it again: the user is asked anew')
   // A pushed question is answered once; an answer that travels in `requestState` can be replayed and must be counted.
-  if (exchange.peer.revision.asks === 'result') await useRound(parts, exchange, call, round)
+  if (exchange.peer.revision.asks === 'result') await useRound(call, round)
   return answer
 }
 
@@ -170,14 +184,15 @@ interface Round {
 }
 
 /** The round that this call continues. If the tool has changed or the time is over, a new one starts and the user is asked again. */
-function roundOf(exchange: Exchange, call: ObligedCall, now: number): Round {
+function roundOf({ parts, exchange, definition }: ObligedCall): Round {
+  const now = parts.clock.now()
   const text = exchange.get(carried)?.[confirmationExtension]
   const kept: unknown = text === undefined ? undefined : JSON.parse(text)
-  if (isRecord(kept) && kept['definition'] === call.definition) {
+  if (isRecord(kept) && kept['definition'] === definition) {
     const round = kept as unknown as Round
     if (round.approved || round.expires > now) return round
   }
-  return { ...fresh(call), expires: now + approvalMs }
+  return { ...fresh(definition), expires: now + approvalMs }
 }
 
 function keep(exchange: Exchange, round: Round): void {
@@ -185,28 +200,28 @@ function keep(exchange: Exchange, round: Round): void {
 }
 
 /** Remembers that this call is confirmed, so that further rounds of it do not ask again. */
-export function keepApproved(exchange: Exchange, call: ObligedCall): void {
-  keep(exchange, { ...fresh(call), approved: true })
+export function keepApproved({ exchange, definition }: ObligedCall): void {
+  keep(exchange, { ...fresh(definition), approved: true })
 }
 
 /** Whether this call continues one that was confirmed before. */
-export async function approvedRound(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
-  const now = parts.clock.now()
-  const round = roundOf(exchange, call, now)
+export async function approvedRound(call: ObligedCall): Promise<boolean> {
+  const { clock, askMs } = call.parts
+  const round = roundOf(call)
   if (!round.approved) return false
   // The state may have to wait that long for answers to other questions.
-  await useRound(parts, exchange, call, { ...round, expires: now + parts.askMs })
+  await useRound(call, { ...round, expires: clock.now() + askMs })
   return true
 }
 
 /** Uses up one attempt, and keeps the state for the next. */
-async function useRound(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall, round: Round): Promise<void> {
+async function useRound(call: ObligedCall, round: Round): Promise<void> {
   const handle = { id: `confirmation/${round.id}/${round.count}`, expiresAt: round.expires, data: undefined }
-  if (!(await (await parts.spending()).spend(handle)))
+  if (!(await (await spendingOf(call.parts)).spend(handle)))
     throw required(call, 'that answer was used before', 'Call it again without requestState: the user is asked anew')
-  keep(exchange, { ...round, approved: true, count: round.count + 1 })
+  keep(call.exchange, { ...round, approved: true, count: round.count + 1 })
 }
 
-function fresh({ definition }: ObligedCall): Round {
+function fresh(definition: string): Round {
   return { id: crypto.randomUUID(), count: 0, expires: 0, definition, approved: false }
 }

@@ -33,14 +33,14 @@ export const risks = ['safe', 'reversible', 'destructive'] as const
 export type Risk = (typeof risks)[number]
 
 /** What a tool declares in its `_meta`. */
-export interface WireConfirmation {
+interface WireConfirmation {
   readonly requires_confirmation: boolean
   readonly confirmation_message: string
   readonly risk_level: Risk
 }
 
 /** What a refusal offers in its `_meta`, for clients that ask their user themselves. */
-export interface WireRequired {
+interface WireRequired {
   readonly status: 'confirmation_required'
   readonly confirmation_message: string
   readonly risk_level: Risk

@@ -15,7 +15,6 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 import { approvalMs, declined, type ObligedCall, required } from './ask.ts'
 import { confirmationExtension, type Risk } from './messages.ts'
-import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
 /** A call that waits for approval. */
 export interface WaitingCall {
@@ -76,23 +75,19 @@ const prefix = 'approval/'
  * Waits for an answer. Returns if approved; throws if refused or not answered in time. `told` returns the audit entries that are
  * committed with the answer.
  */
-export async function byQueue(
-  parts: ConfirmationParts,
-  exchange: Exchange,
-  call: ObligedCall,
-  facts: ConfirmFacts,
-  told: (answered: Answered) => readonly Op[],
-): Promise<'queue'> {
+export async function byQueue(call: ObligedCall, told: (answered: Answered) => readonly Op[]): Promise<'queue'> {
+  const { parts, exchange, facts } = call
+  const { clock } = parts
   const store = await parts.store()
-  const key = await keyOf(exchange, call)
-  const until = parts.clock.now() + (facts.wait === undefined ? 0 : toMilliseconds(facts.wait, 'wait'))
+  const key = await keyOf(call)
+  const until = clock.now() + (facts.wait === undefined ? 0 : toMilliseconds(facts.wait, 'wait'))
   for (;;) {
     const entry = await store.get(key)
     const record = entry === undefined ? undefined : readRecord(entry)
     if (record?.binding !== undefined && record.binding !== call.binding)
       throw required(call, 'that approval is for another call', 'Call it again without approval_id')
     if (entry === undefined || record === undefined) {
-      await enqueue(parts, store, key, exchange, call, facts)
+      await enqueue(call, store, key)
       continue
     }
     if (record.status === 'refused') throw declined(call)
@@ -102,16 +97,16 @@ export async function byQueue(
       // Someone else used the approval in between; look again.
       continue
     }
-    if (!exchange.cancelled && (await answered(parts.clock, store, key, entry.version, until, exchange))) continue
+    if (!exchange.cancelled && (await answered(clock, store, entry, until, exchange))) continue
     const again = isNobody(call.owner) ? `, with approval_id in _meta["${confirmationExtension}"]` : ''
     throw required(call, 'it waits for approval', `Call it again once it is approved${again}`, { approval_id: idOf(key) })
   }
 }
 
 /** The store key of the call. For anonymous callers the name must be unguessable: the one from an earlier refusal, or a new one. */
-async function keyOf({ meta }: Exchange, { owner, binding }: ObligedCall): Promise<string> {
+async function keyOf({ exchange, owner, binding }: ObligedCall): Promise<string> {
   if (!isNobody(owner)) return `${prefix}${owner}/${(await digestText(binding)).slice(0, 22)}`
-  const said = meta?.[confirmationExtension]
+  const said = exchange.meta?.[confirmationExtension]
   const given = isRecord(said) ? said['approval_id'] : undefined
   const name = typeof given === 'string' && given.startsWith(`${owner}.`) ? given.slice(owner.length + 1) : undefined
   return `${prefix}${owner}/${name !== undefined && secret.test(name) ? name : crypto.randomUUID()}`
@@ -161,21 +156,15 @@ function unseen({ tool, length }: Kept): Error {
   )
 }
 
-async function enqueue(
-  { clock }: ConfirmationParts,
-  store: Store,
-  key: string,
-  exchange: Exchange,
-  call: ObligedCall,
-  { about, onWait }: ConfirmFacts,
-): Promise<void> {
-  const account = await accountOf(exchange)
+async function enqueue(call: ObligedCall, store: Store, key: string): Promise<void> {
+  const { about, onWait } = call.facts
+  const account = await accountOf(call.exchange)
   const { length } = JSON.stringify(call.args)
-  const now = clock.now()
+  const now = call.parts.clock.now()
   const refusal = queueRefusal(await standing(store), account, about?.['client'], now)
   if (refusal !== undefined) throw refusal
-  const { caller } = exchange
-  const subject = caller.principal?.subject ?? caller.principal?.id
+  const { principal } = call.exchange.caller
+  const subject = principal?.subject ?? principal?.id
   const record: Kept = {
     status: 'waiting',
     account,
@@ -212,32 +201,29 @@ async function standing(store: Store): Promise<readonly QueuedCall[]> {
 async function answered(
   clock: Clock,
   store: Store,
-  key: string,
-  version: number,
+  { key, version }: Entry,
   until: number,
   exchange: Exchange,
 ): Promise<boolean> {
-  const ending = new AbortController()
-  const end = (): void => ending.abort()
   const over = until - clock.now()
   if (over <= 0) return false
-  const cancel = clock.setTimeout(end, over)
-  exchange.signal.addEventListener('abort', end)
-  const changes = store.watch([key], ending.signal)[Symbol.asyncIterator]()
+  const ending = new AbortController()
+  const cancel = clock.setTimeout(() => ending.abort(), over)
+  const signal = AbortSignal.any([exchange.signal, ending.signal])
+  const changes = store.watch([key], signal)[Symbol.asyncIterator]()
   let change: Promise<unknown> | undefined
   try {
     for (;;) {
       if ((await store.get(key))?.version !== version) return true
-      if (ending.signal.aborted) return false
+      if (signal.aborted) return false
       change ??= changes.next().finally(() => {
         change = undefined
       })
-      await sooner(clock, change, ending.signal)
+      await sooner(clock, change, signal)
     }
   } finally {
     cancel()
     ending.abort()
-    exchange.signal.removeEventListener('abort', end)
   }
 }
 

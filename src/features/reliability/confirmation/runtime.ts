@@ -13,7 +13,8 @@ import { isNobody } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
-import { because, type FailedResult } from '../../mcp/tools/messages.ts'
+import { because, type FailedResult, toolsPort } from '../../mcp/tools/messages.ts'
+import { problemPort } from '../problem/messages.ts'
 import {
   approvalMs,
   approvedRound,
@@ -23,11 +24,11 @@ import {
   declined,
   keepApproved,
   type ObligedCall,
-  obligation,
   pageKind,
   required,
+  spendingOf,
 } from './ask.ts'
-import { type ApprovedCalls, confirmationExtension, type Risk, type WireRequired } from './messages.ts'
+import { type ApprovedCalls, confirmationExtension, type Risk } from './messages.ts'
 import { type Answered, answer, byQueue, type WaitingCall, waiting } from './queue.ts'
 import type { ConfirmationParts, ConfirmFacts } from './server.ts'
 
@@ -42,15 +43,9 @@ interface ObligedAudit {
 
 const silent: ObligedAudit = { given: () => [], agreed: async () => {}, refused: async () => {} }
 
-async function auditOf(
-  parts: ConfirmationParts,
-  exchange: Exchange,
-  call: ObligedCall,
-  facts: ConfirmFacts,
-): Promise<ObligedAudit> {
+async function auditOf({ parts, exchange, owner, tool: target, binding, risk, facts }: ObligedCall): Promise<ObligedAudit> {
   const audit = await parts.audit()
   if (audit === undefined) return silent
-  const { owner, tool: target, binding, risk } = call
   const about = { owner, target, correlation: exchange.correlation, more: { ...facts.about, binding, risk } }
   const given = (by: string, answered?: Answered) => {
     const more = answered === undefined ? about.more : { ...about.more, by: answered.by, answered_at: answered.at }
@@ -71,12 +66,12 @@ export async function obtainConfirmation(
   next: Next,
 ): Promise<unknown> {
   const call = await callOf(parts, exchange, facts)
-  if (await approvedRound(parts, exchange, call)) return next()
-  const audit = await auditOf(parts, exchange, call, facts)
+  if (await approvedRound(call)) return next()
+  const audit = await auditOf(call)
   try {
-    const by = await agreed(parts, exchange, call, facts, audit)
-    if (by === undefined) return await offerToken(parts, exchange, call)
-    if (by !== 'form') keepApproved(exchange, call)
+    const by = await agreed(call, audit)
+    if (by === undefined) return await offerToken(call)
+    if (by !== 'form') keepApproved(call)
   } catch (error) {
     if (error instanceof Problem) await audit.refused(error)
     throw error
@@ -87,36 +82,30 @@ export async function obtainConfirmation(
 
 /** Where the confirmation came from; undefined if the client can get one by a token. Throws if there is none. */
 async function agreed(
-  parts: ConfirmationParts,
-  exchange: Exchange,
   call: ObligedCall,
-  facts: ConfirmFacts,
   audit: ObligedAudit,
 ): Promise<'grant' | 'page' | 'queue' | 'token' | 'form' | undefined> {
-  const byWhom = (answered: Answered): readonly Op[] => audit.given('queue', answered)
-  const before = (): Promise<boolean> => approvedBefore(parts, call, audit.given('grant'))
+  const { parts, exchange, facts } = call
+  const byOperator = (): Promise<'queue'> => byQueue(call, answered => audit.given('queue', answered))
+  const before = (): Promise<boolean> => approvedBefore(call, audit.given('grant'))
   if (await before()) return 'grant'
   if (facts.channel === 'url') {
-    await byPage(parts, exchange, call, facts, before)
+    await byPage(call, before)
     return 'page'
   }
-  if (facts.channel === 'queue') return byQueue(parts, exchange, call, facts, byWhom)
-  if (await approvedByToken(parts, exchange, call, audit.given('token'))) return 'token'
-  if (await askForm(parts, exchange, call)) {
+  if (facts.channel === 'queue') return byOperator()
+  if (await approvedByToken(call, audit.given('token'))) return 'token'
+  if (await askForm(call)) {
     await audit.agreed('form')
     return 'form'
   }
-  if (parts.toEveryone === true || declared(exchange.peer, confirmationExtension) !== undefined) return undefined
-  if (facts.channel === 'either') return byQueue(parts, exchange, call, facts, byWhom)
+  if (parts.toEveryone || declared(exchange.peer, confirmationExtension) !== undefined) return undefined
+  if (facts.channel === 'either') return byOperator()
   throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
 }
 
 /** Uses a grant: calls that were approved together, or a number of calls. Each use is counted. */
-async function approvedBefore(
-  parts: ConfirmationParts,
-  { owner, tool, binding }: ObligedCall,
-  also: readonly Op[],
-): Promise<boolean> {
+async function approvedBefore({ parts, owner, tool, binding }: ObligedCall, also: readonly Op[]): Promise<boolean> {
   const grants = await parts.grants()
   const question = { owner, action: 'call', resource: tool, needs: [], obligations: [obligation], binding: () => binding }
   for (;;) {
@@ -129,18 +118,14 @@ async function approvedBefore(
 }
 
 // Checks the token that came with a repeated call.
-async function approvedByToken(
-  parts: ConfirmationParts,
-  exchange: Exchange,
-  call: ObligedCall,
-  also: readonly Op[],
-): Promise<boolean> {
+async function approvedByToken(call: ObligedCall, also: readonly Op[]): Promise<boolean> {
+  const { parts, exchange } = call
   const said = exchange.meta?.[confirmationExtension]
   const token = isRecord(said) ? said['confirmation_token'] : undefined
   if (!isRecord(said) || token === undefined) return false
   const opened = await parts.seal.read(token, purposeOf(call)).catch(() => undefined)
   if (opened === undefined) return false
-  const spending = await parts.spending()
+  const spending = await spendingOf(parts)
   if (said['user_confirmed'] === false) {
     // A "no" uses up the token, so that it cannot become a "yes" later.
     await spending.spend(opened)
@@ -154,9 +139,10 @@ function purposeOf({ owner, binding }: ObligedCall) {
 }
 
 /** The refusal that offers a token to clients that support confirmation. */
-async function offerToken(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<FailedResult> {
+async function offerToken(call: ObligedCall): Promise<FailedResult> {
+  const { parts, exchange } = call
   const expiresAt = parts.clock.now() + approvalMs
-  const offer: WireRequired = {
+  const offer = {
     status: 'confirmation_required',
     confirmation_message: call.text,
     risk_level: call.risk,
@@ -166,7 +152,7 @@ async function offerToken(parts: ConfirmationParts, exchange: Exchange, call: Ob
   return {
     content: [{ type: 'text', text: `${problem.message}. ${problem.suggestion}` }],
     isError: true,
-    _meta: { ...parts.problemMeta(exchange, problem), [confirmationExtension]: offer },
+    _meta: { ...parts.port(problemPort).meta(exchange, problem), [confirmationExtension]: offer },
     [because]: problem,
   }
 }
@@ -178,72 +164,82 @@ export interface PendingApproval {
   readonly risk: Risk
 }
 
-/** Approvals from outside of the call: by a page, by the operator, or for many calls at once. */
-export interface Approvals {
-  /** The request behind a page; undefined if it is unknown or expired. */
-  find(id: string): Promise<PendingApproval | undefined>
-  /**
-   * Approves a request by page or a waiting call. False if it is unknown, expired or already answered. `by`: who, for the audit log.
-   */
-  approve(id: string, by?: string): Promise<boolean>
-  /** Calls that wait for approval, of all processes on this store. */
-  waiting(): Promise<readonly WaitingCall[]>
-  /** Refuses a waiting call; false if there is none. */
-  refuse(id: string, by?: string): Promise<boolean>
-  /** Records that the user has approved these calls of a tool. */
-  allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void>
-}
-
 interface Page extends PendingApproval {
   readonly owner: string
   readonly binding: string
 }
 
-/** Creates the API for approvals. */
-export function createApprovals(parts: ConfirmationParts): Approvals {
-  const open = async (id: string): Promise<{ readonly handle: Opened; readonly page: Page } | undefined> => {
-    const handle = await parts.seal.read(id, { kind: pageKind }).catch(() => undefined)
-    if (handle === undefined || !isRecord(handle.data) || (await (await parts.spending()).isSpent(handle))) return undefined
+/** Approvals from outside of the call: by a page, by the operator, or for many calls at once. */
+export class Approvals {
+  readonly #parts: ConfirmationParts
+
+  constructor(parts: ConfirmationParts) {
+    this.#parts = parts
+  }
+
+  /** The request behind a page; undefined if it is unknown or expired. */
+  async find(id: string): Promise<PendingApproval | undefined> {
+    const found = await this.#open(id)
+    if (found === undefined) return undefined
+    const { tool, message, risk } = found.page
+    return { tool, message, risk }
+  }
+
+  /**
+   * Approves a request by page or a waiting call. False if it is unknown, expired or already answered. `by`: who, for the audit log.
+   */
+  async approve(id: string, by?: string): Promise<boolean> {
+    const found = await this.#open(id)
+    if (found === undefined) return this.#answered(id, true, by)
+    if (!(await (await spendingOf(this.#parts)).spend(found.handle))) return false
+    const { owner, tool, binding: bound } = found.page
+    await (await this.#parts.grants()).issue(owner, { ...fulfils(tool), bound: [bound], source: 'page' }, approvalMs)
+    return true
+  }
+
+  /** Calls that wait for approval, of all processes on this store. */
+  async waiting(): Promise<readonly WaitingCall[]> {
+    return waiting(await this.#parts.store())
+  }
+
+  /** Refuses a waiting call; false if there is none. */
+  refuse(id: string, by?: string): Promise<boolean> {
+    return this.#answered(id, false, by)
+  }
+
+  /** Records that the user has approved these calls of a tool. */
+  async allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void> {
+    if (isNobody(owner))
+      throw problem('UNSUPPORTED', 'An approval of many calls needs somebody whose it is', {
+        suggestion: 'Serve it with authorization, or with sessions',
+        actor: 'operator',
+      })
+    const definition = await this.#parts.port(toolsPort).catalog.digestOf(tool)
+    if (definition === undefined) throw new TypeError(`There is no tool "${tool}" to approve calls of`)
+    const terms =
+      'calls' in approved
+        ? { bound: await Promise.all(approved.calls.map(args => binding(tool, args, definition))) }
+        : { uses: approved.uses }
+    const ttlMs = toMilliseconds(approved.ttl ?? approvalMs, 'ttl')
+    await (await this.#parts.grants()).issue(owner, { ...fulfils(tool), ...terms, source: 'batch' }, ttlMs)
+  }
+
+  async #open(id: string): Promise<{ readonly handle: Opened; readonly page: Page } | undefined> {
+    const handle = await this.#parts.seal.read(id, { kind: pageKind }).catch(() => undefined)
+    if (handle === undefined || !isRecord(handle.data) || (await (await spendingOf(this.#parts)).isSpent(handle)))
+      return undefined
     return { handle, page: handle.data as unknown as Page }
   }
-  const answered = async (id: string, yes: boolean, by: string | undefined): Promise<boolean> => {
-    const [store, audit] = await Promise.all([parts.store(), parts.audit()])
-    return answer(store, id, yes, { clock: parts.clock, by, audit })
-  }
-  return {
-    find: async id => {
-      const found = await open(id)
-      if (found === undefined) return undefined
-      const { tool, message, risk } = found.page
-      return { tool, message, risk }
-    },
-    approve: async (id, by) => {
-      const found = await open(id)
-      if (found === undefined) return answered(id, true, by)
-      if (!(await (await parts.spending()).spend(found.handle))) return false
-      const { owner, tool, binding: bound } = found.page
-      await (await parts.grants()).issue(owner, { ...fulfils(tool), bound: [bound], source: 'page' }, approvalMs)
-      return true
-    },
-    waiting: async () => waiting(await parts.store()),
-    refuse: (id, by) => answered(id, false, by),
-    allow: async (owner, tool, approved) => {
-      if (isNobody(owner))
-        throw problem('UNSUPPORTED', 'An approval of many calls needs somebody whose it is', {
-          suggestion: 'Serve it with authorization, or with sessions',
-          actor: 'operator',
-        })
-      const definition = await parts.definition(tool)
-      if (definition === undefined) throw new TypeError(`There is no tool "${tool}" to approve calls of`)
-      const terms =
-        'calls' in approved
-          ? { bound: await Promise.all(approved.calls.map(args => binding(tool, args, definition))) }
-          : { uses: approved.uses }
-      const ttlMs = toMilliseconds(approved.ttl ?? approvalMs, 'ttl')
-      await (await parts.grants()).issue(owner, { ...fulfils(tool), ...terms, source: 'batch' }, ttlMs)
-    },
+
+  async #answered(id: string, yes: boolean, by: string | undefined): Promise<boolean> {
+    const { store, audit, clock } = this.#parts
+    const [opened, log] = await Promise.all([store(), audit()])
+    return answer(opened, id, yes, { clock, by, audit: log })
   }
 }
+
+/** The name of the obligation in grants. */
+const obligation = 'confirm'
 
 function fulfils(tool: string) {
   // A tool name contains no `*`, so it matches only itself.

@@ -2,38 +2,23 @@
  * Server side of confirmation: the option `confirm` of tools, `server.confirmations` and `ctx.allowCalls`. The code that asks is loaded
  * with the first call that needs it.
  */
-import type { Audit } from '../../../core/audit/audit.ts'
-import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
-import type { Grants } from '../../../core/grant/grants.ts'
-import type { Seal, Spending } from '../../../core/handle.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
-import type { Problem } from '../../../core/problem.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import { compensation, type Exchange } from '../../../engine/exchange.ts'
+import { compensation, type Exchange, field } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
-import type { Layer, Next } from '../../../engine/stages.ts'
+import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
+import type { Next } from '../../../engine/stages.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import type { Store } from '../../../stores/store.ts'
 import { takesElicitation } from '../../mcp/elicitation/messages.ts'
 import { tasksPort } from '../../mcp/tasks/messages.ts'
-import { callTool, type ToolExtension, toolsPort } from '../../mcp/tools/messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { costPort } from '../cost/messages.ts'
 import { type FacadePart, facadeParts } from '../facade/messages.ts'
-import { problemPort } from '../problem/messages.ts'
-import {
-  type ApprovedCalls,
-  confirmationExtension,
-  confirmationPort,
-  isRisk,
-  type Risk,
-  risks,
-  type WireConfirmation,
-} from './messages.ts'
+import { type ApprovedCalls, confirmationExtension, confirmationPort, isRisk, type Risk, risks } from './messages.ts'
 import type { WaitingCall } from './queue.ts'
 import type { Approvals } from './runtime.ts'
 
@@ -67,29 +52,79 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
     },
   } satisfies ConfirmationContext & ThisType<CallContext>,
   setup: (kit, { facade }) => {
-    const { name, clock, store } = kit
     const tools = kit.port(toolsPort)
+    const parts: ConfirmationParts = { ...kit, toEveryone: facadeParts(facade).has('confirmation') }
+    const approvals = async (): Promise<Approvals> => new (await import('./runtime.ts')).Approvals(parts)
     const approvalOf = (facts: Confirmable): ConfirmFacts | undefined => withPrice(facts, kit.port(costPort).price(facts))
-    const server = confirmationServer({
-      ...kit,
-      server: name,
-      toEveryone: facadeParts(facade).has('confirmation'),
-      problemMeta: (exchange, problem) => kit.port(problemPort).meta(exchange, problem),
-      detaches: exchange => kit.port(tasksPort).detaches(exchange),
-      spending: async () => {
-        const [{ Spending }, opened] = await Promise.all([import('../../../core/handle.ts'), store()])
-        return new Spending({ store: opened, clock })
+    const factsOf = ({ params }: Exchange): ConfirmFacts | undefined => {
+      const facts = tools.facts<Confirmable>(params['name'] as string)
+      return facts && approvalOf(facts)
+    }
+    const settingsOf = (exchange: Exchange): ConfirmFacts | undefined => settingsFor(factsOf(exchange), exchange)
+    let used = false
+    const concerns = (exchange: Exchange): boolean => factsOf(exchange) !== undefined
+    // A compensation was confirmed together with its step.
+    const needs = (exchange: Exchange): boolean =>
+      used && exchange.get(compensation) === undefined && settingsOf(exchange) !== undefined
+    const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
+      const facts = settingsOf(exchange)
+      if (facts === undefined) return next()
+      const { obtainConfirmation } = await import('./runtime.ts')
+      return obtainConfirmation(parts, exchange, facts, () => {
+        exchange.set(confirmed, true)
+        return next()
+      })
+    }
+    // A task asks later by itself, so that its caller need not wait. Only elicitation can be used from inside of it.
+    const asksLater = (exchange: Exchange): boolean => {
+      const { channel } = settingsOf(exchange) ?? {}
+      if (channel === 'queue' || !kit.port(tasksPort).detaches(exchange)) return false
+      return takesElicitation(exchange.peer, channel === 'url' ? 'url' : 'form')
+    }
+    tools.extend<Confirmable>({
+      kinds: { confirm: 'any' },
+      declare: (tool, facts) => {
+        checkConfirm(tool, facts)
+        if (used || approvalOf(facts) === undefined) return
+        used = true
+        // Until then the layers are skipped.
+        kit.began()
       },
-      facts: tool => {
-        const facts = tools.facts<Confirmable>(tool)
-        return facts === undefined ? undefined : approvalOf(facts)
+      meta: (_, facts) => {
+        const confirm = approvalOf(facts)
+        return confirm !== undefined && isForClients(confirm) ? confirmMeta(confirm) : undefined
       },
-      definition: tool => tools.catalog.digestOf(tool),
+      annotations: facts => {
+        const confirm = confirmFacts(facts)
+        return confirm === undefined || confirm.when !== undefined
+          ? undefined
+          : { destructiveHint: (confirm.risk ?? worst) === worst }
+      },
     })
-    tools.extend(extending(server, approvalOf))
-    const { approvals } = server
     return {
-      sides: [server.side],
+      sides: [
+        {
+          // Always installed: a call may already be on its way under the old plan when the first tool declares `confirm`.
+          layers: [
+            {
+              stage: 'oblige',
+              methods: [callTool.name],
+              concerns,
+              when: needs,
+              run: (exchange, next) => (asksLater(exchange) ? next() : oblige(exchange, next)),
+            },
+            {
+              // Runs inside of tasks; guarantees that nothing runs unconfirmed.
+              stage: 'execute',
+              methods: [callTool.name],
+              concerns,
+              when: needs,
+              run: (exchange, next) => (exchange.get(confirmed) === true ? next() : oblige(exchange, next)),
+            },
+          ],
+          capabilities: revision => (used ? declaration(revision, confirmationExtension) : {}),
+        },
+      ],
       provides: provide(confirmationPort, {
         allow: async (exchange, tool, approved) => (await approvals()).allow(await ownerOf(exchange), tool, approved),
       }),
@@ -105,29 +140,8 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
   },
 })
 
-type ApprovalOf = (facts: Confirmable) => ConfirmFacts | undefined
-
-// Adds `confirm` to the options of tools, with its checks, `_meta` and annotations.
-function extending({ declare }: ConfirmationServer, approvalOf: ApprovalOf): ToolExtension<Confirmable> {
-  return {
-    kinds: { confirm: 'any' },
-    declare: (tool, facts: Confirmable) => {
-      checkConfirm(tool, facts)
-      const confirm = approvalOf(facts)
-      declare(tool, confirm === undefined ? {} : { confirm })
-    },
-    meta: (_, facts: Confirmable) => {
-      const confirm = approvalOf(facts)
-      return confirm !== undefined && isForClients(confirm) ? confirmMeta(confirm) : undefined
-    },
-    annotations: (facts: Confirmable) => {
-      const confirm = confirmFacts(facts)
-      return confirm === undefined || confirm.when !== undefined
-        ? undefined
-        : { destructiveHint: worstRisk(confirm) === 'destructive' }
-    },
-  }
-}
+/** Set on calls that are confirmed in this process. */
+const confirmed = field<boolean>()
 
 /** Combines the confirmation of the call with that of its price into one question. */
 function withPrice(facts: Confirmable, costs: string | undefined): ConfirmFacts | undefined {
@@ -141,101 +155,10 @@ function withPrice(facts: Confirmable, costs: string | undefined): ConfirmFacts 
 }
 
 /** What the feature needs from the server. */
-export interface ConfirmationParts {
-  /** The server name, as users know it. */
-  readonly server: string
-  readonly seal: Seal
-  readonly clock: Clock
-  readonly grants: () => Promise<Grants>
-  readonly spending: () => Promise<Spending>
-  readonly store: () => Promise<Store>
-  /** The confirmation settings of a tool; undefined if it needs none. */
-  readonly facts: (tool: string) => ConfirmFacts | undefined
-  /** The digest of the tool's current definition. */
-  readonly definition: (tool: string) => Promise<string> | undefined
-  /** The `_meta` that describes a problem to this client. */
-  readonly problemMeta: (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
+export interface ConfirmationParts
+  extends Pick<ServerKit, 'name' | 'seal' | 'clock' | 'grants' | 'store' | 'audit' | 'askMs' | 'port'> {
   /** Whether refusals offer tokens to every client, not only to those that declared the extension. */
-  readonly toEveryone?: boolean
-  readonly audit: () => Promise<Audit | undefined>
-  /** How long a call may wait for answers. */
-  readonly askMs: number
-  /** Whether the call will become a task before its handler runs. */
-  readonly detaches: (exchange: Exchange) => boolean
-  /** Called when the first tool declares `confirm`; until then the layers are skipped. */
-  readonly began: () => void
-}
-
-interface ConfirmationServer {
-  readonly side: Side
-  /** Called for each offered tool. Throws if its settings are invalid. */
-  declare(tool: string, facts: Confirmable): void
-  readonly approvals: () => Promise<Approvals>
-}
-
-function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
-  let declared = false
-  // Calls that are confirmed in this process.
-  const agreed = new WeakSet<Exchange>()
-  const factsOf = (exchange: Exchange): ConfirmFacts | undefined => factsFor(parts, exchange)
-  const concerns = ({ params }: Exchange): boolean => parts.facts(params['name'] as string) !== undefined
-  // A compensation was confirmed together with its step.
-  const needs = (exchange: Exchange): boolean =>
-    declared && exchange.get(compensation) === undefined && factsOf(exchange) !== undefined
-  const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
-    const facts = factsOf(exchange)
-    if (facts === undefined) return next()
-    const { obtainConfirmation } = await import('./runtime.ts')
-    return obtainConfirmation(parts, exchange, facts, () => {
-      agreed.add(exchange)
-      return next()
-    })
-  }
-  const layer: Layer = {
-    stage: 'oblige',
-    methods: [callTool.name],
-    concerns,
-    when: needs,
-    // A task asks later by itself, so that its caller need not wait.
-    run: (exchange, next) => (asksLater(parts, exchange) ? next() : oblige(exchange, next)),
-  }
-  // Runs inside of tasks; guarantees that nothing runs unconfirmed.
-  const inside: Layer = {
-    stage: 'execute',
-    methods: [callTool.name],
-    concerns,
-    when: needs,
-    run: (exchange, next) => (agreed.has(exchange) ? next() : oblige(exchange, next)),
-  }
-  return {
-    approvals: async () => (await import('./runtime.ts')).createApprovals(parts),
-    declare: (tool, facts) => {
-      checkConfirm(tool, facts)
-      if (declared || confirmFacts(facts) === undefined) return
-      declared = true
-      parts.began()
-    },
-    side: {
-      // Always installed: a call may already be on its way under the old plan when the first tool declares `confirm`.
-      layers: [layer, inside],
-      capabilities: revision => (declared ? declaration(revision, confirmationExtension) : {}),
-    },
-  }
-}
-
-// Only elicitation can be used from inside a task.
-function asksLater(parts: ConfirmationParts, exchange: Exchange): boolean {
-  const { channel } = factsFor(parts, exchange) ?? {}
-  if (channel === 'queue') return false
-  return parts.detaches(exchange) && takesElicitation(exchange.peer, channel === 'url' ? 'url' : 'form')
-}
-
-/** The settings that apply to this call. */
-function factsFor(parts: ConfirmationParts, exchange: Exchange): ConfirmFacts | undefined {
-  const { params, caller } = exchange
-  const facts = parts.facts(params['name'] as string)
-  if (facts?.when === undefined) return facts
-  return confirmedAs(facts, (params['arguments'] ?? {}) as Params, caller, exchange)
+  readonly toEveryone: boolean
 }
 
 /** An approval that your page asks for. */
@@ -299,6 +222,7 @@ const confirmKinds: KindsOf<ConfirmFacts> = {
   onWait: 'function',
 }
 const asked = 'Shall it be called?'
+const worst = 'destructive'
 
 /** The settings; undefined if no confirmation is needed. */
 function confirmFacts({ confirm }: Confirmable): ConfirmFacts | undefined {
@@ -322,11 +246,11 @@ function checkConfirm(tool: string, { confirm }: Confirmable): void {
 }
 
 /** The settings for one call; undefined if it needs no confirmation. If `when` throws, confirmation is required. */
-function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCaller, call: object): ConfirmFacts | undefined {
-  if (facts.when === undefined) return facts
+function settingsFor(facts: ConfirmFacts | undefined, exchange: Exchange): ConfirmFacts | undefined {
+  if (facts?.when === undefined) return facts
   let said: boolean | ConfirmFacts
   try {
-    said = facts.when(args, caller, call)
+    said = facts.when((exchange.params['arguments'] ?? {}) as Params, exchange.caller, exchange)
   } catch {
     said = true
   }
@@ -340,33 +264,18 @@ export function confirmMessage({ message = asked }: ConfirmFacts): string {
   return message
 }
 
-function worstRisk({ risk = 'destructive' }: ConfirmFacts): Risk {
-  return risk
-}
-
-/** The risk shown for one call; never above what the tool declares. */
-export function riskOf(facts: ConfirmFacts, args: Params): Risk {
-  const worst = worstRisk(facts)
-  try {
-    const said = facts.riskOf?.(args)
-    return isRisk(said) && risks.indexOf(said) < risks.indexOf(worst) ? said : worst
-  } catch {
-    return worst
-  }
-}
-
 /** Whether every call needs confirmation by the client's user; only then the tool list says so. */
 function isForClients({ when, channel }: ConfirmFacts): boolean {
   return when === undefined && channel !== 'queue' && channel !== 'either'
 }
 
 /** What the tool list tells clients. */
-function confirmMeta(facts: ConfirmFacts): Readonly<Record<string, WireConfirmation>> {
+function confirmMeta(facts: ConfirmFacts): Params {
   return {
     [confirmationExtension]: {
       requires_confirmation: true,
       confirmation_message: confirmMessage(facts),
-      risk_level: worstRisk(facts),
+      risk_level: facts.risk ?? worst,
     },
   }
 }

@@ -12,9 +12,10 @@ import type { Peer } from '../../../revisions/index.ts'
 import { clientTasksPort } from '../../mcp/tasks/messages.ts'
 import {
   type CallManner,
+  type CallTool,
   callTool,
   clientToolsPort,
-  type ToolAnswer,
+  type Tool,
   type ToolCallExtension,
   type ToolCallOptions,
   toolCalls,
@@ -30,7 +31,6 @@ import {
   operationalExtension,
   unitsText,
   usageIn,
-  type WireBudget,
 } from './messages.ts'
 
 export { type CallUsage, type OfferedCost, offeredCost } from './messages.ts'
@@ -59,8 +59,9 @@ interface PricedCall {
   readonly bounded: boolean
   readonly tool: string
   readonly arguments: Params
-  /** The `_meta` of the listed tool. */
-  readonly about: unknown
+  readonly cost: OfferedCost
+  /** The tool asks for confirmation anyway, and that question names the cost. */
+  readonly confirms: boolean
   readonly budget: CallBudget | undefined
   readonly signal: AbortSignal | undefined
 }
@@ -111,23 +112,26 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
       knowsCosts(kit.session.opened) ||
       kit.port(clientToolsPort).known(name)?._meta?.[operationalExtension] !== undefined
     const around: ToolCallExtension['around'] = next => {
-      const priced = async (...[name, args, options, manner]: PricedParameters): Promise<ToolAnswer> => {
+      const priced: CallTool = async (name, args, options: PricedOptions, manner) => {
         const { budget, suggestOnly, ...rest } = options
         const tools = kit.port(clientToolsPort)
         await tools.learn(name, options.signal)
         const { opened } = kit.session
+        const tool = tools.known(name)
+        const cost = offeredCost(tool?._meta)
         const call = {
           server: opened.serverInfo?.name ?? '',
           tool: name,
           arguments: args ?? {},
-          about: tools.known(name)?._meta,
+          cost,
+          confirms: confirmationOf(tool?._meta) !== undefined,
           budget,
           signal: options.signal,
           bounded: knowsCosts(opened),
         }
         const bound = suggestOnly === true ? undefined : await approve(call, onCost, costLimit)
-        const meta = bound === undefined ? {} : { meta: { ...options.meta, ...bound } }
-        const [waiting, background] = waitsAsTold ? patient(kit, name, options) : [{}, {}]
+        const meta = bound && { meta: { ...options.meta, ...bound } }
+        const [waiting, background] = waitsAsTold ? patient(kit, tool, cost, options) : [{}, {}]
         return next(name, args, { ...rest, ...background, ...meta }, { ...manner, ...waiting })
       }
       return (name, args, options: PricedOptions, manner) =>
@@ -142,35 +146,38 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
   },
 })
 
-type PricedParameters = [name: string, args: Params | undefined, options: PricedOptions, manner: CallManner | undefined]
-
 /** Returns the `_meta` to send; throws if the call must not be sent. */
 async function approve(call: PricedCall, onCost: OnCost | undefined, costLimit: number | undefined): Promise<Params | undefined> {
-  const bound = boundOf(call.budget)
-  const cost = offeredCost(call.about)
-  const refusal = refusalOf(call, cost, bound.max_units, costLimit)
+  const { server, tool, arguments: args, cost, budget, signal } = call
+  const { units, unitLabel, category } = cost
+  const bound = boundOf(budget)
+  const refusal = refusalOf(call, bound.max_units, costLimit)
   if (refusal !== undefined) {
     if (onCost === undefined) throw refusal
-    if ((await onCost(questionOf(call, cost), { signal: call.signal })) !== true) throw declined(call.tool)
+    const message = `${clip(server)}: ${costsText(call)}. Proceed?`
+    if ((await onCost({ message, tool, arguments: args, units, unitLabel, category }, { signal })) !== true)
+      throw problem('CONFIRMATION_DECLINED', `The user did not agree to what this call of ${clip(tool)} costs: it was not made`)
   }
   // A user who agreed to an unknown cost has set no limit.
   const { max_units, ...rest } = bound
-  const sent = refusal !== undefined && cost.units === undefined ? rest : bound
+  const sent = refusal !== undefined && units === undefined ? rest : bound
   return Object.keys(sent).length === 0 ? undefined : { [operationalExtension]: sent }
 }
+
+/** How long to wait by latency, if no timeout is configured. */
+const waitMs: Readonly<Record<Latency, number>> = { instant: 10_000, seconds: 60_000, minutes: 600_000 }
 
 /** Without a configured timeout: waits according to the tool's latency, and runs slow tools as tasks if possible. */
 function patient(
   { port }: ClientKit,
-  name: string,
-  options: ToolCallOptions,
+  tool: Tool | undefined,
+  { latency }: OfferedCost,
+  { timeout, task }: ToolCallOptions,
 ): readonly [Pick<CallManner, 'answerMs'>, Pick<ToolCallOptions, 'task'>] {
-  const tool = port(clientToolsPort).known(name)
-  const cost = offeredCost(tool?._meta)
-  const answerMs = options.timeout === undefined ? waitFor(cost) : undefined
-  if (answerMs === undefined) return [{}, {}]
+  if (timeout !== undefined || latency === undefined) return [{}, {}]
+  const answerMs = waitMs[latency]
   // Not an option of the call, because a task may take longer than any response.
-  if (cost.latency !== 'minutes' || options.task !== undefined) return [{ answerMs }, {}]
+  if (latency !== 'minutes' || task !== undefined) return [{ answerMs }, {}]
   const support = tool?.execution?.taskSupport
   const tasks = port(clientTasksPort)
   const asked = (support === 'optional' || support === 'required') && tasks.takes(callTool.name)
@@ -182,15 +189,8 @@ function knowsCosts(server: Pick<Peer, 'revision' | 'capabilities'>): boolean {
   return declared(server, operationalExtension) !== undefined
 }
 
-/** How long to wait by latency, if no timeout is configured. */
-const waitMs: Readonly<Record<Latency, number>> = { instant: 10_000, seconds: 60_000, minutes: 600_000 }
-
-function waitFor({ latency }: OfferedCost): number | undefined {
-  return latency === undefined ? undefined : waitMs[latency]
-}
-
 // The limit in its wire form.
-function boundOf(budget: CallBudget | undefined): WireBudget {
+function boundOf(budget: CallBudget | undefined): { readonly max_units?: number; readonly deadline_ms?: number } {
   if (budget === undefined) return {}
   const { units, time } = typeof budget === 'number' ? { units: budget } : budget
   if (units !== undefined && !isCount(units)) throw new TypeError(`budget is ${units}: give a finite number of at least 0`)
@@ -201,38 +201,25 @@ function boundOf(budget: CallBudget | undefined): WireBudget {
 }
 
 /** Why the call needs approval; undefined if it does not. */
-function refusalOf(
-  { tool, about, bounded }: PricedCall,
-  { category, units, unitLabel }: OfferedCost,
-  budget: number | undefined,
-  costLimit: number | undefined,
-): Problem | undefined {
+function refusalOf(call: PricedCall, budget: number | undefined, costLimit: number | undefined): Problem | undefined {
+  const { category, units } = call.cost
   const most = Math.min(budget ?? Number.POSITIVE_INFINITY, costLimit ?? Number.POSITIVE_INFINITY)
   // A metered tool stops at the limit by itself, if its server supports limits.
-  const unknown = units === undefined && !(bounded && category !== undefined && budget !== undefined && costLimit === undefined)
+  const stops = call.bounded && category !== undefined && budget !== undefined && costLimit === undefined
+  const unknown = units === undefined && !stops
   if (most !== Number.POSITIVE_INFINITY && (unknown || (units ?? 0) > most))
-    return problem('BUDGET_EXCEEDED', `${clip(tool)} costs ${unitsText(units, unitLabel)}, and at most ${most} are allowed`, {
+    return problem('BUDGET_EXCEEDED', `${costsText(call)}, and at most ${most} are allowed`, {
       suggestion: 'Allow more (budget, costLimit), or give connect the option onCost',
       details: { max_units: most, ...(units === undefined ? {} : { units }) },
       actor: 'user',
     })
-  // If the tool asks for confirmation anyway, that question names the cost.
-  if (category !== 'requires_approval' || confirmationOf(about) !== undefined) return undefined
-  return problem(
-    'CONFIRMATION_REQUIRED',
-    `${clip(tool)} costs ${unitsText(units, unitLabel)}, and somebody has to agree to that`,
-    {
-      suggestion: 'Give connect the option onCost',
-      actor: 'operator',
-    },
-  )
+  if (category !== 'requires_approval' || call.confirms) return undefined
+  return problem('CONFIRMATION_REQUIRED', `${costsText(call)}, and somebody has to agree to that`, {
+    suggestion: 'Give connect the option onCost',
+    actor: 'operator',
+  })
 }
 
-function questionOf({ server, tool, arguments: args }: PricedCall, { units, unitLabel, category }: OfferedCost): CostQuestion {
-  const message = `${clip(server)}: ${clip(tool)} costs ${unitsText(units, unitLabel)}. Proceed?`
-  return { message, tool, arguments: args, units, unitLabel, category }
-}
-
-function declined(tool: string): Problem {
-  return problem('CONFIRMATION_DECLINED', `The user did not agree to what this call of ${clip(tool)} costs: it was not made`)
+function costsText({ tool, cost: { units, unitLabel } }: PricedCall): string {
+  return `${clip(tool)} costs ${unitsText(units, unitLabel)}`
 }

@@ -3,16 +3,14 @@
  * limit and the wait, and HTTP responses carry rate-limit headers.
  */
 import { type Buckets, createBuckets } from '../../../core/bucket.ts'
-import type { Clock } from '../../../core/clock.ts'
 import { countingKey } from '../../../core/occupancy.ts'
 import { checkOptions } from '../../../core/options.ts'
-import { compensation, type Exchange, limitHeaders } from '../../../engine/exchange.ts'
-import type { Side } from '../../../engine/plan.ts'
+import { compensation, type Exchange, field, limitHeaders } from '../../../engine/exchange.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { type RatesPort, ratesPort } from '../../mcp/rates/messages.ts'
+import { ratesPort } from '../../mcp/rates/messages.ts'
 import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { isKeyed } from '../idempotency/messages.ts'
 
@@ -54,11 +52,69 @@ export const ratesFeature = defineServerFeature<RatesServerOptions>({
   setup: (kit, { limits: { rates: given = {} } = {} }) => {
     if (given !== false) checkRates(given)
     const tools = kit.port(toolsPort)
-    const rates = createRates(given, kit.clock, tool => tools.facts(tool)?.dedupe !== undefined)
-    tools.extend({ admit: rates.call })
-    return { sides: [rates.side], provides: provide(ratesPort, rates) }
+    const buckets = (name: keyof RateOptions): Buckets | undefined => {
+      const rate = given !== false && (given[name] ?? defaultRates[name])
+      return rate === false ? undefined : createBuckets({ ...rate, clock: kit.clock })
+    }
+    const calls = buckets('calls')
+    const completions = buckets('completions')
+    const log = buckets('log')
+    const progress = buckets('progress')
+    const chosen = (name: keyof RateOptions): boolean => given !== false && isRecord(given[name])
+    // Only configured limits are reported in headers; the defaults are too far away to matter.
+    const told = chosen('calls')
+    /** On stdio and in memory only configured limits apply, because the caller owns the process. */
+    const holds = (name: keyof RateOptions, exchange: Exchange): boolean => chosen(name) || !ownsProcess(exchange)
+    /** A repeated call may be answered from the journal without reaching the tool. */
+    const mayRepeat = (exchange: Exchange): boolean =>
+      isKeyed(exchange) || tools.facts(exchange.params['name'] as string)?.dedupe !== undefined
+    const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
+    tools.extend({
+      // Counts a call; throws if the limit is exceeded. `own` is a limit of the tool itself.
+      admit: (exchange, own) => {
+        // A compensation is never refused.
+        if (exchange.get(compensation) !== undefined) return
+        const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
+        if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
+          return takeOwn(own, exchange)
+        if (common !== undefined) take(common, exchange, 'tool calls', 'rates.calls', told)
+        if (own !== undefined) exchange.set(owing, own)
+      },
+    })
+    return {
+      sides: [
+        {
+          layers: [
+            {
+              // Counts calls that may be repetitions once it is certain that they run.
+              stage: 'budget',
+              methods: [callTool.name],
+              marked: true,
+              when: exchange => exchange.get(owing) !== undefined,
+              run: (exchange, next) => {
+                takeOwn(exchange.get(owing) as Buckets, exchange)
+                return next()
+              },
+            },
+          ],
+        },
+      ],
+      provides: provide(ratesPort, {
+        callsPerMinute: calls && Math.floor(calls.perSecond * 60),
+        callsLeft: exchange => (holds('calls', exchange) ? calls?.left(countingKey(exchange.caller)) : undefined),
+        completion: exchange => {
+          if (completions !== undefined && holds('completions', exchange))
+            take(completions, exchange, 'completions', 'rates.completions')
+        },
+        log: exchange => log === undefined || log.take(readerOf(exchange)) === 0,
+        progress: exchange => progress === undefined || progress.take(readerOf(exchange)) === 0,
+      }),
+    }
   },
 })
+
+/** The limit of a tool that is counted later, at the budget stage. */
+const owing = field<Buckets>()
 
 function checkRates(rates: RateOptions): void {
   if (!isRecord(rates)) throw new TypeError('limits.rates must be an object, or false for none')
@@ -68,68 +124,6 @@ function checkRates(rates: RateOptions): void {
     if (rate === undefined || rate === false) continue
     if (!isRecord(rate)) throw new TypeError(`limits.rates.${name} must be { perSecond, burst }, or false for none`)
     checkOptions(`limits.rates.${name}`, rate, { perSecond: 'number', burst: 'number' })
-  }
-}
-
-interface Rates extends RatesPort {
-  /** Counts a call; throws if the limit is exceeded. `own` is a limit of the tool itself. */
-  call(exchange: Exchange, own?: Buckets): void
-  /** Counts calls that may be repetitions once it is certain that they run. */
-  readonly side: Side
-}
-
-/** `dedupes`: whether equal calls of a tool are deduplicated without a key. */
-function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool: string) => boolean): Rates {
-  const buckets = (name: keyof RateOptions): Buckets | undefined => {
-    const rate = options !== false && (options[name] ?? defaultRates[name])
-    return rate === false ? undefined : createBuckets({ ...rate, clock })
-  }
-  const calls = buckets('calls')
-  const chosen = (name: keyof RateOptions): boolean => options !== false && isRecord(options[name])
-  // Only configured limits are reported in headers; the defaults are too far away to matter.
-  const told = chosen('calls')
-  /** On stdio and in memory only configured limits apply, because the caller owns the process. */
-  const holds = (name: keyof RateOptions, exchange: Exchange): boolean => chosen(name) || !ownsProcess(exchange)
-  const completions = buckets('completions')
-  const log = buckets('log')
-  const progress = buckets('progress')
-  // Calls whose tool limit is counted later, at the budget stage.
-  const owing = new WeakMap<Exchange, Buckets>()
-  /** A repeated call may be answered from the journal without reaching the tool. */
-  const mayRepeat = (exchange: Exchange): boolean => isKeyed(exchange) || dedupes(exchange.params['name'] as string)
-  const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
-  return {
-    callsPerMinute: calls && Math.floor(calls.perSecond * 60),
-    callsLeft: exchange => (holds('calls', exchange) ? calls?.left(countingKey(exchange.caller)) : undefined),
-    call: (exchange, own) => {
-      // A compensation is never refused.
-      if (exchange.get(compensation) !== undefined) return
-      const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
-      if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
-        return takeOwn(own, exchange)
-      if (common !== undefined) take(common, exchange, 'tool calls', 'rates.calls', told)
-      if (own !== undefined) owing.set(exchange, own)
-    },
-    side: {
-      layers: [
-        {
-          stage: 'budget',
-          methods: [callTool.name],
-          marked: true,
-          when: exchange => owing.has(exchange),
-          run: (exchange, next) => {
-            takeOwn(owing.get(exchange) as Buckets, exchange)
-            return next()
-          },
-        },
-      ],
-    },
-    completion: exchange => {
-      if (completions !== undefined && holds('completions', exchange))
-        take(completions, exchange, 'completions', 'rates.completions')
-    },
-    log: exchange => log === undefined || log.take(readerOf(exchange)) === 0,
-    progress: exchange => progress === undefined || progress.take(readerOf(exchange)) === 0,
   }
 }
 

@@ -17,33 +17,24 @@ import { StoreError } from '../../../stores/store.ts'
 import { because, type CallToolResult, callDeadlineMs, type FailedResult } from '../../mcp/tools/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
 import type { CallCost } from './messages.ts'
-import { isCount, operationalExtension, usageIn, type WireUsage } from './messages.ts'
+import { isCount, operationalExtension, usageIn } from './messages.ts'
 import { tellLimit, tellWait } from './rates.ts'
-import { type CostParts, costQuota, estimateOf, type Priced } from './server.ts'
-
-/** The meters of running calls. */
-type Meters = WeakMap<Exchange, CostMeter>
-
-// The caller's limit.
-interface Wish {
-  readonly most: number | undefined
-  readonly withinMs: number | undefined
-}
+import { type CostParts, costMeter, costQuota, type Priced } from './server.ts'
 
 /** At the budget stage: reserves the cost, or refuses; releases what was not needed. */
-export async function reserved(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
+export async function reserved(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
   const tool = exchange.params['name'] as string
-  const priced = parts.facts(tool) ?? {}
+  const priced = parts.facts(exchange) ?? {}
   const { most, withinMs } = wishOf(exchange)
   const before = Number(exchange.get(carried)?.[operationalExtension] ?? 0)
   exchange.set(callDeadlineMs, withinMs)
-  const estimate = estimateOf(priced.cost, exchange.input as Params)
+  const estimate = estimateOf(priced, exchange.input as Params)
   if (most !== undefined) checkBudget(tool, priced, before, estimate, most)
   // If there is no estimate, the caller's limit is reserved.
   const units = estimate ?? (most === undefined ? 0 : most - before)
   const reservation = await reserve(parts, exchange, tool, priced, units)
   const meter = new CostMeter({ estimate, most, reservation, before })
-  meters.set(exchange, meter)
+  exchange.set(costMeter, meter)
   try {
     return await next()
   } finally {
@@ -53,8 +44,8 @@ export async function reserved(parts: CostParts, meters: Meters, exchange: Excha
 }
 
 /** Around the handler: settles the actual cost when it has ended. */
-export async function settled(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
-  const meter = meters.get(exchange)
+export async function settled(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
+  const meter = exchange.get(costMeter)
   if (meter === undefined) return next()
   const began = parts.clock.now()
   let result: FailedResult | undefined
@@ -75,27 +66,31 @@ export async function settled(parts: CostParts, meters: Meters, exchange: Exchan
 }
 
 /** Around everything that may answer the call, including replayed results, which cost nothing. */
-export async function stamped(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
+export async function stamped(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
   const began = parts.clock.now()
   const result = await next()
   if (exchange.asking?.pending === true || exchange.detached || !isRecord(result)) return result
   if (!Array.isArray(result['content'])) return result
-  const meter = meters.get(exchange) ?? new CostMeter({ estimate: 0, most: undefined, reservation: undefined, before: 0 })
-  if (!meters.has(exchange)) meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
+  let meter = exchange.get(costMeter)
+  if (meter === undefined) {
+    meter = new CostMeter({ estimate: 0, most: undefined, reservation: undefined, before: 0 })
+    meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
+  }
   return stamp(parts, exchange, meter, result as unknown as CallToolResult)
 }
 
 // Adds usage to the result, for clients that declared the extension.
 function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: CostMeter, result: R): R {
   if (declared(exchange.peer, operationalExtension) === undefined) return result
-  const label = parts.facts(exchange.params['name'] as string)?.cost?.unitLabel ?? parts.unitLabel
+  const label = parts.facts(exchange)?.cost?.unitLabel ?? parts.unitLabel
   // Without a quota here, report the one of an upstream, if the handler passed it on.
   const quota = meter.quota ?? quotaBehind(result)
-  const usage: WireUsage = {
+  const usage = {
     units_used: meter.before + (meter.used ?? 0),
     ...(label === undefined ? {} : { unit_label: label }),
+    // Execution time.
     duration_ms: meter.durationMs,
-    ...(quota === undefined ? {} : { quota: { remaining: quota.remaining, resets_at: new Date(quota.resetsAt).toISOString() } }),
+    ...(quota && { quota: { remaining: quota.remaining, resets_at: new Date(quota.resetsAt).toISOString() } }),
   }
   return { ...result, _meta: { ...result._meta, [operationalExtension]: usage } }
 }
@@ -106,9 +101,11 @@ function quotaBehind({ _meta }: CallToolResult): Pick<QuotaStatus, 'remaining' |
 }
 
 async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: Priced, units: number) {
-  const own = priced.quota === undefined ? [] : [costQuota(tool, priced.quota, 'quota')]
-  const common = parts.quota === undefined ? own : [...own, parts.quota]
-  const quotas = parts.quotasFor === undefined ? common : [...common, ...parts.quotasFor(exchange.caller)]
+  const quotas = [
+    ...(priced.quota === undefined ? [] : [costQuota(tool, priced.quota, 'quota')]),
+    ...(parts.quota === undefined ? [] : [parts.quota]),
+    ...(parts.quotasFor?.(exchange.caller) ?? []),
+  ]
   try {
     const [budgets, owner] = await Promise.all([parts.budgets(), ownerOf(exchange)])
     return await budgets.reserve(owner, { action: 'call', resource: tool, units, quotas })
@@ -148,7 +145,7 @@ async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, un
 async function refundName(parts: CostParts, exchange: Exchange, calls: number): Promise<string | undefined> {
   const step = exchange.get(carried)?.[transactionsExtension]
   if (calls === 0 || step === undefined) return undefined
-  const { cost } = parts.facts(exchange.params['name'] as string) ?? {}
+  const { cost } = parts.facts(exchange) ?? {}
   return cost?.refundable === true ? `${await ownerOf(exchange)}/${step}` : undefined
 }
 
@@ -163,6 +160,14 @@ function spentOn({ added, estimate = 0 }: CostMeter, result: FailedResult | unde
   return why === undefined || why.code === 'SERVER_ERROR' || why.code === 'OPERATION_TIMEOUT' ? estimate : 0
 }
 
+/** The expected cost of a call; undefined if unknown. */
+function estimateOf({ cost }: Priced, args: Params): number | undefined {
+  if (cost === undefined) return undefined
+  const units = cost.unitsFor === undefined ? cost.estimatedUnits : cost.unitsFor(args)
+  if (units !== undefined && !isCount(units)) throw new TypeError(`unitsFor gave ${units}: give a finite number of at least 0`)
+  return units ?? (cost.category === 'free' ? 0 : undefined)
+}
+
 function checkBudget(tool: string, { cost }: Priced, before: number, estimate: number | undefined, most: number): void {
   if (cost === undefined || before + (estimate ?? 0) > most) {
     const takes = cost === undefined ? 'costs nobody knows how much' : `costs ${before + (estimate ?? 0)} units`
@@ -174,8 +179,9 @@ function checkBudget(tool: string, { cost }: Priced, before: number, estimate: n
   }
 }
 
-function wishOf({ meta }: Exchange): Wish {
-  const said = meta !== undefined && Object.hasOwn(meta, operationalExtension) ? meta[operationalExtension] : {}
+// The caller's limit.
+function wishOf({ meta }: Exchange) {
+  const { [operationalExtension]: said = {} } = meta ?? {}
   const where = `params._meta["${operationalExtension}"]`
   if (!isRecord(said)) throw invalid(`${where} must be an object with max_units or deadline_ms`)
   const { max_units: most, deadline_ms: withinMs } = said

@@ -3,19 +3,16 @@
  * loaded with the first call that costs something.
  */
 
-import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Quota } from '../../../core/grant/quota.ts'
-import type { Journal } from '../../../core/journal/journal.ts'
-import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import { compensation, type Exchange } from '../../../engine/exchange.ts'
+import { compensation, type Exchange, field } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { ownerNamed } from '../../../engine/owner.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
+import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -31,7 +28,6 @@ import {
   latencies,
   operationalExtension,
   unitsText,
-  type WireOperational,
 } from './messages.ts'
 import type { CostMeter } from './runtime.ts'
 
@@ -81,28 +77,75 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
   setup: (kit, { cost = {} }) => {
     checkOptions('cost', cost, { unitLabel: 'string', quota: 'object', quotasFor: 'function' })
     const { unitLabel, quota, quotasFor } = cost
-    const { clock, trace, began, grants, journal } = kit
-    const budgets = lazyBudgets(grants, journal)
+    const { clock, grants, journal } = kit
     const tools = kit.port(toolsPort)
-    const server = costServer({
-      clock,
-      trace,
-      began,
+    const budgets = lazily(async () => {
+      const [{ Budgets }, held, { runners }] = await Promise.all([import('../../../core/grant/budgets.ts'), grants(), journal()])
+      return new Budgets({ grants: held, runners, id: () => crypto.randomUUID() })
+    }).open
+    const parts: CostParts = {
+      ...kit,
       budgets,
       unitLabel,
-      facts: tool => tools.facts<Priced>(tool),
-      quota: quota === undefined ? undefined : costQuota('all', quota, 'cost.quota'),
+      facts: ({ params }) => tools.facts<Priced>(params['name'] as string),
+      quota: quota && costQuota('all', quota, 'cost.quota'),
       quotasFor: quotasFor && (caller => quotasFor(caller).map(sharedQuota)),
+    }
+    let used = false
+    const load = lazily(() => import('./runtime.ts')).open
+    // Must be fast, because it runs for every call.
+    const isCounted = (exchange: Exchange): boolean => {
+      const facts = parts.facts(exchange)
+      return facts?.cost !== undefined || facts?.quota !== undefined
+    }
+    const counts = (exchange: Exchange): boolean =>
+      exchange.get(compensation) === undefined && ((used && isCounted(exchange)) || hasBudget(exchange))
+    const layer = (
+      stage: Layer['stage'],
+      when: (exchange: Exchange) => boolean,
+      work: 'reserved' | 'settled' | 'stamped',
+    ): Layer => ({
+      stage,
+      methods: [callTool.name],
+      marked: true,
+      concerns: isCounted,
+      when,
+      run: async (exchange, next) => (await load())[work](parts, exchange, next),
     })
-    tools.extend({
+    tools.extend<Priced>({
       kinds: { cost: 'object', latency: 'string', quota: 'object' },
-      declare: (tool, facts: Priced) => server.declare(tool, facts),
-      meta: (_, facts: Priced) => pricedMeta(facts, unitLabel),
+      declare: (tool, facts) => {
+        checkPriced(tool, facts)
+        if (used || (facts.cost ?? facts.latency ?? facts.quota) === undefined) return
+        used = true
+        // Until then only calls with a budget are looked at.
+        kit.began()
+      },
+      meta: (_, facts) => pricedMeta(facts, unitLabel),
     })
     return {
-      sides: [server.side],
+      sides: [
+        {
+          // Always installed: a call may already be on its way under the old plan when the first tool declares a cost.
+          layers: [
+            layer(
+              'decide',
+              exchange => counts(exchange) && declared(exchange.peer, operationalExtension) !== undefined,
+              'stamped',
+            ),
+            layer('budget', counts, 'reserved'),
+            layer('execute', exchange => exchange.get(costMeter) !== undefined, 'settled'),
+          ],
+          capabilities: revision => (used ? declaration(revision, operationalExtension) : {}),
+        },
+      ],
       provides: provide(costPort, {
-        of: server.of,
+        of: exchange => {
+          const meter = exchange.get(costMeter)
+          if (meter !== undefined) return meter
+          const tool = clip(String(exchange.params['name'] ?? exchange.route.name))
+          throw new TypeError(`${tool} has no cost to be counted: give the tool the option cost, such as { category: 'metered' }`)
+        },
         price: ({ cost: said }: Priced) =>
           said?.category === 'requires_approval' ? unitsText(said.estimatedUnits, said.unitLabel ?? unitLabel) : undefined,
         undone: async step => {
@@ -115,84 +158,26 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
   },
 })
 
+/** Counts what a call costs; set when its cost is reserved. */
+export const costMeter = field<CostMeter>()
+
 /** The owner key starts with `~`, which no principal's key does. */
 function sharedQuota({ name, ...facts }: SharedQuota): Quota {
   return { ...costQuota(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
 }
 
 /** What counting needs from the server. */
-export interface CostParts {
-  readonly clock: Clock
-  readonly trace: Trace
+export interface CostParts extends Pick<ServerKit, 'clock' | 'trace'> {
   readonly budgets: () => Promise<Budgets>
-  /** The settings of a tool; undefined if it does not exist. */
-  readonly facts: (tool: string) => Priced | undefined
+  /** The settings of the called tool; undefined if it does not exist. */
+  readonly facts: (exchange: Exchange) => Priced | undefined
   readonly quota: Quota | undefined
-  readonly quotasFor?: ((caller: Caller) => readonly Quota[]) | undefined
+  readonly quotasFor: ((caller: Caller) => readonly Quota[]) | undefined
   readonly unitLabel: string | undefined
-  /** Called when the first tool declares a cost; until then only calls with a budget are looked at. */
-  readonly began: () => void
-}
-
-interface CostServer {
-  readonly side: Side
-  /** Called for each offered tool. Throws if its settings are invalid. */
-  declare(tool: string, facts: Priced): void
-  /** `ctx.cost` of a call. */
-  of(exchange: Exchange): CallCost
-}
-
-function costServer(parts: CostParts): CostServer {
-  // Meters of running calls, created when their cost is reserved.
-  const meters = new WeakMap<Exchange, CostMeter>()
-  let used = false
-  let loading: Promise<typeof import('./runtime.ts')> | undefined
-  const load = () => {
-    loading ??= import('./runtime.ts')
-    return loading
-  }
-  const counts = (exchange: Exchange): boolean =>
-    exchange.get(compensation) === undefined && ((used && isCounted(parts, exchange)) || hasBudget(exchange))
-  const layer = (stage: Layer['stage'], when: Layer['when'], work: 'reserved' | 'settled' | 'stamped'): Layer => ({
-    stage,
-    methods: [callTool.name],
-    marked: true,
-    concerns: exchange => isCounted(parts, exchange),
-    ...(when === undefined ? {} : { when }),
-    run: async (exchange, next) => (await load())[work](parts, meters, exchange, next),
-  })
-  const told = (exchange: Exchange): boolean => counts(exchange) && declared(exchange.peer, operationalExtension) !== undefined
-  const settling = layer('execute', exchange => (used || hasBudget(exchange)) && meters.has(exchange), 'settled')
-  const layers = [layer('decide', told, 'stamped'), layer('budget', counts, 'reserved'), settling]
-  return {
-    side: {
-      // Always installed: a call may already be on its way under the old plan when the first tool declares a cost.
-      layers,
-      capabilities: revision => (used ? declaration(revision, operationalExtension) : {}),
-    },
-    declare: (tool, facts) => {
-      checkPriced(tool, facts)
-      if (used || (facts.cost ?? facts.latency ?? facts.quota) === undefined) return
-      used = true
-      parts.began()
-    },
-    of: exchange => {
-      const meter = meters.get(exchange)
-      if (meter !== undefined) return meter
-      const tool = clip(String(exchange.params['name'] ?? exchange.route.name))
-      throw new TypeError(`${tool} has no cost to be counted: give the tool the option cost, such as { category: 'metered' }`)
-    },
-  }
-}
-
-/** Must be fast, because it runs for every call. */
-function isCounted(parts: CostParts, { params }: Exchange): boolean {
-  const facts = parts.facts(params['name'] as string)
-  return facts !== undefined && (facts.cost !== undefined || facts.quota !== undefined)
 }
 
 function hasBudget({ meta }: Exchange): boolean {
-  return meta !== undefined && Object.hasOwn(meta, operationalExtension)
+  return meta?.[operationalExtension] !== undefined
 }
 
 /** What an author declares about the cost of a tool. */
@@ -269,31 +254,15 @@ export function costQuota(name: string, quota: QuotaFacts, where: string): Quota
 }
 
 /** What the tool list tells clients. */
-function pricedMeta({ cost, latency }: Priced, unitLabel?: string): Readonly<Record<string, WireOperational>> | undefined {
+function pricedMeta({ cost, latency }: Priced, unitLabel?: string): Params | undefined {
   if (cost === undefined && latency === undefined) return undefined
-  const label = cost?.unitLabel ?? unitLabel
-  return {
-    [operationalExtension]: {
-      ...(cost === undefined
-        ? {}
-        : {
-            cost: {
-              category: cost.category,
-              ...(cost.estimatedUnits === undefined ? {} : { estimated_units: cost.estimatedUnits }),
-              ...(label === undefined ? {} : { unit_label: label }),
-            },
-          }),
-      ...(latency === undefined ? {} : { latency }),
-    },
+  const { category, estimatedUnits: units, unitLabel: label = unitLabel } = cost ?? {}
+  const about = {
+    category,
+    ...(units === undefined ? {} : { estimated_units: units }),
+    ...(label === undefined ? {} : { unit_label: label }),
   }
-}
-
-/** The expected cost of a call; undefined if unknown. */
-export function estimateOf(cost: CostFacts | undefined, args: Params): number | undefined {
-  if (cost === undefined) return undefined
-  const units = cost.unitsFor === undefined ? cost.estimatedUnits : cost.unitsFor(args)
-  if (units !== undefined && !isCount(units)) throw new TypeError(`unitsFor gave ${units}: give a finite number of at least 0`)
-  return units ?? (cost.category === 'free' ? 0 : undefined)
+  return { [operationalExtension]: { ...(cost && { cost: about }), ...(latency && { latency }) } }
 }
 
 /** A budget in units. */
@@ -326,21 +295,5 @@ function budgetsControl(grants: () => Promise<Grants>, budgets: () => Promise<Bu
     },
     left: async (budget, principal) => (await budgets()).left(await ownerNamed(principal), budget),
     revoke: async (budget, principal) => (await grants()).revoke(await ownerNamed(principal), budget),
-  }
-}
-
-/** Opens the budgets on first use. */
-function lazyBudgets(grants: () => Promise<Grants>, journal: () => Promise<Journal>): () => Promise<Budgets> {
-  let opening: Promise<Budgets> | undefined
-  const open = async (): Promise<Budgets> => {
-    const [{ Budgets }, held, { runners }] = await Promise.all([import('../../../core/grant/budgets.ts'), grants(), journal()])
-    return new Budgets({ grants: held, runners, id: () => crypto.randomUUID() })
-  }
-  return () => {
-    opening ??= open().catch(error => {
-      opening = undefined
-      throw error
-    })
-    return opening
   }
 }

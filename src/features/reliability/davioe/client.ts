@@ -100,26 +100,24 @@ export class DavioeConnection implements Connection {
     const sent = this.#sent.get(message['id'])
     if (sent === undefined) return text
     this.#sent.delete(message['id'])
-    return JSON.stringify({ jsonrpc: '2.0', id: message['id'], ...this.#understood(sent, message) })
-  }
-
-  #understood(sent: SentRequest, { result, error }: Params): Params {
-    const { method } = sent
-    if (method === 'initialize') {
-      const { server, result: hello } = opened(sent, result)
-      this.#server = server
-      return { result: hello }
-    }
-    if (error !== undefined)
-      return method === pingMethod && isRecord(error) && error['code'] === notFound ? { result: {} } : { error }
-    if (method === 'tools/list') return { result: listedTools(result) }
-    if (method === 'tools/call') return { result: called(sent, result, this.#server) }
-    return asTool.has(method) ? answered(method, result) : { result }
+    if (sent.method === 'initialize') this.#server = serverOf(message['result'])
+    return JSON.stringify({ jsonrpc: '2.0', id: message['id'], ...understood(sent, message, this.#server) })
   }
 }
 
+/** The translated response: its result or error in the common form. */
+export function understood(sent: SentRequest, { result, error }: Params, server: DavioeServerFacts): Params {
+  const { method } = sent
+  if (method === 'initialize') return { result: opened(sent, result) }
+  if (error !== undefined)
+    return method === pingMethod && isRecord(error) && error['code'] === notFound ? { result: {} } : { error }
+  if (method === 'tools/list') return { result: listedTools(result) }
+  if (method === 'tools/call') return { result: called(sent, result, server) }
+  return asTool.has(method) ? answered(method, result) : { result }
+}
+
 /** The translated request; undefined if it must not be sent. */
-function spoken(method: string, params: Params): { readonly method: string; readonly params: Params } | undefined {
+export function spoken(method: string, params: Params): { readonly method: string; readonly params: Params } | undefined {
   if (method === 'tools/call') return { method, params: bareCall(params) }
   const tool = asTool.get(method)
   if (tool === undefined) return unknownMethods.has(method) ? undefined : { method, params }
@@ -147,31 +145,26 @@ interface DavioeServerFacts {
 
 const pingMethod = 'ping'
 
+/** Without a handshake a server has no name. */
+function serverOf(result: unknown): DavioeServerFacts {
+  const info = isRecord(result) && isRecord(result['serverInfo']) ? result['serverInfo'] : {}
+  return { name: typeof info['name'] === 'string' ? info['name'] : '', opened: isRecord(result) }
+}
+
 /** Translates the response to `initialize`; without a handshake a minimal one is made up. */
-export function opened(
-  { params }: SentRequest,
-  result: unknown,
-): { readonly server: DavioeServerFacts; readonly result: unknown } {
-  if (!isRecord(result)) {
-    const hello = {
-      protocolVersion: params['protocolVersion'],
-      capabilities: { tools: {} },
-      serverInfo: { name: '', version: '' },
-    }
-    return { server: { name: '', opened: false }, result: hello }
-  }
-  const info = isRecord(result['serverInfo']) ? result['serverInfo'] : {}
-  const server = { name: typeof info['name'] === 'string' ? info['name'] : '', opened: true }
+function opened({ params }: SentRequest, result: unknown): unknown {
+  const { protocolVersion } = params
+  if (!isRecord(result)) return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: '', version: '' } }
   const { capabilities } = result
   const listed = isRecord(capabilities) ? capabilities['extensions'] : undefined
-  if (!isRecord(capabilities) || !Array.isArray(listed)) return { server, result }
+  if (!isRecord(capabilities) || !Array.isArray(listed)) return result
   const known = listed.flatMap(token => (typeof token === 'string' ? tokens.get(token) : undefined) ?? [])
   const extensions = Object.fromEntries(known.map(id => [id, {}]))
-  return { server, result: { ...result, capabilities: { ...capabilities, extensions } } }
+  return { ...result, capabilities: { ...capabilities, extensions } }
 }
 
 /** Translates manifest entries to tools. Output schemas are dropped, because they describe another shape. */
-export function listedTools(result: unknown): unknown {
+function listedTools(result: unknown): unknown {
   if (!isRecord(result) || !Array.isArray(result['tools'])) return result
   return { ...result, tools: result['tools'].map(toolOf) }
 }
@@ -205,7 +198,7 @@ const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (
 ])
 
 /** Translates the result of a tool call. */
-export function called(sent: SentRequest, result: unknown, server: DavioeServerFacts): unknown {
+function called(sent: SentRequest, result: unknown, server: DavioeServerFacts): unknown {
   if (!isRecord(result) || Array.isArray(result['content']) || 'structuredContent' in result) return result
   const members = Object.entries(result)
   const meta: Params = Object.assign({}, ...members.map(([name, said]) => beside.get(name)?.(said)))
@@ -238,7 +231,7 @@ function failed(text: string, meta: Params): unknown {
 }
 
 /** Translates the result of a tool that replaces a method. */
-export function answered(method: string, result: unknown): Params {
+function answered(method: string, result: unknown): Params {
   if (!isRecord(result)) return { result }
   const value = isRecord(result['structuredContent']) ? result['structuredContent'] : result
   const { error } = value
@@ -286,7 +279,7 @@ export const asTool: ReadonlyMap<string, MethodTool> = new Map([
 ])
 
 /** Adds the members beside the arguments, which its servers read, and the key in `_meta`, which its clients write too. */
-export function bareCall(params: Params): Params {
+function bareCall(params: Params): Params {
   const meta = isRecord(params['_meta']) ? params['_meta'] : undefined
   if (meta === undefined) return params
   const bare: Record<string, unknown> = {}

@@ -4,8 +4,13 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import { metaOf, revisionById } from '../../../revisions/index.ts'
 import { createServer } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
-import { answered, asTool, bareCall, called, listedTools, opened } from './client.ts'
-import { type BareExchange, bareMembers, takeBare } from './runtime.ts'
+import { asTool, spoken, understood } from './client.ts'
+import { bareMembers, takeBare } from './runtime.ts'
+
+type BareExchange = Parameters<typeof takeBare>[0]
+
+/** A call in the form of that implementation. */
+const bareCall = (params: Params): Params => spoken('tools/call', params)?.params ?? {}
 
 /** A call in the common form, as `_meta` says it. */
 const said = fc.array(fc.tuple(fc.constantFrom(...bareMembers), fc.stringMatching(/^[a-z]{1,8}$/))).map(members => {
@@ -56,20 +61,17 @@ it('no answer, however strange, makes the codec fail', () => {
   const answer = fc.oneof(fc.jsonValue(), fc.dictionary(members, fc.oneof(fc.jsonValue(), fc.constant(true))))
   fc.assert(
     fc.property(answer, value => {
-      for (const method of asTool.keys()) answered(method, value)
-      called(sent, value, server)
-      listedTools(value)
-      listedTools({ tools: [value] })
-      opened(sent, value)
+      for (const method of [...asTool.keys(), 'tools/call', 'tools/list', 'initialize'])
+        understood({ ...sent, method }, { result: value }, server)
+      understood({ ...sent, method: 'tools/list' }, { result: { tools: [value] } }, server)
     }),
   )
 })
 
 it('a member that is named like the prototype stays a member', () => {
-  const result = called({ method: 'tools/call', params: {} }, JSON.parse('{"__proto__":{"result":1}}'), {
-    name: '',
-    opened: true,
-  })
+  const sent = { method: 'tools/call', params: {} }
+  const given = { result: JSON.parse('{"__proto__":{"result":1}}') }
+  const { result } = understood(sent, given, { name: '', opened: true })
   expect(JSON.stringify((result as Params)['structuredContent'])).toBe('{"__proto__":{"result":1}}')
 })
 

@@ -47,7 +47,7 @@ const assumed: readonly string[] = [
 ]
 
 /** The part of an exchange that is read and changed. */
-export type BareExchange = Pick<Exchange, 'params' | 'meta' | 'peer'>
+type BareExchange = Pick<Exchange, 'params' | 'meta' | 'peer'>
 
 /** Moves such members to their extensions. Throws if two places contradict each other. */
 export function takeBare(exchange: BareExchange): void {

@@ -3,160 +3,164 @@
  * state; a façade tool calls the method itself for the same caller. Loaded only if an author enables it.
  */
 import type { Catalog } from '../../../core/catalog.ts'
-import { Problem, problem, problemText } from '../../../core/problem.ts'
+import { Problem, problem } from '../../../core/problem.ts'
+import type { CallContext } from '../../../engine/context.ts'
 import { compensation, Exchange } from '../../../engine/exchange.ts'
 import { declaring } from '../../../engine/extensions.ts'
 import { wireName } from '../../../engine/method.ts'
 import { openParams, type Route } from '../../../engine/plan.ts'
+import type { ServerKit } from '../../../engine/server-feature.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { because, type CallToolResult, type FailedResult, type Tool } from '../../mcp/tools/messages.ts'
+import {
+  because,
+  type CallToolResult,
+  type FailedResult,
+  type Tool,
+  type ToolEntry,
+  toolsPort,
+} from '../../mcp/tools/messages.ts'
+import { eventsPort } from '../events/messages.ts'
 import { idempotencyExtension, keyPattern } from '../idempotency/messages.ts'
 import { permissionsExtension } from '../permissions/messages.ts'
-import { toWire } from '../problem/messages.ts'
-import { idPattern, transactionsExtension } from '../transactions/messages.ts'
+import { problemPort, toWire } from '../problem/messages.ts'
+import { transactionsExtension } from '../transactions/messages.ts'
 import type { FacadePart } from './messages.ts'
 import { type FacadeTool, facadeTools } from './tools.ts'
 
-interface FacadeEntry extends DressedTool {
-  readonly name: string
-}
-
-interface FacadeParts<E extends FacadeEntry> {
-  readonly parts: ReadonlySet<FacadePart>
-  readonly catalog: Catalog<E>
-  /** Compiles a façade tool to a catalog entry. */
-  readonly compile: (tool: FacadeTool) => E
-  /** Calls back when the set of offered methods may have changed for reasons outside of the catalog. */
-  readonly onOffer: (fn: () => void) => void
-  /** Whether a method is currently offered. */
-  readonly offers: (method: FacadeTool['method']) => boolean
-  readonly problemOf: (thrown: unknown) => Problem
-  /** The `_meta` that describes a problem to this client. */
-  readonly problemMeta: (exchange: Exchange, problem: Problem) => Params | undefined
-}
-
-/** The façade of one server. */
-export interface Facade {
-  /** Whether a call contains façade arguments. */
-  argues(exchange: Exchange): boolean
-  /** Moves them to `_meta`, and continues. */
-  translate(exchange: Exchange, next: Next): Promise<unknown>
-  /** Whether the call is for a façade tool. */
-  owns(exchange: Exchange): boolean
-  /** Answers the call of a façade tool. */
-  answer(exchange: Exchange): Promise<unknown>
-}
-
-/** Adds the façade to a catalog of tools, and keeps it up to date. */
-export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Facade {
-  const { catalog, parts } = options
-  const tools = facadeTools.filter(({ part }) => parts.has(part))
-  const own = new Map<string, { readonly entry: E; readonly tool: FacadeTool }>()
-  const more = new WeakMap<E, Dress<E>>()
-  let busy = false
-  const dress = (): void => {
-    // Changes made here trigger this callback again.
-    if (busy) return
-    busy = true
-    try {
-      offerTools(options, tools, own)
-      offerArguments(options, own, more)
-    } finally {
-      busy = false
-    }
-  }
-  dress()
-  catalog.onChange(dress)
-  options.onOffer(dress)
-  const argumentsOf = ({ params }: Exchange): readonly FacadeArgument[] => {
-    const entry = catalog.get(params['name'] as string)
-    return (entry === undefined ? undefined : more.get(entry)?.arguments) ?? []
-  }
-  const toolOf = ({ params }: Exchange): FacadeTool | undefined => {
-    const name = params['name'] as string
-    const found = own.get(name)
-    return found !== undefined && catalog.get(name) === found.entry ? found.tool : undefined
-  }
-  return {
-    argues: exchange => {
-      const args = exchange.params['arguments']
-      // A compensation's arguments all belong to the tool.
-      return (
-        exchange.get(compensation) === undefined &&
-        isRecord(args) &&
-        argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
-      )
-    },
-    translate: async (exchange, next) => {
-      const promises = catalog.get(exchange.params['name'] as string)?.tool.outputSchema !== undefined
-      try {
-        exchange.params = moved(exchange.params, exchange.meta, argumentsOf(exchange))
-        const result = (await next()) as FailedResult
-        const problem = result[because]
-        // A tool with an output schema promises that shape, so no error object is added.
-        if (problem === undefined || promises || result.structuredContent !== undefined) return result
-        return { ...result, structuredContent: { error: toWire(problem) } }
-      } catch (error) {
-        return failed(options, exchange, error, promises)
-      }
-    },
-    owns: exchange => toolOf(exchange) !== undefined,
-    answer: async exchange => {
-      try {
-        const value = await callMethod(exchange, toolOf(exchange) as FacadeTool)
-        return { content: [{ type: 'text', text: JSON.stringify(value) }], structuredContent: value }
-      } catch (error) {
-        return failed(options, exchange, error, false)
-      }
-    },
-  }
-}
-
-type Own<E> = Map<string, { readonly entry: E; readonly tool: FacadeTool }>
-
-/** Adds a tool for each offered method, unless the author has a tool of that name. */
-function offerTools<E extends FacadeEntry>(
-  { catalog, compile, offers }: FacadeParts<E>,
-  tools: readonly FacadeTool[],
-  own: Own<E>,
-) {
-  for (const tool of tools) {
-    if (catalog.get(tool.name) !== undefined || !offers(tool.method)) continue
-    const entry = compile(tool)
-    own.set(tool.name, { entry, tool })
-    catalog.add(entry)
-  }
-}
+type Entry = ToolEntry<CallContext>
 
 /** An entry with façade arguments, and the author's original. */
-interface Dress<E> {
-  readonly bare: E
+interface Dress {
+  readonly bare: Entry
   readonly arguments: readonly FacadeArgument[]
 }
 
-function offerArguments<E extends FacadeEntry>(
-  { catalog, parts }: FacadeParts<E>,
-  own: Own<E>,
-  more: WeakMap<E, Dress<E>>,
-): void {
-  for (const entry of catalog.snapshot.entries) {
-    if (own.get(entry.name)?.entry === entry) continue
-    const { bare, arguments: before } = more.get(entry) ?? { bare: entry, arguments: [] }
-    const suiting = facadeArguments.filter(
-      each => parts.has(each.part) && isUsed(each, own) && each.suits(bare) && !isOwn(bare.tool.inputSchema, each.name),
-    )
-    if (suiting.length === before.length) continue
-    const next = { ...bare, tool: dressed(bare.tool, suiting) }
-    more.set(next, { bare, arguments: suiting })
-    catalog.update(next)
-  }
-}
+/** The façade of one server: added to its catalog of tools, and kept up to date. */
+export class Facade {
+  readonly #kit: ServerKit
+  readonly #parts: ReadonlySet<FacadePart>
+  readonly #catalog: Catalog<Entry>
+  /** The façade tools that are offered, by name. */
+  readonly #own = new Map<string, { readonly entry: Entry; readonly tool: FacadeTool }>()
+  readonly #dressed = new WeakMap<Entry, Dress>()
+  #busy = false
 
-/** Without a tool that provides the value, the argument is useless. */
-function isUsed<E>({ part }: FacadeArgument, own: Own<E>): boolean {
-  return [...own.values()].some(({ tool }) => tool.part === part)
+  constructor(kit: ServerKit, parts: ReadonlySet<FacadePart>) {
+    this.#kit = kit
+    this.#parts = parts
+    this.#catalog = kit.port(toolsPort).catalog
+    this.#dress()
+    this.#catalog.onChange(() => this.#dress())
+    // The set of offered methods may also change for reasons outside of the catalog.
+    kit.port(eventsPort).onChange(() => this.#dress())
+  }
+
+  /** Whether a call contains façade arguments. */
+  argues(exchange: Exchange): boolean {
+    const args = exchange.params['arguments']
+    // A compensation's arguments all belong to the tool.
+    return (
+      exchange.get(compensation) === undefined &&
+      isRecord(args) &&
+      this.#argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
+    )
+  }
+
+  /** Moves them to `_meta`, and continues. */
+  async translate(exchange: Exchange, next: Next): Promise<unknown> {
+    const promises = this.#catalog.get(exchange.params['name'] as string)?.tool.outputSchema !== undefined
+    try {
+      exchange.params = moved(exchange.params, exchange.meta, this.#argumentsOf(exchange))
+      const result = (await next()) as FailedResult
+      const problem = result[because]
+      // A tool with an output schema promises that shape, so no error object is added.
+      if (problem === undefined || promises || result.structuredContent !== undefined) return result
+      return { ...result, structuredContent: { error: toWire(problem) } }
+    } catch (error) {
+      return this.#failed(exchange, error, promises)
+    }
+  }
+
+  /** Whether the call is for a façade tool. */
+  owns(exchange: Exchange): boolean {
+    return this.#toolOf(exchange) !== undefined
+  }
+
+  /** Answers the call of a façade tool. */
+  async answer(exchange: Exchange): Promise<unknown> {
+    try {
+      const value = await callMethod(exchange, this.#toolOf(exchange) as FacadeTool)
+      return { content: [{ type: 'text', text: JSON.stringify(value) }], structuredContent: value }
+    } catch (error) {
+      return this.#failed(exchange, error, false)
+    }
+  }
+
+  #argumentsOf({ params }: Exchange): readonly FacadeArgument[] {
+    const entry = this.#catalog.get(params['name'] as string)
+    return (entry && this.#dressed.get(entry)?.arguments) ?? []
+  }
+
+  #toolOf({ params }: Exchange): FacadeTool | undefined {
+    const name = params['name'] as string
+    const found = this.#own.get(name)
+    return found !== undefined && this.#catalog.get(name) === found.entry ? found.tool : undefined
+  }
+
+  #dress(): void {
+    // Changes made here trigger this callback again.
+    if (this.#busy) return
+    this.#busy = true
+    try {
+      this.#offerTools()
+      this.#offerArguments()
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  /** Adds a tool for each offered method, unless the author has a tool of that name. */
+  #offerTools(): void {
+    const { plan, fallback } = this.#kit.engine()
+    for (const tool of facadeTools) {
+      const { name, part, method, description, input, annotations } = tool
+      if (!this.#parts.has(part) || this.#catalog.get(name) !== undefined) continue
+      if (plan.route(fallback, wireName(method, fallback)) === undefined) continue
+      const entry = this.#kit.port(toolsPort).compile(name, { description, input, annotations })
+      this.#own.set(name, { entry, tool })
+      this.#catalog.add(entry)
+    }
+  }
+
+  #offerArguments(): void {
+    for (const entry of this.#catalog.snapshot.entries) {
+      if (this.#own.get(entry.name)?.entry === entry) continue
+      const { bare, arguments: before } = this.#dressed.get(entry) ?? { bare: entry, arguments: [] }
+      const suiting = facadeArguments.filter(
+        each => this.#parts.has(each.part) && this.#isUsed(each) && each.suits(bare) && !isOwn(bare.tool.inputSchema, each.name),
+      )
+      if (suiting.length === before.length) continue
+      const next = { ...bare, tool: dressed(bare.tool, suiting) }
+      this.#dressed.set(next, { bare, arguments: suiting })
+      this.#catalog.update(next)
+    }
+  }
+
+  /** Without a tool that provides the value, the argument is useless. */
+  #isUsed({ part }: FacadeArgument): boolean {
+    return [...this.#own.values()].some(({ tool }) => tool.part === part)
+  }
+
+  /** Problems and invalid arguments become tool errors that the model can read; other errors are thrown. */
+  #failed(exchange: Exchange, error: unknown, promises: boolean): CallToolResult {
+    const mistake = error instanceof McpError && (error.kind === 'invalid-params' || error.kind === 'invalid-arguments')
+    if (!(error instanceof Problem) && !mistake) throw error
+    const problem = this.#kit.port(problemPort).of(error)
+    const { content, ...rest } = this.#kit.port(toolsPort).failed(exchange, problem)
+    return { content, ...(promises ? {} : { structuredContent: { error: toWire(problem) } }), ...rest }
+  }
 }
 
 /** Calls the method for the same caller, as if the client had declared the extension. */
@@ -180,27 +184,6 @@ async function callMethod(exchange: Exchange, { method, params }: FacadeTool): P
   )
   const value = await route.run(inner)
   return inner.raw && route.finish !== undefined ? route.finish(inner, value) : value
-}
-
-/** Problems and invalid arguments become tool errors that the model can read; other errors are thrown. */
-function failed<E extends FacadeEntry>(
-  { problemOf, problemMeta }: FacadeParts<E>,
-  exchange: Exchange,
-  error: unknown,
-  promises: boolean,
-): CallToolResult {
-  const mistake = error instanceof McpError && (error.kind === 'invalid-params' || error.kind === 'invalid-arguments')
-  if (!(error instanceof Problem) && !mistake) throw error
-  const problem = problemOf(error)
-  const meta = problemMeta(exchange, problem)
-  const result: FailedResult = {
-    content: [{ type: 'text', text: problemText(problem) }],
-    ...(promises ? {} : { structuredContent: { error: toWire(problem) } }),
-    isError: true,
-    ...(meta === undefined ? {} : { _meta: meta }),
-    [because]: problem,
-  }
-  return result
 }
 
 // Additional arguments of tools. If a tool already has an argument of that name, it keeps its meaning.
@@ -230,7 +213,7 @@ const facadeArguments: readonly FacadeArgument[] = [
     extension: transactionsExtension,
     schema: {
       type: 'string',
-      pattern: idPattern.source,
+      pattern: keyPattern.source,
       description: 'The transaction that this call takes part in, if any: what begin_transaction gave',
     },
     suits: changes,

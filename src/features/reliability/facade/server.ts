@@ -1,13 +1,9 @@
 /** Server side of the façade: the option `facade`, and the layers that load and apply it. Off by default. */
-import { wireName } from '../../../engine/method.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
+import { defineServerFeature, lazily } from '../../../engine/server-feature.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
 import { readResource } from '../../mcp/resources/messages.ts'
 import { callTool, listTools, toolsPort } from '../../mcp/tools/messages.ts'
-import { eventsPort } from '../events/messages.ts'
 import { getManifest } from '../manifest/messages.ts'
-import { problemPort } from '../problem/messages.ts'
 import { type FacadePart, facadeParts } from './messages.ts'
 import type { Facade } from './runtime.ts'
 
@@ -24,77 +20,49 @@ export interface FacadeServerOptions {
 export const facadeFeature = defineServerFeature<FacadeServerOptions>({
   name: 'facade',
   options: { facade: 'any' },
-  setup: (kit, { facade }) => {
-    const parts = facadeParts(facade)
+  setup: (kit, { facade: said }) => {
+    const parts = facadeParts(said)
     if (parts.size === 0) return {}
     kit.port(toolsPort).extend({ expected: true })
-    return { sides: [facadeSide(() => open(kit, parts))] }
+    let facade: Facade | undefined
+    const loading = lazily(async () => {
+      facade = new (await import('./runtime.ts')).Facade(kit, parts)
+    })
+    // Loaded at once, so that it is usually ready for the first client. An error here occurs again with the first request, and is
+    // reported there.
+    loading.open().catch(() => undefined)
+    return {
+      sides: [
+        {
+          layers: [
+            {
+              // Answers about tools wait until the façade is loaded, so that lists and calls agree.
+              stage: 'enter',
+              methods: telling,
+              when: () => facade === undefined,
+              run: async (_, next) => {
+                await loading.open()
+                return next()
+              },
+            },
+            {
+              stage: 'enter',
+              methods: [callTool.name],
+              when: exchange => facade?.argues(exchange) === true,
+              run: (exchange, next) => (facade as Facade).translate(exchange, next),
+            },
+            {
+              stage: 'execute',
+              methods: [callTool.name],
+              when: exchange => facade?.owns(exchange) === true,
+              run: exchange => (facade as Facade).answer(exchange),
+            },
+          ],
+        },
+      ],
+    }
   },
 })
 
 /** Methods whose answers depend on the tools. */
 const telling = [listTools, callTool, getManifest, readResource, initialize, discover].map(({ name }) => name)
-
-/** Answers about tools wait until the façade is loaded, so that lists and calls agree. */
-function facadeSide(open: () => Promise<Facade>): Side {
-  let facade: Facade | undefined
-  let loading: Promise<void> | undefined
-  const load = (): Promise<void> => {
-    loading ??= open().then(
-      opened => {
-        facade = opened
-      },
-      error => {
-        loading = undefined
-        throw error
-      },
-    )
-    return loading
-  }
-  // Loaded at once, so that it is usually ready for the first client. An error here occurs again with the first request, and is
-  // reported there.
-  load().catch(() => undefined)
-  return {
-    layers: [
-      {
-        stage: 'enter',
-        methods: telling,
-        when: () => facade === undefined,
-        run: async (_, next) => {
-          await load()
-          return next()
-        },
-      },
-      {
-        stage: 'enter',
-        methods: [callTool.name],
-        when: exchange => facade?.argues(exchange) === true,
-        run: (exchange, next) => (facade as Facade).translate(exchange, next),
-      },
-      {
-        stage: 'execute',
-        methods: [callTool.name],
-        when: exchange => facade?.owns(exchange) === true,
-        run: exchange => (facade as Facade).answer(exchange),
-      },
-    ],
-  }
-}
-
-async function open(kit: ServerKit, parts: ReadonlySet<FacadePart>): Promise<Facade> {
-  const { createFacade } = await import('./runtime.ts')
-  const { catalog, compile } = kit.port(toolsPort)
-  const { of: problemOf, meta: problemMeta } = kit.port(problemPort)
-  return createFacade({
-    parts,
-    catalog,
-    compile: ({ name, description, input, annotations }) => compile(name, { description, input, annotations }),
-    onOffer: kit.port(eventsPort).onChange,
-    offers: method => {
-      const { plan, fallback } = kit.engine()
-      return plan.route(fallback, wireName(method, fallback)) !== undefined
-    },
-    problemOf,
-    problemMeta,
-  })
-}

@@ -7,7 +7,6 @@ import { defineClientFeature, extend, type RequestOptions } from '../../../engin
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Peer } from '../../../revisions/index.ts'
 import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
 import { getKey, idempotencyExtension, keyHeader, keyPattern, keyRule, type WireStatus } from './messages.ts'
 
@@ -36,14 +35,20 @@ export const idempotencyClient = defineClientFeature({
       callStatus: async (key, options) =>
         callStatus(await kit.session.request(getKey, { idempotency_key: key }, kit.send(options))),
     }
-    const knows = (): boolean => knowsKeys(kit.session.opened.conversation.peer)
+    /** Whether the server supports keys. */
+    const knows = (): boolean => {
+      const { peer } = kit.session.opened.conversation
+      return peer !== undefined && declared(peer, idempotencyExtension) !== undefined
+    }
     const keyed: ToolCallExtension = {
       name: 'idempotency',
       sends: (send, tool, { idempotencyKey: given }: ToolCallOptions & IdempotencyCallOptions) => {
-        if (given !== undefined) checkKey(given)
+        if (given !== undefined && !keyPattern.test(given))
+          throw new TypeError(`"${clip(given)}" is no idempotency key: use ${keyRule}`)
         // Read-only calls can be repeated without a key.
-        else if (!knows() || kit.port(clientToolsPort).known(tool)?.annotations?.readOnlyHint === true) return send
-        return withKey(send, given ?? crypto.randomUUID(), given === undefined)
+        if (given === undefined && (!knows() || kit.port(clientToolsPort).known(tool)?.annotations?.readOnlyHint === true))
+          return send
+        return withKey(send, given)
       },
       harmless: ({ headers }) => headers?.[keyHeader] !== undefined && knows(),
     }
@@ -55,23 +60,14 @@ export const idempotencyClient = defineClientFeature({
   },
 })
 
-/** Whether the server declares the extension. */
-function knowsKeys(peer: Peer | undefined): boolean {
-  return peer !== undefined && declared(peer, idempotencyExtension) !== undefined
-}
-
-/** Throws if the key is invalid. */
-function checkKey(key: string): void {
-  if (!keyPattern.test(key)) throw new TypeError(`"${clip(key)}" is no idempotency key: use ${keyRule}`)
-}
-
 /** The lifetime of generated keys: only the retries of this call need them. */
 const ownKeySeconds = 3_600
 
-/** Adds a key. `own`: generated here, so a short lifetime suffices. */
-function withKey(options: SendOptions, key: string, own = false): SendOptions {
+/** Adds a key. Without a given one it is generated here, so a short lifetime suffices. */
+function withKey(options: SendOptions, given: string | undefined): SendOptions {
+  const key = given ?? crypto.randomUUID()
   const said = options.meta?.[idempotencyExtension]
-  const lasts = own ? { idempotency_ttl_seconds: ownKeySeconds } : {}
+  const lasts = given === undefined ? { idempotency_ttl_seconds: ownKeySeconds } : {}
   return {
     ...options,
     meta: { ...options.meta, [idempotencyExtension]: { ...lasts, ...(isRecord(said) ? said : {}), idempotency_key: key } },

@@ -33,12 +33,6 @@ export const keyHeader = 'idempotency-key'
 /** An alternative header that is accepted too. */
 export const otherKeyHeader = 'x-idempotency-key'
 
-/** The prefix of keys that are generated for calls without one. */
-export const minted = 'same:'
-
-/** The default lifetime of a key. */
-export const defaultTtlSeconds = 86_400
-
 /** What is known about the call with a key. */
 export interface WireStatus {
   readonly idempotency_key: string
@@ -61,7 +55,7 @@ export const getKey = request<WireStatus>()({
 export function isKeyed(exchange: Exchange): boolean {
   if (exchange.get(carried)?.[idempotencyExtension] !== undefined) return true
   const { meta, caller } = exchange
-  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
+  if (meta?.[idempotencyExtension] !== undefined) return true
   // Without HTTP, headers belong to the handshake and not to the call.
   if (caller.carrier !== 'http' || caller.header === undefined) return false
   return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined

@@ -3,7 +3,8 @@
  * outcome, joins the running call, or is told that the outcome is unknown. Loaded with the first key.
  */
 import type { Audit } from '../../../core/audit/audit.ts'
-import { type Clock, lifetimeOfSeconds } from '../../../core/clock.ts'
+import { lifetimeOfSeconds } from '../../../core/clock.ts'
+import { settlesWithin } from '../../../core/deadlines.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import type { Operation, Ticket } from '../../../core/journal/operation.ts'
 import { type Problem, problem, problemOf, problemText } from '../../../core/problem.ts'
@@ -17,32 +18,10 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
-import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
-import {
-  defaultTtlSeconds,
-  idempotencyExtension,
-  keyHeader,
-  keyPattern,
-  keyRule,
-  minted,
-  otherKeyHeader,
-  type WireStatus,
-} from './messages.ts'
-import {
-  dedupeMs,
-  giveAgain,
-  type IdempotencyParts,
-  type RememberedOutcome,
-  rememberFailure,
-  rememberResult,
-  stamped,
-} from './server.ts'
-
-/** Runs keyed calls, and answers `idempotency/get`. */
-export interface Replays {
-  run(exchange: Exchange, next: Next): Promise<unknown>
-  status(exchange: Exchange): Promise<WireStatus>
-}
+import { because, type CallToolResult, type FailedResult, type ToolEntry } from '../../mcp/tools/messages.ts'
+import { idempotencyExtension, keyHeader, keyPattern, keyRule, otherKeyHeader, type WireStatus } from './messages.ts'
+import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, stamped } from './outcomes.ts'
+import { dedupeMs, type IdempotencyParts } from './server.ts'
 
 interface Parts extends IdempotencyParts {
   /** The longest lifetime of a key. */
@@ -51,24 +30,16 @@ interface Parts extends IdempotencyParts {
   readonly joinMs: number
 }
 
-/** The part of a tool's definition that matters here. */
-interface KeyedTool {
-  readonly facts: {
-    readonly idempotent?: boolean
-    readonly annotations?: { readonly idempotentHint?: boolean; readonly readOnlyHint?: boolean }
-  }
-}
-
-/** A call that this process executes now. */
-interface Claimed extends Keyed {
-  readonly owner: string
-  readonly audit: Audit | undefined
-}
+/** The prefix of keys that are generated for calls without one. */
+const minted = 'same:'
+/** The default lifetime of a key. */
+const defaultTtlSeconds = 86_400
 
 /** A call with its key. */
 interface Keyed {
   readonly exchange: Exchange
   readonly next: Next
+  readonly owner: string
   /** The key and its lifetime. */
   readonly wish: KeyOfCall
   /** Owner and key; identifies the operation. */
@@ -78,24 +49,131 @@ interface Keyed {
 /** The default limit of a stored result, in characters. */
 const standardResult = 1024 * 1024
 
-/** Creates the runner of keyed calls. */
-export function createReplays(parts: Parts): Replays {
+/** Runs keyed calls, and answers `idempotency/get`. */
+export class Replays {
+  readonly #parts: Parts
   /** Handlers that still run although their call was already answered, for example after a timeout. */
-  const lingering = new Map<string, Promise<unknown>>()
-  return {
-    run: async (exchange, next) => {
-      const owner = await ownerOf(exchange)
-      const said = keyOf(exchange, parts.maxTtlMs)
-      // Equal calls of anonymous callers are not deduplicated; only a key makes them one call.
-      if (said === undefined && isNobody(owner)) return next()
-      if (said !== undefined && exchange.get(compensation) === undefined) checkName(owner, said.key)
-      const wish = said ?? (await mintedWish(parts, exchange))
-      carry(exchange, idempotencyExtension, wish.key)
-      const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
-      // Without a journal record nothing is executed.
-      return claimed(parts, lingering, owner, keyed).catch(told)
-    },
-    status: exchange => status(parts, exchange).catch(told),
+  readonly #lingering = new Map<string, Promise<unknown>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Runs a call with a key, or one that is deduplicated. */
+  async run(exchange: Exchange, next: Next): Promise<unknown> {
+    const owner = await ownerOf(exchange)
+    const said = keyOf(exchange, this.#parts.maxTtlMs)
+    // Equal calls of anonymous callers are not deduplicated; only a key makes them one call.
+    if (said === undefined && isNobody(owner)) return next()
+    if (said !== undefined && exchange.get(compensation) === undefined) checkName(owner, said.key)
+    const wish = said ?? (await mintedWish(this.#parts, exchange))
+    carry(exchange, idempotencyExtension, wish.key)
+    // Without a journal record nothing is executed.
+    return this.#claimed({ exchange, next, owner, wish, place: `${owner}/${wish.key}` }).catch(told)
+  }
+
+  /** What is known about the call with a key. */
+  status(exchange: Exchange): Promise<WireStatus> {
+    return status(this.#parts, exchange).catch(told)
+  }
+
+  // Claims the key in a loop, because other processes may claim or release it at any time.
+  async #claimed(keyed: Keyed): Promise<unknown> {
+    const { exchange, owner, wish, place } = keyed
+    const { clock, joinMs, journal } = this.#parts
+    const { claims, audit } = await journal()
+    const target = exchange.params['name'] as string
+    const args = (exchange.params['arguments'] ?? {}) as Params
+    const wanted = {
+      target,
+      account: await accountOf(exchange),
+      always: exchange.get(compensation) !== undefined,
+      fingerprint: await fingerprint(target, args, unitOf(exchange)),
+      ttlMs: wish.ttlMs,
+      id: exchange.correlation,
+    }
+    const until = clock.now() + joinMs
+    for (;;) {
+      const claim = await claims.claim(owner, wish.key, wanted)
+      const left = until - clock.now()
+      if (claim.kind === 'replay') return giveAgain(this.#parts, exchange, wish.key, claim.operation)
+      if (claim.kind === 'conflict') throw conflict(wish.key, claim.operation)
+      // Another call with the key is running: wait for it, then look again.
+      if (claim.kind === 'running') {
+        if (left <= 0 || !(await claim.settled(left))) throw inProgress(wish.key)
+        continue
+      }
+      // The outcome is unknown: repeat it only if the tool is idempotent.
+      if (claim.kind === 'indeterminate' && !isRepeatable(exchange)) throw unknown(wish.key, claim.operation)
+      // The handler of a timed-out call may still be running in this process.
+      const old = this.#lingering.get(place)
+      if (old !== undefined && (left <= 0 || !(await settlesWithin(old, left, clock)))) {
+        if (claim.kind === 'fresh') await claim.ticket.release()
+        throw inProgress(wish.key)
+      }
+      const ticket = claim.kind === 'fresh' ? claim.ticket : await claim.retake()
+      const done = ticket && (await this.#execute(ticket, keyed, audit))
+      // Another process was faster or has taken over; its outcome counts.
+      if (done !== undefined) return done
+    }
+  }
+
+  /** Executes the call, and stores the outcome before the caller learns it. */
+  async #execute(ticket: Ticket, keyed: Keyed, audit: Audit | undefined): Promise<CallToolResult | undefined> {
+    const { exchange, next, owner, wish } = keyed
+    const { askMs, resultLength = standardResult, trace } = this.#parts
+    const { id: correlation, target } = ticket.operation
+    // A continued call keeps its correlation id.
+    exchange.correlation = correlation
+    const longest = Math.min(resultLength, ticket.capacity)
+    /** The audit entry that is committed with the outcome. */
+    const audited = (outcome: string): readonly Op[] =>
+      audit === undefined
+        ? []
+        : [audit.line({ event: 'call_settled', correlation, owner, target, outcome, more: { key: wish.key } })]
+    /** Undefined if another process has taken over. If the store fails, the outcome is lost for others, but this caller still gets it. */
+    const settled = ({ status, outcome, ttlMs }: RememberedOutcome): Promise<Operation | undefined> =>
+      ticket.settle(status, outcome, audited(status), ttlMs).catch(error => {
+        trace('outcome-not-recorded', { error, correlationId: correlation })
+        return ticket.operation
+      })
+    let result: CallToolResult
+    try {
+      result = (await next()) as CallToolResult
+    } catch (error) {
+      if (isDone(exchange) && !(error instanceof McpError)) {
+        // The handler has finished; the call must not run again because a later step failed.
+        await settled(rememberResult(exchange, failedBy(problemOf(error)), longest))
+        throw error
+      }
+      const end = endOfFailure(exchange, error)
+      if (end === 'paused') await ticket.pause(askMs)
+      else if (end === 'released') await ticket.release()
+      else if ((await settled(rememberFailure(end))) === undefined) return undefined
+      throw error
+    }
+    const end = endOf(exchange, result)
+    if (end === 'paused') await ticket.pause(askMs)
+    else if (end === 'released') await ticket.release()
+    else if (end === 'lost') {
+      this.#linger(keyed)
+      await ticket.lose(lostBy(result), audited('indeterminate'))
+    } else {
+      const ended = await settled(rememberResult(exchange, result, longest))
+      return ended && stamped(exchange, wish.key, result, ended, false, wish.shortened)
+    }
+    return result
+  }
+
+  #linger({ exchange, place }: Keyed): void {
+    const work = exchange.get(workAfterAnswer)
+    if (work === undefined) return
+    const over = Promise.resolve(work)
+      .catch(() => {})
+      .then(() => {
+        if (this.#lingering.get(place) === over) this.#lingering.delete(place)
+      })
+    this.#lingering.set(place, over)
   }
 }
 
@@ -117,84 +195,6 @@ function checkName(owner: string, key: string): void {
 
 function told(error: unknown): never {
   throw error instanceof StoreError ? problemOf(error) : error
-}
-
-// Claims the key in a loop, because other processes may claim or release it at any time.
-async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, owner: string, keyed: Keyed): Promise<unknown> {
-  const { exchange, wish, place } = keyed
-  const { claims, audit } = await parts.journal()
-  const target = exchange.params['name'] as string
-  const args = (exchange.params['arguments'] ?? {}) as Params
-  const wanted = {
-    target,
-    account: await accountOf(exchange),
-    always: exchange.get(compensation) !== undefined,
-    fingerprint: await fingerprint(target, args, unitOf(exchange)),
-    ttlMs: wish.ttlMs,
-    id: exchange.correlation,
-  }
-  const until = parts.clock.now() + parts.joinMs
-  for (;;) {
-    const claim = await claims.claim(owner, wish.key, wanted)
-    const left = until - parts.clock.now()
-    if (claim.kind === 'replay') return giveAgain(exchange, wish.key, claim.operation, parts.problemMeta)
-    if (claim.kind === 'conflict') throw conflict(wish.key, claim.operation)
-    // Another call with the key is running: wait for it, then look again.
-    if (claim.kind === 'running') {
-      if (left <= 0 || !(await claim.settled(left))) throw inProgress(wish.key)
-      continue
-    }
-    // The outcome is unknown: repeat it only if the tool is idempotent.
-    if (claim.kind === 'indeterminate' && !isRepeatable(exchange)) throw unknown(wish.key, claim.operation)
-    // The handler of a timed-out call may still be running in this process.
-    const old = lingering.get(place)
-    if (old !== undefined && (left <= 0 || !(await within(parts.clock, left, old)))) {
-      if (claim.kind === 'fresh') await claim.ticket.release()
-      throw inProgress(wish.key)
-    }
-    const ticket = claim.kind === 'fresh' ? claim.ticket : await claim.retake()
-    const done = ticket === undefined ? undefined : await execute(parts, lingering, ticket, { ...keyed, owner, audit })
-    // Another process was faster or has taken over; its outcome counts.
-    if (done !== undefined) return done
-  }
-}
-
-/** Executes the call, and stores the outcome before the caller learns it. */
-async function execute(
-  parts: Parts,
-  lingering: Map<string, Promise<unknown>>,
-  ticket: Ticket,
-  claimed: Claimed,
-): Promise<CallToolResult | undefined> {
-  const { exchange, next, wish, place } = claimed
-  // A continued call keeps its correlation id.
-  exchange.correlation = ticket.operation.id
-  let result: CallToolResult
-  try {
-    result = (await next()) as CallToolResult
-  } catch (error) {
-    if (isDone(exchange) && !(error instanceof McpError)) {
-      // The handler has finished; the call must not run again because a later step failed.
-      await settled(parts, ticket, claimed, remembered(parts, ticket, exchange, failedBy(problemOf(error))))
-      throw error
-    }
-    const end = endOfFailure(exchange, error)
-    if (end === 'paused') await ticket.pause(parts.askMs)
-    else if (end === 'released') await ticket.release()
-    else if ((await settled(parts, ticket, claimed, rememberFailure(end))) === undefined) return undefined
-    throw error
-  }
-  const end = endOf(exchange, result)
-  if (end === 'paused') await ticket.pause(parts.askMs)
-  else if (end === 'released') await ticket.release()
-  else if (end === 'lost') {
-    linger(exchange, lingering, place)
-    await ticket.lose(lostBy(result), auditOf(ticket, claimed, 'indeterminate'))
-  } else {
-    const ended = await settled(parts, ticket, claimed, remembered(parts, ticket, exchange, result))
-    return ended === undefined ? undefined : stamped(exchange, wish.key, result, ended, false, wish.shortened)
-  }
-  return result
 }
 
 function failedBy(problem: Problem): FailedResult {
@@ -232,65 +232,8 @@ function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released'
   return error
 }
 
-function remembered(
-  { resultLength = standardResult }: Parts,
-  { capacity }: Ticket,
-  exchange: Exchange,
-  result: CallToolResult,
-): RememberedOutcome {
-  try {
-    return rememberResult(exchange, result, Math.min(resultLength, capacity))
-  } catch {
-    // The response fails for the same reason, and reports it.
-    return rememberFailure(new McpError('internal', 'The result could not be written as JSON'))
-  }
-}
-
-/** Undefined if another process has taken over. If the store fails, the outcome is lost for others, but this caller still gets it. */
-async function settled(
-  parts: Parts,
-  ticket: Ticket,
-  claimed: Claimed,
-  { status, outcome, ttlMs }: RememberedOutcome,
-): Promise<Operation | undefined> {
-  try {
-    return await ticket.settle(status, outcome, auditOf(ticket, claimed, status), ttlMs)
-  } catch (error) {
-    parts.trace('outcome-not-recorded', { error, correlationId: ticket.operation.id })
-    return ticket.operation
-  }
-}
-
-/** The audit entry that is committed with the outcome. */
-function auditOf({ operation }: Ticket, { owner, wish, audit }: Claimed, outcome: string): readonly Op[] {
-  if (audit === undefined) return []
-  const { id: correlation, target } = operation
-  return [audit.line({ event: 'call_settled', correlation, owner, target, outcome, more: { key: wish.key } })]
-}
-
-function linger(exchange: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {
-  const work = exchange.get(workAfterAnswer)
-  if (work === undefined) return
-  const over = Promise.resolve(work)
-    .catch(() => {})
-    .then(() => {
-      if (lingering.get(place) === over) lingering.delete(place)
-    })
-  lingering.set(place, over)
-}
-
-function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
-  return new Promise(resolve => {
-    const cancel = clock.setTimeout(() => resolve(false), ms)
-    work.then(() => {
-      cancel()
-      resolve(true)
-    })
-  })
-}
-
 function isRepeatable({ target }: Exchange): boolean {
-  const { idempotent, annotations } = (target as KeyedTool).facts
+  const { idempotent, annotations } = (target as ToolEntry).facts
   return idempotent ?? (annotations?.idempotentHint === true || annotations?.readOnlyHint === true)
 }
 

@@ -4,15 +4,18 @@ import { speak, textOf } from '../../../../test/spec/wire.ts'
 import { realClock } from '../../../core/clock.ts'
 import { createSeal } from '../../../core/handle.ts'
 import { createJournal } from '../../../core/journal/journal.ts'
-import { problem } from '../../../core/problem.ts'
+import { problem, problemOf } from '../../../core/problem.ts'
 import { Engine } from '../../../engine/engine.ts'
 import { serverLimits } from '../../../engine/limits.ts'
 import { createPaging } from '../../../engine/paging.ts'
+import { type Port, Ports } from '../../../engine/ports.ts'
 import type { Stage } from '../../../engine/stages.ts'
 import { Spoken } from '../../../revisions/index.ts'
 import { memoryStore } from '../../../stores/index.ts'
 import { lifecycleServer } from '../../mcp/lifecycle/server.ts'
+import { toolsPort } from '../../mcp/tools/messages.ts'
 import { toolsServer } from '../../mcp/tools/server.ts'
+import { problemPort } from '../problem/messages.ts'
 import { problemMeta, problemServer } from '../problem/server.ts'
 import { idempotencyServer } from './server.ts'
 
@@ -37,14 +40,17 @@ function serve() {
   tools.extend({ explain: problemMeta })
   let runs = 0
   tools.catalog.add(tools.compile('act', {}, () => `run ${++runs}`))
+  const ports = new Ports()
+  ports.provide(toolsPort as Port<unknown>, { facts: () => undefined })
+  ports.provide(problemPort, { meta: problemMeta, of: problemOf })
   const journal = createJournal({ store: memoryStore(), clock: realClock })
   const idempotency = idempotencyServer({
     journal: async () => journal,
-    declared: true,
+    shared: true,
     clock: realClock,
     trace: () => {},
     askMs: 60_000,
-    problemMeta,
+    port: ports.get.bind(ports),
   })
   const engine = new Engine({
     role: 'server',

@@ -8,9 +8,9 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type CallToolResult, listTools } from '../../mcp/tools/messages.ts'
-import { intentExtension, isTooLong, longestIntent, type WireIntent, type WireSuggested, wireSuggestion } from './messages.ts'
-import type { IntentParts } from './server.ts'
+import { type CallToolResult, listTools, toolsPort } from '../../mcp/tools/messages.ts'
+import { intentExtension, isTooLong, longestIntent, type WireIntent, wireSuggestion } from './messages.ts'
+import type { SuggestionParts } from './server.ts'
 
 /** How long a response waits for a suggestion, counted from the start of the call. */
 const patienceMs = 1000
@@ -18,7 +18,7 @@ const patienceMs = 1000
 const mostPages = 100
 
 /** Runs a call, and adds a suggestion if there is one in time. */
-export async function advised<C>(parts: IntentParts<C>, exchange: Exchange, next: Next): Promise<unknown> {
+export async function advised(parts: SuggestionParts, exchange: Exchange, next: Next): Promise<unknown> {
   const { intent, mode } = wishOf(exchange)
   if (mode === 'suggest_only') return suggestOnly(exchange, await suggestion(parts, exchange, intent))
   // Runs in parallel; the call itself is unaffected.
@@ -27,7 +27,9 @@ export async function advised<C>(parts: IntentParts<C>, exchange: Exchange, next
   if (coming === undefined || exchange.asking?.pending === true) return result
   if (!isRecord(result) || !Array.isArray(result['content'])) return result
   const found = await coming
-  return found === undefined ? result : withSuggestion(result as unknown as CallToolResult, found)
+  if (found === undefined) return result
+  const { _meta } = result as unknown as CallToolResult
+  return { ...result, _meta: { ..._meta, [intentExtension]: { suggestion: wireSuggestion(found) } } }
 }
 
 // Answers `suggest_only`: the tool is not called.
@@ -35,28 +37,19 @@ function suggestOnly(exchange: Exchange, found: Suggestion | undefined): CallToo
   const tool = clip(exchange.params['name'] as string)
   const advice = found === undefined ? 'There is nothing better to suggest' : `Suggested instead: ${found.tool}. ${found.reason}`
   const text = `${tool} was not called, since only a suggestion was asked for. ${advice}`
-  const result: CallToolResult = { content: [{ type: 'text', text }] }
-  const meta: WireSuggested = found === undefined ? {} : { suggestion: wireSuggestion(found) }
-  return { ...result, _meta: { [intentExtension]: meta } }
-}
-
-// Adds the suggestion to the result.
-function withSuggestion<R extends CallToolResult>(result: R, found: Suggestion): R {
-  return { ...result, _meta: { ...result._meta, [intentExtension]: { suggestion: wireSuggestion(found) } } }
+  const meta = found === undefined ? {} : { suggestion: wireSuggestion(found) }
+  return { content: [{ type: 'text', text }], _meta: { [intentExtension]: meta } }
 }
 
 /** The author's suggestion, if it arrives in time and names a tool that the caller may see. Its failure does not affect the call. */
-async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: string): Promise<Suggestion | undefined> {
-  const { options, clock, trace, context } = parts
-  const suggest = options?.suggest
+async function suggestion(parts: SuggestionParts, exchange: Exchange, intent: string): Promise<Suggestion | undefined> {
+  const { suggest, clock, trace, context } = parts
   if (suggest === undefined) return undefined
   const tool = exchange.params['name'] as string
   // Cloned, so that the author's function cannot change the call.
   const args = structuredClone(exchange.params['arguments'] ?? {}) as Params
-  let stop: (() => void) | undefined
-  const late = new Promise<undefined>(resolve => {
-    stop = clock.setTimeout(() => resolve(undefined), patienceMs)
-  })
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const stop = clock.setTimeout(() => resolve(undefined), patienceMs)
   try {
     const made = Promise.resolve(suggest({ tool, arguments: args, intent }, context(exchange)))
     const checked = made.then(found => (found === undefined ? undefined : visible(parts, exchange, found)))
@@ -67,15 +60,15 @@ async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: 
     trace('suggestion-failed', error)
     return undefined
   } finally {
-    stop?.()
+    stop()
   }
 }
 
 /** A suggestion must not reveal a tool that the caller's list does not show. */
-async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Suggestion): Promise<Suggestion | undefined> {
+async function visible({ port }: SuggestionParts, exchange: Exchange, found: Suggestion): Promise<Suggestion | undefined> {
   checkSuggestion(found, 'A suggestion')
   const { tool } = found
-  if (!parts.offers(tool)) throw new TypeError(`There is no tool "${clip(tool)}" to suggest`)
+  if (port(toolsPort).catalog.get(tool) === undefined) throw new TypeError(`There is no tool "${clip(tool)}" to suggest`)
   let cursor: string | undefined
   for (let page = 0; page < mostPages; page++) {
     const { tools, nextCursor } = await requestInternally(exchange, listTools, cursor === undefined ? {} : { cursor })
@@ -90,16 +83,14 @@ async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Sugg
 function wishOf({ meta }: Exchange): WireIntent {
   const said = meta?.[intentExtension]
   const where = `params._meta["${intentExtension}"]`
-  if (!isRecord(said) || typeof said['intent'] !== 'string') throw invalid(`${where} must be an object with intent, a string`)
+  if (!isRecord(said) || typeof said['intent'] !== 'string')
+    throw new McpError('invalid-params', `${where} must be an object with intent, a string`)
   const { intent, mode = 'advise' } = said
-  if (mode !== 'advise' && mode !== 'suggest_only') throw invalid(`${where}.mode must be advise or suggest_only`)
+  if (mode !== 'advise' && mode !== 'suggest_only')
+    throw new McpError('invalid-params', `${where}.mode must be advise or suggest_only`)
   if (isTooLong(intent))
     throw problem('INVALID_INPUT', `The intent is longer than ${longestIntent} bytes`, {
       suggestion: 'Say in a sentence or two what the call is for',
     })
   return { intent, mode }
-}
-
-function invalid(message: string): McpError {
-  return new McpError('invalid-params', message)
 }

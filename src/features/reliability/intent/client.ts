@@ -7,10 +7,10 @@ import type { Suggestion } from '../../../core/suggestion.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
+import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
 import {
-  type CallManner,
+  type CallTool,
   clientToolsPort,
   type ToolAnswer,
   type ToolCallExtension,
@@ -21,17 +21,11 @@ import { intentExtension, isTooLong, longestIntent, suggestionFrom, type WireInt
 
 export type { Suggestion } from '../../../core/suggestion.ts'
 
-/** The call for which something else was suggested. */
-interface SuggestedFor {
-  readonly tool: string
-  readonly arguments: Params
-  readonly intent: string
-  /** The server that made the suggestion. */
-  readonly server: string
-}
-
-/** Decides about a suggestion. True: make the suggested call instead. */
-type OnSuggestion = (suggestion: Suggestion, call: SuggestedFor) => Awaitable<boolean>
+/** Decides about a suggestion. True: make the suggested call instead. `server`: who made the suggestion. */
+type OnSuggestion = (
+  suggestion: Suggestion,
+  call: { readonly tool: string; readonly arguments: Params; readonly intent: string; readonly server: string },
+) => Awaitable<boolean>
 
 /** Options of a call. */
 export interface IntentCallOptions {
@@ -57,7 +51,12 @@ export interface IntentClientOptions {
   readonly onSuggestion?: OnSuggestion
 }
 
-const reads: NonNullable<ToolCallExtension['reads']> = { suggestion: ({ _meta }) => suggestionIn(_meta) }
+const reads: NonNullable<ToolCallExtension['reads']> = {
+  suggestion: ({ _meta }) => {
+    const said = _meta?.[intentExtension]
+    return isRecord(said) ? suggestionFrom(said['suggestion']) : undefined
+  },
+}
 
 /** The client feature: sends intents, and handles suggestions. */
 export const intentClient = defineClientFeature<IntentClientOptions>({
@@ -66,7 +65,7 @@ export const intentClient = defineClientFeature<IntentClientOptions>({
   options: { intent: 'boolean', onSuggestion: 'function' },
   setup(kit, { intent: enabled = false, onSuggestion }) {
     const around: ToolCallExtension['around'] = next => {
-      const withIntent = async (...[name, args, options, manner]: IntentParameters): Promise<ToolAnswer> => {
+      const withIntent: CallTool = async (name, args, options: IntentCall, manner) => {
         const { intent, ...rest } = options
         const said = intentMeta(options, enabled, kit.session.opened)
         const tools = kit.port(clientToolsPort)
@@ -97,7 +96,6 @@ export const intentClient = defineClientFeature<IntentClientOptions>({
 })
 
 type IntentCall = ToolCallOptions & IntentCallOptions & { readonly idempotencyKey?: string }
-type IntentParameters = [name: string, args: Params | undefined, options: IntentCall, manner: CallManner | undefined]
 
 /**
  * The `_meta` of a call; undefined if the host does not allow it or the server does not support it. Throws if the call must not be
@@ -116,12 +114,6 @@ function intentMeta(
   if (!heard || intent === undefined) return undefined
   const wish: WireIntent = suggestOnly ? { intent, mode: 'suggest_only' } : { intent }
   return { [intentExtension]: wish }
-}
-
-/** Undefined if there is none. */
-function suggestionIn(meta: Params | undefined): Suggestion | undefined {
-  const said = meta?.[intentExtension]
-  return typeof said === 'object' && said !== null && 'suggestion' in said ? suggestionFrom(said.suggestion) : undefined
 }
 
 /** Text for people: names the server first, and quotes its words. */

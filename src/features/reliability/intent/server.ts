@@ -1,14 +1,10 @@
 /** Server side of intents: `ctx.intent`, and the option `suggest`. An intent never changes what a call does. */
-import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature } from '../../../engine/server-feature.ts'
+import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
-import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
 import { intentExtension, intentIn } from './messages.ts'
 
 /** A call and its intent. */
@@ -51,35 +47,28 @@ export const intentFeature = defineServerFeature<IntentServerOptions<CallContext
     },
   } satisfies IntentContext & ThisType<CallContext>,
   setup: (kit, { intent: options }) => {
-    const { context, clock, trace } = kit
-    const offers = (tool: string): boolean => kit.port(toolsPort).catalog.get(tool) !== undefined
-    return { sides: [intentServer({ options, context, clock, trace, offers })] }
+    const parts: SuggestionParts = { ...kit, ...options }
+    return {
+      sides: [
+        {
+          layers: [
+            {
+              // After the permission check, before anything is recorded.
+              stage: 'decide',
+              methods: [callTool.name],
+              marked: true,
+              when: ({ meta }) => meta?.[intentExtension] !== undefined,
+              run: async (exchange, next) => (await import('./advise.ts')).advised(parts, exchange, next),
+            },
+          ],
+          capabilities: revision => (options === undefined ? {} : declaration(revision, intentExtension)),
+        },
+      ],
+    }
   },
 })
 
-/** What the feature needs from the server. */
-export interface IntentParts<C> {
-  /** Undefined: clients are not told about intents. */
-  readonly options: IntentOptions<C> | undefined
-  readonly context: (exchange: Exchange) => C
-  readonly clock: Clock
-  readonly trace: Trace
-  /** Whether a tool of that name exists. */
-  readonly offers: (tool: string) => boolean
-}
-
-function intentServer<C>(parts: IntentParts<C>): Side {
-  return {
-    layers: [
-      {
-        // After the permission check, before anything is recorded.
-        stage: 'decide',
-        methods: [callTool.name],
-        marked: true,
-        when: ({ meta }) => meta !== undefined && Object.hasOwn(meta, intentExtension),
-        run: async (exchange, next) => (await import('./advise.ts')).advised(parts, exchange, next),
-      },
-    ],
-    capabilities: revision => (parts.options === undefined ? {} : declaration(revision, intentExtension)),
-  }
-}
+/** What suggestions need from the server. */
+export interface SuggestionParts
+  extends Pick<IntentOptions<CallContext>, 'suggest'>,
+    Pick<ServerKit, 'context' | 'clock' | 'trace' | 'port'> {}

@@ -16,7 +16,6 @@ import {
   permissionsExtension,
   type WireCheck,
   type WireChecked,
-  type WireNegotiated,
 } from './messages.ts'
 
 /** Whether a call would be allowed now. */
@@ -85,21 +84,16 @@ export class Permissions {
       ...(justification === undefined ? {} : { justification }),
       ...(ttl === undefined ? {} : { ttl_seconds: Math.max(1, Math.floor(toMilliseconds(ttl, 'ttl') / 1000)) }),
     })
-    return this.#keep(answer)
+    const { granted_scopes: granted, denied_scopes: denied, session } = answer
+    if (!Array.isArray(granted) || (session !== undefined && typeof session?.token !== 'string'))
+      throw new McpError('invalid-result', 'The server answered permissions/negotiate without granted_scopes, or without a token')
+    if (session !== undefined) this.#meta = { [permissionsExtension]: { session_token: session.token } }
+    return { granted, denied: Array.isArray(denied) ? denied : [], expiresAt: session && new Date(session.expires_at) }
   }
 
   /** Drops the grant; calls use the caller's own token again. */
   drop(): void {
     this.#meta = undefined
-  }
-
-  // Stores the token, after checking the answer.
-  #keep({ granted_scopes: granted, denied_scopes: denied, session }: WireNegotiated): Negotiated {
-    if (!Array.isArray(granted) || (session !== undefined && typeof session?.token !== 'string'))
-      throw new McpError('invalid-result', 'The server answered permissions/negotiate without granted_scopes, or without a token')
-    if (session !== undefined) this.#meta = { [permissionsExtension]: { session_token: session.token } }
-    const expiresAt = session === undefined ? undefined : new Date(session.expires_at)
-    return { granted, denied: Array.isArray(denied) ? denied : [], expiresAt }
   }
 }
 

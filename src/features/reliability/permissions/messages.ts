@@ -7,7 +7,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
 /** Whether a caller may receive an event. `guarded`: by a grant that may end. */
-export interface EventVisibility {
+interface EventVisibility {
   readonly refusal: string | undefined
   readonly guarded: boolean
 }
@@ -91,8 +91,8 @@ export const permissionsEnded = notification({
 
 /** The token that a request presents; undefined if none. A malformed value counts as presented, and is invalid. */
 export function presentedIn(meta: Params | undefined): unknown {
-  if (meta === undefined || !Object.hasOwn(meta, permissionsExtension)) return undefined
-  const said = meta[permissionsExtension]
+  const said = meta?.[permissionsExtension]
+  if (said === undefined) return undefined
   return isRecord(said) ? said['session_token'] : null
 }
 

@@ -14,28 +14,10 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Admission, admission, insufficient, isTrusted } from '../../mcp/authorization/messages.ts'
 import { elicit, takesElicitation } from '../../mcp/elicitation/messages.ts'
+import { toolsPort } from '../../mcp/tools/messages.ts'
 import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } from './messages.ts'
 import type { Aim, PermissionAnswer, PermissionsParts } from './server.ts'
-import { noGrant, PermissionSessions, sessionName } from './sessions.ts'
-
-/** The decisions about permissions. */
-export interface Rights {
-  readonly sessions: PermissionSessions
-  /** Runs a request if it is allowed, and returns its result only if it still is; `then` gives what is needed at that time. */
-  run(exchange: Exchange, aim: Aim, next: Next, then: () => Aim | undefined): Promise<unknown>
-  /** Throws if the caller has lost its right. */
-  confirmStill(exchange: Exchange, aim: Aim): Promise<void>
-  /** Whether the caller may see something. */
-  allows(asker: Asker, aim: Aim): Promise<boolean>
-  /** Determines the grant that a request presents, and counts a use of it. */
-  admit(exchange: Exchange): Promise<void>
-  /** Decides without counting a use. */
-  judge(asker: Asker, aim: Aim): Promise<Decision>
-  /** Answers `permissions/check`. */
-  check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }>
-  /** Answers `permissions/negotiate`. */
-  negotiate(exchange: Exchange): Promise<WireNegotiated>
-}
+import { PermissionSessions, sessionName } from './sessions.ts'
 
 /** Who asks; for compensations also the exchange. */
 type Judged = Asker & Partial<Pick<Exchange, 'get'>>
@@ -55,145 +37,178 @@ interface Judgement {
 // Limit of checks in one request.
 const checksLimit = 100
 
-/** Creates the decisions of one server. */
-export function createRights(parts: PermissionsParts): Rights {
-  const sessions = new PermissionSessions(parts)
-  const judge = (exchange: Judged, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
-  const confirmStill = async (exchange: Exchange, aim: Aim): Promise<void> => {
+/** The decisions of one server. */
+export class Rights {
+  readonly sessions: PermissionSessions
+  readonly #parts: PermissionsParts
+
+  constructor(parts: PermissionsParts) {
+    this.#parts = parts
+    this.sessions = new PermissionSessions(parts)
+  }
+
+  /** Runs a request if it is allowed, and returns its result only if it still is; `then` gives what is needed at that time. */
+  async run(exchange: Exchange, aim: Aim, next: Next, then: () => Aim | undefined): Promise<unknown> {
+    await this.#allow(exchange, aim)
+    const result = await next()
+    // Tasks are checked when they end.
+    if (!exchange.detached) await this.confirmStill(exchange, then() ?? aim)
+    return result
+  }
+
+  /** Throws if the caller has lost its right. */
+  async confirmStill(exchange: Exchange, aim: Aim): Promise<void> {
     if (presentedIn(exchange.meta) === undefined) return
-    const { decision } = await judge(exchange, aim, argumentsOf(exchange))
+    const { decision } = await this.#judged(exchange, aim, argumentsOf(exchange))
     if (decision.kind === 'deny') throw endedMeanwhile(aim, decision)
   }
-  return {
-    sessions,
-    confirmStill,
-    allows: async (asker, aim) => (await judge(asker, aim, {})).decision.kind === 'allow',
-    admit: async exchange => {
-      const owner = await ownerOf(exchange)
-      const found = await sessions.find(owner, presentedIn(exchange.meta))
-      if (found === undefined || !(await (await parts.grants()).use([{ ...found, binding: undefined }]))) return
-      exchange.set(admission, admissionOf(sessions, exchange, found.grant))
-    },
-    judge: async (asker, aim) => (await judge(asker, aim, {})).decision,
-    run: async (exchange, aim, next, then) => {
-      await admit(parts, judge, exchange, aim)
-      const result = await next()
-      // Tasks are checked when they end.
-      if (!exchange.detached) await confirmStill(exchange, then() ?? aim)
-      return result
-    },
-    check: async exchange => {
-      const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
-      if (checks !== undefined && checks.length > checksLimit)
-        throw new McpError('invalid-params', `params.checks has ${checks.length} entries; the limit is ${checksLimit}`)
-      if (checks !== undefined && one.tool !== undefined)
-        throw new McpError('invalid-params', 'params.tool and params.checks are two questions; ask one of them')
-      const answer = (check: WireCheck): Promise<WireChecked> => checked(parts, judge, exchange, check)
-      if (checks !== undefined) return { checks: await Promise.all(checks.map(answer)) }
-      if (one.tool === undefined) throw new McpError('invalid-params', 'params.tool must be a string, or params.checks a list')
-      return answer({ ...one, tool: one.tool })
-    },
-    negotiate: exchange => negotiated(parts, sessions, exchange),
+
+  /** Whether the caller may see something. */
+  async allows(asker: Asker, aim: Aim): Promise<boolean> {
+    return (await this.judge(asker, aim)).kind === 'allow'
+  }
+
+  /** Decides without counting a use. */
+  async judge(asker: Asker, aim: Aim): Promise<Decision> {
+    return (await this.#judged(asker, aim, {})).decision
+  }
+
+  /** Determines the grant that a request presents, and counts a use of it. */
+  async admit(exchange: Exchange): Promise<void> {
+    const owner = await ownerOf(exchange)
+    const found = await this.sessions.find(owner, presentedIn(exchange.meta))
+    if (found === undefined || !(await (await this.#parts.grants()).use([{ ...found, binding: undefined }]))) return
+    exchange.set(admission, this.#admissionOf(exchange, found.grant))
+  }
+
+  /** Answers `permissions/check`. */
+  async check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }> {
+    const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
+    if (checks !== undefined && checks.length > checksLimit)
+      throw new McpError('invalid-params', `params.checks has ${checks.length} entries; the limit is ${checksLimit}`)
+    if (checks !== undefined && one.tool !== undefined)
+      throw new McpError('invalid-params', 'params.tool and params.checks are two questions; ask one of them')
+    if (checks !== undefined) return { checks: await Promise.all(checks.map(check => this.#checked(exchange, check))) }
+    if (one.tool === undefined) throw new McpError('invalid-params', 'params.tool must be a string, or params.checks a list')
+    return this.#checked(exchange, { ...one, tool: one.tool })
+  }
+
+  /** Answers `permissions/negotiate`. */
+  negotiate(exchange: Exchange): Promise<WireNegotiated> {
+    return negotiated(this.#parts, this.sessions, exchange)
+  }
+
+  // The decision itself. An error while determining the scopes is a denial.
+  async #judged(exchange: Judged, aim: Aim, args: Params): Promise<Judgement> {
+    const { caller, meta } = exchange
+    const { principal } = caller
+    const granting = this.#parts.grant !== undefined
+    const token = presentedIn(meta)
+    let needs: readonly string[]
+    try {
+      needs = [...new Set([...(aim.scopes ?? []), ...((await aim.scopesFor?.(args)) ?? [])])]
+      if (needs.length > mostScopes) throw new RangeError(`A call needs ${needs.length} scopes; the limit is ${mostScopes}`)
+    } catch (cause) {
+      const why = `Which scopes ${clip(aim.name)} needs cannot be told now`
+      return only({ kind: 'deny', reason: 'evaluation_error', missing: [], why, cause }, [])
+    }
+    // A compensation is judged by the scopes of its step.
+    const undo = exchange.get?.(compensation)
+    if (undo !== undefined) return only(decidedThen(caller, undo.scopes, aim, needs, granting), needs)
+    // The local user needs no scopes, unless the server grants them explicitly.
+    const trusted = isTrusted(caller) && !granting
+    if (trusted && token === undefined) return only({ kind: 'allow', uses: [] }, needs)
+    const owner = await ownerOf(exchange)
+    const found = token === undefined ? undefined : await this.sessions.find(owner, token)
+    const presented = found === undefined ? [noGrant] : await this.sessions.permits(found.grant.id, needs)
+    const decision = await (await this.#parts.grants()).decide({
+      owner,
+      action: 'call',
+      resource: aim.name,
+      needs,
+      scopes: principal?.scopes,
+      presented: token === undefined ? [] : presented,
+    })
+    const held = principal?.scopes ?? (token !== undefined || granting || trusted ? needs : [])
+    const session = found === undefined ? [] : [{ ...found, binding: undefined }]
+    return {
+      decision,
+      uses: decision.kind === 'allow' ? [...decision.uses, ...session] : [],
+      needs,
+      short: needs.filter(need => !held.includes(need)),
+      admission: found && this.#admissionOf(exchange, found.grant),
+    }
+  }
+
+  /** The grant, limited to the scopes of the caller's own token. */
+  #admissionOf({ caller }: Asker, { owner, id, expires }: Grant): Admission {
+    const held = caller.principal?.scopes
+    const scopes = async (): Promise<readonly string[]> =>
+      (await this.sessions.scopesOf(owner, id)).filter(scope => held?.includes(scope) ?? true)
+    return { owner, id, expires, scopes }
+  }
+
+  /** Throws unless the caller is allowed. A page for granting scopes is offered once. */
+  async #allow(exchange: Exchange, aim: Aim): Promise<void> {
+    let offered = false
+    for (;;) {
+      const judgement = await this.#judged(exchange, aim, argumentsOf(exchange))
+      const { decision, uses } = judgement
+      if (decision.kind === 'allow') {
+        // The grant ended between decision and use: decide again.
+        if (uses.length > 0 && !(await (await this.#parts.grants()).use(uses))) continue
+        exchange.set(admission, judgement.admission)
+        return
+      }
+      if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
+      if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, denialProblem(decision))
+      const url = decision.reason === 'missing' ? elevationOf(this.#parts, exchange, aim, judgement, decision) : undefined
+      if (url === undefined) throw told(exchange, decision, undefined)
+      if (offered || !(await offerElevation(exchange, aim, decision, url))) throw told(exchange, decision, url)
+      offered = true
+    }
+  }
+
+  // One check of `permissions/check`.
+  async #checked(exchange: Exchange, { tool, parameters = {} }: WireCheck): Promise<WireChecked> {
+    const facts = this.#parts.port(toolsPort).facts<Aim>(tool)
+    if (facts === undefined) return { allowed: false, reason: `There is no tool "${clip(tool)}"` }
+    const aim = { name: tool, scopes: facts.scopes, scopesFor: facts.scopesFor }
+    const judgement = await this.#judged(exchange, aim, parameters)
+    const { decision } = judgement
+    if (decision.kind === 'allow') return { allowed: true }
+    if (decision.kind === 'ask') return { allowed: false, reason: 'A grant has an obligation that nothing here meets' }
+    if (decision.reason !== 'missing') return { allowed: false, reason: `${decision.reason}: ${decision.why}` }
+    const url = judgement.short.length > 0 ? undefined : elevationOf(this.#parts, exchange, aim, judgement, decision)
+    return {
+      allowed: false,
+      missing_scopes: decision.missing,
+      reason: decision.why,
+      ...(url === undefined ? {} : { elevation_url: url }),
+    }
   }
 }
 
-type Judge = (exchange: Exchange, aim: Aim, args: Params) => Promise<Judgement>
+/** A grant id that never exists: an invalid token grants nothing. */
+const noGrant = '~none'
 
-// The decision itself. An error while determining the scopes is a denial.
-async function judged(
-  parts: PermissionsParts,
-  sessions: PermissionSessions,
-  exchange: Judged,
-  aim: Aim,
-  args: Params,
-): Promise<Judgement> {
-  const { principal } = exchange.caller
-  const token = presentedIn(exchange.meta)
-  let needs: readonly string[]
-  try {
-    needs = [...new Set([...(aim.scopes ?? []), ...((await aim.scopesFor?.(args)) ?? [])])]
-    if (needs.length > mostScopes) throw new RangeError(`A call needs ${needs.length} scopes; the limit is ${mostScopes}`)
-  } catch (cause) {
-    const why = `Which scopes ${clip(aim.name)} needs cannot be told now`
-    return {
-      decision: { kind: 'deny', reason: 'evaluation_error', missing: [], why, cause },
-      uses: [],
-      needs: [],
-      short: [],
-      admission: undefined,
-    }
-  }
-  // A compensation is judged by the scopes of its step.
-  const undo = exchange.get?.(compensation)
-  if (undo !== undefined) return judgedThen(exchange.caller, undo.scopes, aim, needs, parts.grant !== undefined)
-  // The local user needs no scopes, unless the server grants them explicitly.
-  const trusted = isTrusted(exchange.caller) && parts.grant === undefined
-  if (trusted && token === undefined)
-    return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], admission: undefined }
-  const owner = await ownerOf(exchange)
-  const found = token === undefined ? undefined : await sessions.find(owner, token)
-  const presented = found === undefined ? [noGrant] : await sessions.permits(found.grant.id, needs)
-  const decision = await (await parts.grants()).decide({
-    owner,
-    action: 'call',
-    resource: aim.name,
-    needs,
-    scopes: principal?.scopes,
-    presented: token === undefined ? [] : presented,
-  })
-  const held = principal?.scopes ?? (token !== undefined || parts.grant !== undefined || trusted ? needs : [])
-  return {
-    decision,
-    uses: decision.kind === 'allow' ? [...decision.uses, ...(found === undefined ? [] : [{ ...found, binding: undefined }])] : [],
-    needs,
-    short: needs.filter(need => !held.includes(need)),
-    admission: found === undefined ? undefined : admissionOf(sessions, exchange, found.grant),
-  }
+/** A decision from which nothing else follows. */
+function only(decision: Decision, needs: readonly string[]): Judgement {
+  return { decision, uses: [], needs, short: [], admission: undefined }
 }
 
 /** Compensations run with the scopes that the original call had; later revocations do not apply. */
-function judgedThen(
+function decidedThen(
   caller: Caller,
   capturedScopes: readonly string[] | undefined,
   { name }: Aim,
   needs: readonly string[],
   granting: boolean,
-): Judgement {
+): Decision {
   const trusted = isTrusted(caller) && !granting && capturedScopes === undefined
   const scopes = trusted ? needs : (capturedScopes ?? caller.principal?.scopes ?? [])
   const asked = { action: 'call', resource: name, needs, scopes, narrowed: false, obligations: [], met: [], binding: undefined }
-  return { decision: decide(asked, []), uses: [], needs, short: [], admission: undefined }
-}
-
-/** The grant, limited to the scopes of the caller's own token. */
-function admissionOf(sessions: PermissionSessions, { caller }: Asker, { owner, id, expires }: Grant): Admission {
-  const held = caller.principal?.scopes
-  const scopes = async (): Promise<readonly string[]> => {
-    const found = (await sessions.list(owner)).find(({ session }) => session === sessionName(owner, id))
-    return (found?.scopes ?? []).filter(scope => held?.includes(scope) ?? true)
-  }
-  return { owner, id, expires, scopes }
-}
-
-/** Throws unless the caller is allowed. A page for granting scopes is offered once. */
-async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, aim: Aim): Promise<void> {
-  let offered = false
-  for (;;) {
-    const judgement = await judge(exchange, aim, argumentsOf(exchange))
-    const { decision, uses } = judgement
-    if (decision.kind === 'allow') {
-      // The grant ended between decision and use: decide again.
-      if (uses.length > 0 && !(await (await parts.grants()).use(uses))) continue
-      exchange.set(admission, judgement.admission)
-      return
-    }
-    if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
-    if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, denialProblem(decision))
-    const url = decision.reason === 'missing' ? elevationOf(parts, exchange, aim, judgement, decision) : undefined
-    if (url === undefined) throw told(exchange, decision, undefined)
-    if (offered || !(await offerElevation(exchange, aim, decision, url))) throw told(exchange, decision, url)
-    offered = true
-  }
+  return decide(asked, [])
 }
 
 /** Tool calls fail with a problem in the result; other methods with an error like that of a token. */
@@ -214,24 +229,6 @@ function endedMeanwhile({ name }: Aim, denial: GrantDenial) {
     actor: 'user',
     suggestion: 'Ask for the right again before repeating anything',
   })
-}
-
-// One check of `permissions/check`.
-async function checked(parts: PermissionsParts, judge: Judge, exchange: Exchange, check: WireCheck): Promise<WireChecked> {
-  const aim = parts.tool(check.tool)
-  if (aim === undefined) return { allowed: false, reason: `There is no tool "${clip(check.tool)}"` }
-  const judgement = await judge(exchange, aim, check.parameters ?? {})
-  const { decision } = judgement
-  if (decision.kind === 'allow') return { allowed: true }
-  if (decision.kind === 'ask') return { allowed: false, reason: 'A grant has an obligation that nothing here meets' }
-  if (decision.reason !== 'missing') return { allowed: false, reason: `${decision.reason}: ${decision.why}` }
-  const url = judgement.short.length > 0 ? undefined : elevationOf(parts, exchange, aim, judgement, decision)
-  return {
-    allowed: false,
-    missing_scopes: decision.missing,
-    reason: decision.why,
-    ...(url === undefined ? {} : { elevation_url: url }),
-  }
 }
 
 function argumentsOf({ params }: Exchange): Params {

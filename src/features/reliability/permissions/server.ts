@@ -2,22 +2,16 @@
  * Server side of permissions: the options `permissions` and `scopesFor`, `server.permissions`, and the layers that enforce grants. The
  * decisions are loaded with the first request that needs them.
  */
-import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
-import type { Grants } from '../../../core/grant/grants.ts'
-import type { Seal } from '../../../core/handle.ts'
-import type { Trace } from '../../../core/log.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { checkScopes } from '../../../core/scope.ts'
 import { type Asker, carried, type Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Method } from '../../../engine/method.ts'
 import { ownerNamed } from '../../../engine/owner.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
+import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Principal } from '../../../jsonrpc/connection.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
-import type { Store } from '../../../stores/store.ts'
 import {
   type AuthorizationPort,
   admission,
@@ -25,20 +19,17 @@ import {
   authorizationPort,
   type GrantedRights,
   permits,
+  type RequestTarget,
   type Scopes,
-  type RequestTarget as Target,
   aimOf as targetOf,
 } from '../../mcp/authorization/messages.ts'
-import { listPrompts } from '../../mcp/prompts/messages.ts'
-import { listResources, listResourceTemplates } from '../../mcp/resources/messages.ts'
 import { listen } from '../../mcp/subscriptions/messages.ts'
-import { listTools, type ToolFacts, type ToolsPort, toolsPort } from '../../mcp/tools/messages.ts'
+import { type ToolFacts, type ToolsPort, toolsPort } from '../../mcp/tools/messages.ts'
 import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
-import { lazyEnds, type OnGrantEnd } from './grant-expiry.ts'
-import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
+import { lazyEnds } from './grant-expiry.ts'
+import { hidingLayer } from './hide.ts'
 import {
   checkPermissions,
-  type EventVisibility,
   negotiatePermissions,
   permissionsEnded,
   permissionsExtension,
@@ -46,7 +37,7 @@ import {
   presentedIn,
 } from './messages.ts'
 import type { Rights } from './rights.ts'
-import type { PermissionSessions, SessionFacts } from './sessions.ts'
+import type { SessionFacts } from './sessions.ts'
 
 /** What a client requests. */
 interface PermissionRequest {
@@ -131,14 +122,81 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
     checkOptions('permissions', permissions, optionKinds)
     const tools = kit.port(toolsPort)
     const authorization = kit.port(authorizationPort)
-    const server = permissionsServer({
-      ...kit,
-      ...permissions,
-      ...aiming(tools, authorization),
-      offered: () => authorization.declared,
-      lists: listsOf(authorization),
+    const granting = permissions.grant !== undefined
+    const rights: OpenRights = lazily(async () => new (await import('./rights.ts')).Rights({ ...kit, ...permissions })).open
+    const ends = lazyEnds(kit)
+    /** Whether anything has scopes. */
+    const offered = (): boolean => granting || authorization.declared
+    const aimOf = (exchange: Exchange): Aim | undefined => {
+      const target = targetOf(exchange)
+      return target && aimAt(target, tools, authorization)
+    }
+    // Whether this feature decides about a request, instead of the token alone.
+    const decides = (exchange: Exchange): boolean => {
+      const aim = offered() ? aimOf(exchange) : undefined
+      return aim !== undefined && (granting || aim.scopesFor !== undefined || presentedIn(exchange.meta) !== undefined)
+    }
+    const hears: GrantedRights['hears'] = (asker, name, scopes) => {
+      if (scopes === undefined) return true
+      if (!granting && presentedIn(asker.meta) === undefined) return permits(asker.caller, scopes)
+      return rights().then(loaded => loaded.allows(asker, { name, scopes, scopesFor: undefined }))
+    }
+    // What a call opens under a grant ends with it, even if the tool needs no scopes.
+    const admit = async (exchange: Exchange): Promise<void> => {
+      if (exchange.get(admission) === undefined && presentedIn(exchange.meta) !== undefined)
+        await (await rights()).admit(exchange)
+    }
+    // Always installed: a request may already be on its way under the old plan.
+    const guards: readonly Layer[] = [
+      {
+        stage: 'decide',
+        methods: aimingMethods,
+        concerns: exchange => aimOf(exchange) !== undefined,
+        when: decides,
+        run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next, () => aimOf(exchange)),
+      },
+      {
+        // Runs inside of tasks, because their results come long after the decision.
+        stage: 'execute',
+        methods: ['tools/call'],
+        concerns: exchange => aimOf(exchange) !== undefined,
+        when: decides,
+        run: async (exchange, next) => {
+          const aim = aimOf(exchange) as Aim
+          const result = await next()
+          // By its current needs, or the earlier ones if the tool was removed.
+          if (exchange.detached) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
+          return result
+        },
+      },
+      {
+        // These need no scopes, but what they open must not outlive the grant.
+        stage: 'decide',
+        methods: [listen.name, beginTransaction.name, 'tools/call'],
+        marked: true,
+        when: exchange => presentedIn(exchange.meta) !== undefined && offered() && opens(exchange),
+        run: async (exchange, next) => {
+          await admit(exchange)
+          return next()
+        },
+      },
+    ]
+    const layers = permissions.hide === true ? [...guards, hidingLayer(authorization, hears)] : guards
+    authorization.grantsBy({
+      decides,
+      hears,
+      lapses: ends.on,
+      listens: (exchange, ended) => {
+        const admitted = exchange.get(admission)
+        return admitted && ends.on(admitted, reason => ended(reason, { [permissionsExtension]: { ended: reason } }))
+      },
+      // Clients that know grants are notified.
+      lapsed: (conversation, uris, reason) => {
+        const { peer } = conversation
+        if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
+          kit.engine().notify(conversation, permissionsEnded, { reason, uris })
+      },
     })
-    authorization.grantsBy(grantedRights(server, kit))
     tools.extend({
       kinds: { scopesFor: 'function' },
       declare: (_, { scopes, scopesFor }: ScopedFacts) => {
@@ -147,103 +205,58 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
       meta: (_, { scopes }) => (scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: scopes } }),
     })
     return {
-      sides: [server.side],
+      sides: [
+        {
+          handlers: [
+            [checkPermissions, { offered, execute: async (exchange: Exchange) => (await rights()).check(exchange) }],
+            [negotiatePermissions, { offered, execute: async (exchange: Exchange) => (await rights()).negotiate(exchange) }],
+          ],
+          get layers() {
+            return offered() ? layers : guards
+          },
+          capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
+        },
+      ],
       provides: provide(permissionsPort, {
-        admit: exchange => admitByGrant(server, exchange),
+        admit,
         judgeEvent: (asker, name, scopes) => {
           const guarded = presentedIn(asker.meta) !== undefined
-          return guarded || permissions.grant !== undefined ? eventVisibility(server, asker, name, scopes, guarded) : undefined
+          return guarded || granting ? eventVisibility(rights, asker, name, scopes, guarded) : undefined
         },
-        sessionMs: permissions.grant === undefined ? undefined : toMilliseconds(permissions.idle ?? '15m', 'permissions.idle'),
+        sessionMs: granting ? toMilliseconds(permissions.idle ?? '15m', 'permissions.idle') : undefined,
       }),
-      server: { permissions: controlOf(server) },
-      close: server.close,
+      server: { permissions: controlOf(rights) },
+      close: ends.close,
     }
   },
 })
 
+type OpenRights = () => Promise<Rights>
+
 type ScopedFacts = Scoped & Pick<ToolFacts, 'scopes'>
 
-/** Determines what a request needs. */
-function aiming(tools: ToolsPort, { needs }: AuthorizationPort): Pick<PermissionsParts, 'guarded' | 'tool'> {
-  const tool = (name: string): Aim | undefined => {
-    const facts = tools.facts<ScopedFacts>(name)
-    return facts === undefined ? undefined : { name, scopes: facts.scopes, scopesFor: facts.scopesFor }
-  }
-  return {
-    tool,
-    guarded: target => {
-      const [kind, name] = target
-      if (kind !== 'tool') {
-        const scopes = needs(target)
-        return scopes === undefined ? undefined : { name, scopes, scopesFor: undefined }
-      }
-      // Must be fast, because it runs for every call.
-      const facts = tools.facts<ScopedFacts>(name)
-      return facts?.scopes === undefined && facts?.scopesFor === undefined ? undefined : tool(name)
-    },
-  }
+/** What a request needs; undefined if nothing. Must be fast, because it runs for every call. */
+function aimAt(target: RequestTarget, tools: ToolsPort, { needs }: AuthorizationPort): Aim | undefined {
+  const [kind, name] = target
+  const facts = kind === 'tool' ? tools.facts<ScopedFacts>(name) : undefined
+  const scopes = kind === 'tool' ? facts?.scopes : needs(target)
+  const scopesFor = facts?.scopesFor
+  return scopes === undefined && scopesFor === undefined ? undefined : { name, scopes, scopesFor }
 }
 
-/** The lists whose entries may have scopes. */
-function listsOf({ needs }: AuthorizationPort): readonly ListedKind[] {
-  const listed = (method: Method, member: string, named: string, kind: Target[0]): ListedKind => ({
-    method: method.name,
-    member,
-    named,
-    scopes: name => needs([kind, name]),
-  })
-  return [
-    listed(listTools, 'tools', 'name', 'tool'),
-    listed(listPrompts, 'prompts', 'name', 'prompt'),
-    listed(listResources, 'resources', 'uri', 'resource'),
-    listed(listResourceTemplates, 'resourceTemplates', 'uriTemplate', 'template'),
-  ]
-}
-
-/** Ends what was opened under a grant, and notifies clients that know grants. */
-function grantedRights({ decides, hears, lapses }: PermissionsServer, { engine }: ServerKit): GrantedRights {
+function controlOf(rights: OpenRights): PermissionsControl {
   return {
-    decides,
-    hears,
-    lapses,
-    listens: (exchange, ended) => {
-      const admitted = exchange.get(admission)
-      return admitted && lapses(admitted, reason => ended(reason, { [permissionsExtension]: { ended: reason } }))
-    },
-    lapsed: (conversation, uris, reason) => {
-      const { peer } = conversation
-      if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
-        engine().notify(conversation, permissionsEnded, { reason, uris })
-    },
-  }
-}
-
-function controlOf({ rights }: PermissionsServer): PermissionsControl {
-  const sessions = async (): Promise<PermissionSessions> => (await rights()).sessions
-  return {
-    sessions: async principal => (await sessions()).list(await ownerNamed(principal)),
+    sessions: async principal => (await rights()).sessions.list(await ownerNamed(principal)),
     extend: async (session, scopes) => {
       checkScopes(scopes, 'permissions.extend')
-      return (await sessions()).extend(session, scopes)
+      return (await rights()).sessions.extend(session, scopes)
     },
-    revoke: async session => (await sessions()).revoke(session),
+    revoke: async session => (await rights()).sessions.revoke(session),
   }
-}
-
-/** What a call opens under a grant ends with it, even if the tool needs no scopes. */
-async function admitByGrant({ rights }: PermissionsServer, exchange: Exchange): Promise<void> {
-  if (exchange.get(admission) === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
 }
 
 /** Whether a caller may receive an event under its grant. */
-async function eventVisibility(
-  { rights }: PermissionsServer,
-  asker: Asker,
-  name: string,
-  scopes: readonly string[],
-  guarded: boolean,
-): Promise<EventVisibility> {
+async function eventVisibility(rights: OpenRights, asker: Asker, name: string, scopes: readonly string[], guarded: boolean) {
   const decision = await (await rights()).judge(asker, { name, scopes, scopesFor: undefined })
   if (decision.kind === 'allow') return { refusal: undefined, guarded }
   const why = decision.kind === 'ask' ? 'a grant has an obligation that nothing here meets' : decision.why
@@ -264,115 +277,11 @@ export interface Aim {
 }
 
 /** What permissions need from the server. */
-export interface PermissionsParts extends PermissionsOptions {
-  readonly seal: Seal
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly store: () => Promise<Store>
-  readonly grants: () => Promise<Grants>
-  /** The needs of a target; undefined if none. */
-  readonly guarded: (target: Target) => Aim | undefined
-  /** The needs of a tool; undefined if it does not exist. */
-  readonly tool: (name: string) => Aim | undefined
-  /** Whether anything has scopes. */
-  readonly offered: () => boolean
-  /** The lists that can be filtered. */
-  readonly lists: readonly ListedKind[]
-}
-
-interface PermissionsServer {
-  readonly side: Side
-  /** Whether this feature decides about a request, instead of the token alone. */
-  decides(exchange: Exchange): boolean
-  readonly rights: () => Promise<Rights>
-  /** Whether a caller may see something with these scopes. */
-  readonly hears: Hears
-  /** Watches the end of a grant. */
-  readonly lapses: OnGrantEnd
-  close(): void
-}
-
-function permissionsServer(parts: PermissionsParts): PermissionsServer {
-  const granting = parts.grant !== undefined
-  let loading: Promise<Rights> | undefined
-  const rights = (): Promise<Rights> => {
-    loading ??= import('./rights.ts').then(({ createRights }) => createRights(parts))
-    return loading
-  }
-  const aimOf = (exchange: Exchange): Aim | undefined => {
-    const target = targetOf(exchange)
-    return target === undefined ? undefined : parts.guarded(target)
-  }
-  const aimed = (exchange: Exchange): boolean => aimOf(exchange) !== undefined
-  const offered = (): boolean => granting || parts.offered()
-  const decides = (exchange: Exchange): boolean => {
-    const aim = offered() ? aimOf(exchange) : undefined
-    if (aim === undefined) return false
-    return granting || aim.scopesFor !== undefined || presentedIn(exchange.meta) !== undefined
-  }
-  const layer: Layer = {
-    stage: 'decide',
-    methods: aimingMethods,
-    concerns: aimed,
-    when: decides,
-    run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next, () => aimOf(exchange)),
-  }
-  // Runs inside of tasks, because their results come long after the decision.
-  const late: Layer = {
-    stage: 'execute',
-    methods: ['tools/call'],
-    concerns: aimed,
-    when: decides,
-    run: async (exchange, next) => {
-      const aim = aimOf(exchange) as Aim
-      const result = await next()
-      // By its current needs, or the earlier ones if the tool was removed.
-      if (exchange.detached) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
-      return result
-    },
-  }
-  // These need no scopes, but what they open must not outlive the grant.
-  const opening: Layer = {
-    stage: 'decide',
-    methods: [listen.name, beginTransaction.name, 'tools/call'],
-    marked: true,
-    when: exchange => presentedIn(exchange.meta) !== undefined && offered() && opens(exchange),
-    run: async (exchange, next) => {
-      if (exchange.get(admission) === undefined) await (await rights()).admit(exchange)
-      return next()
-    },
-  }
-  const ends = lazyEnds(parts)
-  const hears: Hears = (asker, name, scopes) => {
-    if (scopes === undefined) return true
-    if (!granting && presentedIn(asker.meta) === undefined) return permits(asker.caller, scopes)
-    return rights().then(loaded => loaded.allows(asker, { name, scopes, scopesFor: undefined }))
-  }
-  // Always installed: a request may already be on its way under the old plan.
-  const guards = [layer, late, opening]
-  const layers = parts.hide === true ? [...guards, hidingLayer(parts.lists, hears)] : guards
-  return {
-    decides,
-    rights,
-    lapses: ends.on,
-    close: ends.close,
-    hears,
-    side: {
-      handlers: [
-        [checkPermissions, { offered, execute: async (exchange: Exchange) => (await rights()).check(exchange) }],
-        [negotiatePermissions, { offered, execute: async (exchange: Exchange) => (await rights()).negotiate(exchange) }],
-      ],
-      get layers() {
-        return offered() ? layers : guards
-      },
-      capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
-    },
-  }
-}
+export interface PermissionsParts extends PermissionsOptions, Pick<ServerKit, 'seal' | 'clock' | 'grants' | 'port'> {}
 
 /** Whether a request opens something that ends with the grant; for calls: a step of a transaction. */
 function opens(exchange: Exchange): boolean {
   const { route, meta } = exchange
   if (route.method.name !== 'tools/call' || exchange.get(carried)?.[transactionsExtension] !== undefined) return true
-  return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
+  return meta?.[transactionsExtension] !== undefined
 }

@@ -10,9 +10,6 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { PermissionsParts } from './server.ts'
 
-/** A grant id that never exists: an invalid token grants nothing. */
-export const noGrant = '~none'
-
 /** A session, as the operator sees it. */
 export interface SessionFacts {
   /** Its id, for `revoke` and `extend`. */

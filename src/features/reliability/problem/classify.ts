@@ -41,14 +41,16 @@ const kinds: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
 
 // By the error code, unless the server names a wait.
 function ofNumber(error: McpError): Problem {
-  const wait = isRecord(error.data) ? error.data['retryAfterMs'] : undefined
-  if (typeof wait === 'number' && wait >= 0) return tooMany(error, wait)
+  const retryAfter = waitIn(error)
+  if (retryAfter !== undefined) return of('RATE_LIMIT_EXCEEDED', error, { retryAfter })
   const code = error.code === undefined ? kinds.get(error.kind) : numbers.get(error.code)
   return of(code ?? 'SERVER_ERROR', error)
 }
 
-function tooMany(error: Error, retryAfter: number): Problem {
-  return of('RATE_LIMIT_EXCEEDED', error, { retryAfter })
+/** The wait that the server names in the data of its error. */
+function waitIn({ data }: McpError): number | undefined {
+  const said = isRecord(data) ? data['retryAfterMs'] : undefined
+  return typeof said === 'number' && said >= 0 ? said : undefined
 }
 
 // By the HTTP status, else by how the connection failed.
@@ -69,8 +71,7 @@ function ofStatus(status: number, error: McpError | ConnectionError, wait?: numb
   // A token with too few scopes can be upgraded; that differs from having no permission.
   const short = status === 403 && challenge?.includes('insufficient_scope') === true
   const code = short ? 'SCOPE_INSUFFICIENT' : statusCodes.get(status)
-  const said = error instanceof McpError && isRecord(error.data) ? error.data['retryAfterMs'] : undefined
-  const retryAfter = wait ?? (typeof said === 'number' && said >= 0 ? said : undefined)
+  const retryAfter = wait ?? (error instanceof McpError ? waitIn(error) : undefined)
   return code === undefined ? undefined : of(code, error, { retryAfter })
 }
 

@@ -40,12 +40,7 @@ export const problemClient = defineClientFeature<ProblemOptions, ClientProblems>
 })
 
 const reads: NonNullable<ToolCallExtension['reads']> = {
-  problem: ({ isError, _meta }) => (isError === true ? problemIn(_meta) : undefined),
-}
-
-/** The problem in a result. */
-function problemIn(meta: Readonly<Record<string, unknown>> | undefined): Problem | undefined {
-  return meta === undefined ? undefined : fromWire(meta[problemExtension])
+  problem: ({ isError, _meta }) => (isError === true ? fromWire(_meta?.[problemExtension]) : undefined),
 }
 
 // Retries: only if they can help and are safe, never earlier than the server asks, limited in number and time, and limited to a share
@@ -66,18 +61,13 @@ type OnProblem = (problem: Problem, call: { readonly tool: string }) => void
 type OnAuthRequired = (problem: Problem, call: { readonly tool: string }) => Awaitable<boolean>
 
 /** What retries need. */
-export interface RetriesOptions {
+interface RetriesOptions {
   readonly retry: RetryOptions | false
   readonly clock: Clock
   /** From 0 to below 1. */
   readonly random: () => number
   readonly onProblem?: OnProblem | undefined
   readonly onAuthRequired?: OnAuthRequired | undefined
-}
-
-/** The result of an attempt that did not throw. */
-interface Attempted {
-  readonly problem: Problem | undefined
 }
 
 // Backoff: the first and the longest delay.
@@ -103,7 +93,7 @@ export class Retries {
   }
 
   /** Runs the attempts; settles as the last one did. */
-  async call<T extends Attempted>(call: ToolAttempts<T>): Promise<T> {
+  async call<T extends { readonly problem: Problem | undefined }>(call: ToolAttempts<T>): Promise<T> {
     const { clock, onAuthRequired } = this.#options
     const until = clock.now() + this.#totalMs
     let asked = false
@@ -153,7 +143,7 @@ interface Ended<T> {
   give(): T
 }
 
-async function settle<T extends Attempted>(attempt: () => Promise<T>): Promise<Ended<T>> {
+async function settle<T extends { readonly problem: Problem | undefined }>(attempt: () => Promise<T>): Promise<Ended<T>> {
   try {
     const outcome = await attempt()
     return { problem: outcome.problem, give: () => outcome }

@@ -4,7 +4,7 @@ import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
 import { problemFactsOf, problemFrom } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
-import { type Port, port } from '../../../engine/ports.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ToolAttempts } from '../../mcp/tools/messages.ts'
 
@@ -94,4 +94,4 @@ export interface ClientProblems {
 }
 
 /** The client port of this feature. */
-export const problemsPort: Port<ClientProblems> = port('problems')
+export const problemsPort = port<ClientProblems>('problems')

@@ -3,7 +3,9 @@ import { type Problem, problem } from '../../../core/problem.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { fakeClock } from '../../../testing/clock.ts'
-import { Retries, type RetriesOptions } from './client.ts'
+import { Retries } from './client.ts'
+
+type RetriesOptions = ConstructorParameters<typeof Retries>[0]
 
 /** Attempts that end with these, one after the other, and the moments at which they were made. */
 function make(ends: readonly (Problem | Error | undefined)[], options: Partial<RetriesOptions> = {}, harmless = true) {

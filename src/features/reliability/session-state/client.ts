@@ -1,12 +1,6 @@
 /** Client side of session state: sends the last token of each conversation back unchanged. */
 import type { Problem } from '../../../core/problem.ts'
-import {
-  defineClientFeature,
-  extend,
-  type RequestOptions,
-  type RequestWrapper,
-  readRequests,
-} from '../../../engine/client-feature.ts'
+import { defineClientFeature, extend, type RequestWrapper, readRequests } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
@@ -29,8 +23,23 @@ export const stateClient = defineClientFeature<object, ClientStates>({
   setup(kit) {
     const states = new StateTokens((event, detail) => kit.trace(event, detail))
     const client: StateClientApi = { forgetState: conversation => states.forget(conversation) }
-    const wrap: RequestWrapper = (options, work) =>
-      statefully(states, error => kit.port(problemsPort).classify(error).code, options, work)
+    /** Sends the token, and stores the one in the answer. */
+    const wrap: RequestWrapper = (options, work) => {
+      const { conversation } = options
+      const state = states.metaFor(conversation)
+      return work(state === undefined ? options : { ...options, meta: { ...state, ...options.meta } }).then(
+        answer => {
+          const { meta, _meta, isError, problem } = answer as StatefulAnswer
+          states.learn(conversation, meta ?? _meta)
+          if (isError === true) states.failed(conversation, problem?.code)
+          return answer
+        },
+        error => {
+          if (state !== undefined) states.failed(conversation, kit.port(problemsPort).classify(error).code)
+          throw error
+        },
+      )
+    }
     return {
       client,
       port: states,
@@ -45,29 +54,6 @@ export const stateClient = defineClientFeature<object, ClientStates>({
     }
   },
 })
-
-/** Sends the token, and stores the one in the answer. */
-function statefully<T extends object, O extends RequestOptions>(
-  states: StateTokens,
-  codeOf: (error: unknown) => string,
-  options: O,
-  work: (options: O) => Promise<T>,
-): Promise<T> {
-  const { conversation } = options
-  const state = states.metaFor(conversation)
-  return work(state === undefined ? options : { ...options, meta: { ...state, ...options.meta } }).then(
-    answer => {
-      const { meta, _meta, isError, problem } = answer as StatefulAnswer
-      states.learn(conversation, meta ?? _meta)
-      if (isError === true) states.failed(conversation, problem?.code)
-      return answer
-    },
-    error => {
-      if (state !== undefined) states.failed(conversation, codeOf(error))
-      throw error
-    },
-  )
-}
 
 /** The part of an answer that matters here. */
 interface StatefulAnswer {
@@ -93,7 +79,7 @@ class StateTokens implements ClientStates {
 
   /** The `_meta` for a call. */
   metaFor(conversation = ''): Params | undefined {
-    const token = this.#tokens.size === 0 ? undefined : this.#tokens.get(conversation)
+    const token = this.#tokens.get(conversation)
     return token === undefined ? undefined : { [stateExtension]: { session_state: token } }
   }
 
@@ -111,9 +97,7 @@ class StateTokens implements ClientStates {
 
   /** Reads the token in an answer; without one the old token stays valid. */
   learn(conversation = '', meta: Params | undefined): void {
-    const given = stateIn(meta)
-    if (given === undefined) return
-    const token = readState(given)?.session_state
+    const token = readState(stateIn(meta))?.session_state
     if (token === undefined) return
     this.#tokens.delete(conversation)
     if (token.length > tokenLimit) {

@@ -1,7 +1,7 @@
 /** Session state on the wire: a sealed token in `_meta`. Also `ctx.state`, which other features build on. */
 import { compensation, completeResult, type Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
-import { type Port, port } from '../../../engine/ports.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 
@@ -33,7 +33,7 @@ export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired
 
 /** The value in `_meta`. Must be fast. */
 export function stateIn(meta: Params | undefined): unknown {
-  return isRecord(meta) && Object.hasOwn(meta, stateExtension) ? meta[stateExtension] : undefined
+  return meta?.[stateExtension]
 }
 
 /** Reads a state; undefined if it is malformed. */
@@ -57,7 +57,7 @@ export interface ClientStates {
 }
 
 /** The client port. */
-export const statesPort: Port<ClientStates> = port('states')
+export const statesPort = port<ClientStates>('states')
 
 /** The state during a call. */
 export interface StateDraft {

@@ -9,24 +9,24 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { check, type Op, put, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
+import { toolsPort } from '../../mcp/tools/messages.ts'
+import { eventsPort } from '../events/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
-import { type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
-import type { Keeping, StateParts } from './server.ts'
+import { type CallWorks, type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
+import type { StateParts } from './server.ts'
 import {
   conversationKeeper,
-  createTokens,
   firstVersion,
+  graceMs,
   invalidState,
   isCut,
-  type Keeper,
   LargeStates,
-  nextTag,
+  randomName,
   readStateVersion,
-  type StateTokenSealer,
+  type StatePlace,
+  StateTokens,
   type StateVersion,
-  stateConflict,
   storeKeeper,
-  withCut,
 } from './versions.ts'
 
 /** What a step records about its write. */
@@ -46,80 +46,40 @@ const builtUpon = {
   message: 'What it did was taken back, but not the state that it wrote: others have built on that outside of the transaction',
 }
 
-// Marks a transaction's writes as undone.
-function undoneKey({ session, unit }: Written): string {
-  return `session-state/undone/${session}/${unit}`
+/** The keys of what is kept beside the versions. */
+const keys = {
+  /** Marks a transaction's writes as undone. */
+  undone: ({ session, unit }: Written) => `session-state/undone/${session}/${unit}`,
+  /** Marks that others have built on them. */
+  later: ({ session, unit }: Written) => `session-state/later/${session}/${unit}`,
+  /** What was before, for callers without a token: sorted by depth. */
+  before: (session: string, depth: number) => `${keys.allBefore(session)}${String(Math.max(0, depth)).padStart(12, '0')}`,
+  allBefore: (session: string) => `session-state/before/${session}/`,
+  /** The depths of rollbacks. */
+  cuts: (session: string) => `session-state/cut/${session}`,
+  /** Whose session it is. */
+  owner: (session: string) => `session-state/owner/${session}`,
 }
 
-// Marks that others have built on them.
-function laterKey({ session, unit }: Written): string {
-  return `session-state/later/${session}/${unit}`
-}
-
-function beforePrefix(session: string): string {
-  return `session-state/before/${session}/`
-}
-
-/** Sorted by depth. */
-function beforeKey(session: string, depth: number): string {
-  return `${beforePrefix(session)}${String(Math.max(0, depth)).padStart(12, '0')}`
-}
-
-/** What the runtime needs from the server. */
-export interface StateRuntimeParts extends StateParts {
-  readonly ttlMs: number
-  readonly opened: Store
-  readonly keeping: (exchange: Exchange) => Keeping
-}
-
-/** Where the state of a call was found. */
-export interface StatePlace {
-  readonly value: unknown
-  readonly version: StateVersion
-  /** Undefined: nothing is kept after the call. */
-  readonly keeper: Keeper | undefined
-  /** For compare-and-set. */
-  readonly mark?: unknown
-}
-
-/** The state runtime of a server. */
-export interface StateRuntime {
-  readonly patched: typeof patched
-  /** Loads the state of a call. */
-  open(exchange: Exchange): Promise<StatePlace>
-  /** Stores the state; returns the result with its token. */
-  close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown>
-  /** Lifecycle events of sessions. */
-  follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void>
-  /** Rolls a session back to a version. */
-  rollback(session: string, version: number): Promise<void>
-  /** Reverts what a step wrote. */
-  revert(wrote: unknown): Promise<UndoneParts>
-}
-
-/** How long an expired state is still recognised as expired. */
-export const graceMs = 7 * 86_400_000
 // Attempts of compare-and-set.
 const tries = 20
+/** Limit of rollbacks per session. */
+const mostCuts = 1_000
 
-/** Creates the runtime. */
-export function createStateRuntime(parts: StateRuntimeParts): StateRuntime {
-  return new StateWorks(parts)
-}
-
-class StateWorks implements StateRuntime {
+/** The state runtime of a server. */
+export class StateRuntime implements CallWorks {
   readonly patched = patched
-  readonly #parts: StateRuntimeParts
+  readonly #parts: StateParts
   readonly #feed: Feed
-  readonly #tokens: StateTokenSealer
+  readonly #tokens: StateTokens
   readonly #large: LargeStates
 
-  constructor(parts: StateRuntimeParts) {
-    const { opened: store, clock } = parts
+  constructor(parts: StateParts) {
+    const { store, clock } = parts
     this.#parts = parts
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: 'session-state' })
     this.#large = new LargeStates(store, clock)
-    this.#tokens = createTokens({
+    this.#tokens = new StateTokens({
       ...parts,
       large: this.#large,
       isUndone: version => this.#isUndone(version),
@@ -127,45 +87,52 @@ class StateWorks implements StateRuntime {
     })
   }
 
+  /** Loads the state of a call. */
   open(exchange: Exchange): Promise<StatePlace> {
-    return told(this.#open(exchange))
+    return this.#open(exchange).catch(told)
   }
 
+  /** Stores the state; returns the result with its token. */
   close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown> {
-    return told(this.#close(exchange, place, draft, result))
+    return this.#close(exchange, place, draft, result).catch(told)
   }
 
+  /** Lifecycle events of sessions. */
   async *follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void> {
     for await (const page of this.#feed.follow(after, signal)) yield* page.occurrences
   }
 
+  /** Rolls a session back to a version. */
   async rollback(session: string, version: number): Promise<void> {
-    const { opened: store, ttlMs } = this.#parts
+    const { store, ttlMs } = this.#parts
     for (let attempt = 0; attempt < tries; attempt++) {
-      const entry = await store.get(cutKey(session))
-      const cuts = withCut(entry === undefined ? [] : JSON.parse(entry.value), version)
+      const entry = await store.get(keys.cuts(session))
+      const before: readonly number[] = entry === undefined ? [] : JSON.parse(entry.value)
+      if (before.length >= mostCuts)
+        throw problem('STATE_CONFLICT', `This session was rolled back ${mostCuts} times`, { category: 'permanent' })
       const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
-      const cut = put(cutKey(session), JSON.stringify(cuts), { ...expected, ttl: ttlMs + graceMs })
+      const cut = put(keys.cuts(session), JSON.stringify([...before, version]), { ...expected, ttl: ttlMs + graceMs })
       const happening = { name: 'session_invalidated', data: { session_id: session, reason: 'rolled back' } }
       if ((await this.#feed.publish(happening, [cut, ...(await this.#rolledBack(session))])) !== undefined) return
     }
     throw stateConflict()
   }
 
+  /** Reverts what a step wrote. */
   async revert(wrote: unknown): Promise<UndoneParts> {
-    const { opened: store, ttlMs } = this.#parts
+    const { store, ttlMs } = this.#parts
     const written = readWritten(wrote)
-    if (written === undefined || (await store.get(undoneKey(written))) !== undefined) return { ops: [] }
-    const later = laterKey(written)
+    if (written === undefined || (await store.get(keys.undone(written))) !== undefined) return { ops: [] }
+    const later = keys.later(written)
     if ((await store.get(later)) !== undefined) return { ops: [], stays: builtUpon }
     const happening = { name: 'session_invalidated', data: { session_id: written.session, reason: 'rolled back' } }
-    const undone = put(undoneKey(written), '', { ttl: ttlMs + graceMs })
+    const undone = put(keys.undone(written), '', { ttl: ttlMs + graceMs })
     const told = await this.#rolledBack(written.session)
     return { ops: [check(later, undefined), undone, this.#feed.publishing(happening), ...told] }
   }
 
   async #open(exchange: Exchange): Promise<StatePlace> {
-    const { opened: store, ttlMs } = this.#parts
+    const { store, ttlMs } = this.#parts
     const keeping = this.#parts.keeping(exchange)
     if (keeping === 'token') return this.#tokens.open(exchange)
     if (keeping === 'call') return { value: undefined, version: firstVersion(), keeper: undefined }
@@ -193,8 +160,8 @@ class StateWorks implements StateRuntime {
     const { session } = version
     // Starts with the newest, which is usually the right one.
     for (let depth = version.depth; depth > 0; depth -= storeLimits.page) {
-      const within = { after: beforeKey(session, depth - storeLimits.page - 1), before: beforeKey(session, depth) }
-      for (const { value } of (await this.#parts.opened.scan(beforePrefix(session), within)).toReversed()) {
+      const within = { after: keys.before(session, depth - storeLimits.page - 1), before: keys.before(session, depth) }
+      for (const { value } of (await this.#parts.store.scan(keys.allBefore(session), within)).toReversed()) {
         const kept = readStateVersion(JSON.parse(value))
         if (kept !== undefined && kept.expires > now && !(await this.#isUndone(kept))) return kept
       }
@@ -218,7 +185,7 @@ class StateWorks implements StateRuntime {
 
   /** Creates the new token. */
   async #give(exchange: Exchange, before: StateVersion, draft: StateDraft): Promise<readonly [StateVersion, WireState]> {
-    const { opened: store, ttlMs } = this.#parts
+    const { store, ttlMs } = this.#parts
     const made = await this.#after(exchange, before, draft.value)
     if (draft.changed && ruleOf(this.#parts, exchange) === 'conflict') await claim(store, before, ttlMs)
     const token = await this.#tokens.seal(exchange, made)
@@ -257,32 +224,32 @@ class StateWorks implements StateRuntime {
     if (step !== undefined) await step.wrote({ session, unit: step.unit } satisfies Written)
     const unit = step === undefined ? {} : { unit: step.unit }
     const data = value === undefined ? {} : { data: value }
-    return { session, depth: depth + 1, tag: nextTag(), epoch: cuts.length, expires, ...unit, ...data }
+    return { session, depth: depth + 1, tag: randomName(9), epoch: cuts.length, expires, ...unit, ...data }
   }
 
   /** Marks that others build on a transaction's write; false if it was undone. */
   async #buildsOn({ session, unit }: StateVersion, by: string | undefined): Promise<boolean> {
     if (unit === undefined) return true
-    const { opened: store, ttlMs } = this.#parts
-    const undone = undoneKey({ session, unit })
+    const { store, ttlMs } = this.#parts
+    const undone = keys.undone({ session, unit })
     if (unit === by) return (await store.get(undone)) === undefined
     const ttl = ttlMs + graceMs
-    return (await store.commit([check(undone, undefined), put(laterKey({ session, unit }), '', { ttl })])).ok
+    return (await store.commit([check(undone, undefined), put(keys.later({ session, unit }), '', { ttl })])).ok
   }
 
   /** Stores the previous version, for callers without a token. */
   async #remember(exchange: Exchange, version: StateVersion): Promise<void> {
-    const [key, text] = [beforeKey(version.session, version.depth), JSON.stringify(version)]
+    const [key, text] = [keys.before(version.session, version.depth), JSON.stringify(version)]
     const ttl = Math.max(1, version.expires - this.#parts.clock.now())
     const noted = await this.#large.admitting(await accountOf(exchange), key, text.length, ttl)
-    await this.#parts.opened.commit([put(key, text, { ttl }), ...noted])
+    await this.#parts.store.commit([put(key, text, { ttl }), ...noted])
   }
 
   // Cut off by a rollback, or undone with its transaction.
   async #isUndone(version: StateVersion): Promise<boolean> {
     const { session, unit } = version
     if (isCut(version, await this.#cutsOf(session))) return true
-    return unit !== undefined && (await this.#parts.opened.get(undoneKey({ session, unit }))) !== undefined
+    return unit !== undefined && (await this.#parts.store.get(keys.undone({ session, unit }))) !== undefined
   }
 
   #isAging({ expires }: StateVersion): boolean {
@@ -296,20 +263,20 @@ class StateWorks implements StateRuntime {
 
   /** Events for subscribers; the owner is kept as long as a rollback is possible. */
   async #announced(name: Lifecycle, session: string, owner: string, reason?: string): Promise<readonly Op[]> {
-    const { announcing, clock, ttlMs } = this.#parts
+    const { port, clock, ttlMs } = this.#parts
     const timestamp = new Date(clock.now()).toISOString()
     const why = reason === undefined ? {} : { reason }
-    const told = await announcing(name, { type: name, session_id: session, timestamp, ...why }, owner)
-    return told.length === 0 ? [] : [...told, put(sessionOwnerKey(session), owner, { ttl: ttlMs + graceMs })]
+    const told = await port(eventsPort).announcing(name, { type: name, session_id: session, timestamp, ...why }, owner)
+    return told.length === 0 ? [] : [...told, put(keys.owner(session), owner, { ttl: ttlMs + graceMs })]
   }
 
   async #rolledBack(session: string): Promise<readonly Op[]> {
-    const entry = await this.#parts.opened.get(sessionOwnerKey(session))
+    const entry = await this.#parts.store.get(keys.owner(session))
     return entry === undefined ? [] : this.#announced('session_invalidated', session, entry.value, 'rolled back')
   }
 
   async #cutsOf(session: string): Promise<readonly number[]> {
-    const entry = await this.#parts.opened.get(cutKey(session))
+    const entry = await this.#parts.store.get(keys.cuts(session))
     return entry === undefined ? [] : JSON.parse(entry.value)
   }
 }
@@ -322,9 +289,17 @@ function happened(before: StateVersion, after: StateVersion): Lifecycle | undefi
 }
 
 // The tool's rule for concurrent writers.
-function ruleOf(parts: StateParts, { route, params }: Exchange): 'branch' | 'conflict' {
+function ruleOf({ port }: StateParts, { route, params }: Exchange): 'branch' | 'conflict' {
   const tool = route.method.name === 'tools/call' ? params['name'] : undefined
-  return (typeof tool === 'string' ? parts.rule(tool) : undefined) ?? 'branch'
+  return (typeof tool === 'string' ? port(toolsPort).facts(tool)?.state : undefined) ?? 'branch'
+}
+
+function stateConflict(): Error {
+  return problem('STATE_CONFLICT', 'Another call wrote the same state meanwhile', {
+    // The same call with the same state would fail again.
+    category: 'permanent',
+    suggestion: 'Make the call again with the newest state, or start again without one',
+  })
 }
 
 /** Of several writers on one version, only the first succeeds. */
@@ -353,20 +328,8 @@ function checkSize(value: unknown): void {
 }
 
 /** Store errors become problems. */
-async function told<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    throw error instanceof StoreError ? problemOf(error) : error
-  }
-}
-
-function sessionOwnerKey(session: string): string {
-  return `session-state/owner/${session}`
-}
-
-function cutKey(session: string): string {
-  return `session-state/cut/${session}`
+function told(error: unknown): never {
+  throw error instanceof StoreError ? problemOf(error) : error
 }
 
 // Adds the state to the result.

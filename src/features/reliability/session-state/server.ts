@@ -3,25 +3,20 @@
  * the runtime is loaded on first access.
  */
 
-import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { Occurrence } from '../../../core/feed/feed.ts'
 import type { Seal } from '../../../core/handle.ts'
-import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import type { Trace } from '../../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import { type Exchange, field } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
+import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
-import type { Op, Store } from '../../../stores/store.ts'
+import type { Store } from '../../../stores/store.ts'
 import { askingMethods } from '../../mcp/input-required/messages.ts'
 import { callTool, type ToolFacts, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { transactionsPort } from '../transactions/messages.ts'
 import { CallState, type Lifecycle, stateExtension, stateIn, statePort } from './messages.ts'
-import type { StateRuntime } from './runtime.ts'
 
 export type { CallState } from './messages.ts'
 
@@ -54,21 +49,68 @@ export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
     },
   } satisfies StateContext & ThisType<CallContext>,
   setup: (kit, { state = {} }) => {
+    const ttlMs = toMilliseconds(state.ttl ?? '24h', 'state.ttl')
     const tools = kit.port(toolsPort)
-    const { side, states, declare, revert, of } = stateServer({
-      ...kit,
-      ...state,
-      audience: kit.name,
-      announcing: (name, payload, owner) => kit.port(eventsPort).announcing(name, payload, owner),
-      rule: tool => tools.facts(tool)?.state,
-      used: () => tools.some('state tools', ({ facts }) => facts.state !== undefined),
+    const runtime = lazily(async () => {
+      const [{ StateRuntime }, store] = await Promise.all([import('./runtime.ts'), kit.store()])
+      return new StateRuntime({ ...kit, ttlMs, store, keeping: exchange => keepingOf(exchange, kit.shared) })
     })
-    tools.extend<ToolFacts>({ declare: (_, facts) => declare(facts.state) })
-    kit.port(transactionsPort).revertBy(revert)
+    let warned = false
+    let hinted = false
+    const of = (exchange: Exchange): CallState => {
+      const before = exchange.get(callState)
+      if (before !== undefined) return before
+      const durable = isDurable(exchange, kit.seal)
+      if (!durable && !warned) {
+        warned = true
+        kit.trace('state-not-durable', hint)
+      }
+      const made = new CallState(exchange, durable, runtime.open)
+      exchange.set(callState, made)
+      return made
+    }
+    tools.extend<ToolFacts>({
+      declare: (_, { state: rule }) => {
+        if (rule === undefined) return
+        if (rule !== 'branch' && rule !== 'conflict')
+          throw new TypeError(`state is "${clip(rule)}": say what two writers come to, 'branch' or 'conflict'`)
+        if (kit.seal.durable || hinted) return
+        hinted = true
+        kit.trace('state-needs-secret', needsSecret)
+      },
+    })
+    kit.port(transactionsPort).revertBy(async wrote => (await runtime.open()).revert(wrote))
     return {
-      sides: [side],
+      sides: [
+        {
+          layers: [
+            {
+              // Tools that declare `state` fail early if the token is invalid.
+              stage: 'unseal',
+              methods: [callTool.name],
+              marked: true,
+              when: ({ meta, params }) =>
+                stateIn(meta) !== undefined && tools.facts(params['name'] as string)?.state !== undefined,
+              run: async (exchange, next) => {
+                await of(exchange).open()
+                return next()
+              },
+            },
+          ],
+          // Clients are told only if some tool declares `state`.
+          capabilities: revision =>
+            tools.some('state tools', ({ facts }) => facts.state !== undefined) ? declaration(revision, stateExtension) : {},
+        },
+      ],
       provides: provide(statePort, { of }),
-      server: { states },
+      server: {
+        states: {
+          follow: async function* ({ after, signal }) {
+            yield* (await runtime.open()).follow(after, signal)
+          },
+          rollback: async (session, version) => (await runtime.open()).rollback(session, version),
+        },
+      },
       installed: () => {
         if (state.events !== true) return
         for (const [name, description] of Object.entries(sessionEvents))
@@ -77,6 +119,9 @@ export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
     }
   },
 })
+
+/** The state of a call, once it was touched. */
+const callState = field<CallState>()
 
 const text = { type: 'string' } as const
 
@@ -101,82 +146,6 @@ interface States {
   rollback(session: string, version: number): Promise<void>
 }
 
-interface StateServer {
-  readonly side: Side
-  readonly states: States
-  /** Checks the option of a tool, and warns if a secret is missing. */
-  declare(rule: string | undefined): void
-  /** Reverts what a step wrote. */
-  revert(wrote: unknown): Promise<UndoneParts>
-  /** The state of a call. */
-  of(exchange: Exchange): CallState
-}
-
-function stateServer(parts: StateParts): StateServer {
-  const ttlMs = toMilliseconds(parts.ttl ?? '24h', 'state.ttl')
-  const touched = new WeakMap<Exchange, CallState>()
-  let warned = false
-  let hinted = false
-  const keeping = (exchange: Exchange): Keeping => keepingOf(exchange, parts.shared)
-  let loading: Promise<StateRuntime> | undefined
-  const load = (): Promise<StateRuntime> => {
-    loading ??= Promise.all([import('./runtime.ts'), parts.store()])
-      .then(([{ createStateRuntime }, store]) => createStateRuntime({ ...parts, ttlMs, opened: store, keeping }))
-      .catch(error => {
-        loading = undefined
-        throw error
-      })
-    return loading
-  }
-  const of = (exchange: Exchange): CallState => {
-    let state = touched.get(exchange)
-    if (state === undefined) {
-      const durable = isDurable(exchange, parts.seal)
-      if (!durable && !warned) {
-        warned = true
-        parts.trace('state-not-durable', hint)
-      }
-      state = new CallState(exchange, durable, load)
-      touched.set(exchange, state)
-    }
-    return state
-  }
-  return {
-    of,
-    revert: async wrote => (await load()).revert(wrote),
-    declare: rule => {
-      if (rule === undefined) return
-      if (rule !== 'branch' && rule !== 'conflict')
-        throw new TypeError(`state is "${clip(rule)}": say what two writers come to, 'branch' or 'conflict'`)
-      if (parts.seal.durable || hinted) return
-      hinted = true
-      parts.trace('state-needs-secret', needsSecret)
-    },
-    states: {
-      follow: async function* ({ after, signal }) {
-        yield* (await load()).follow(after, signal)
-      },
-      rollback: async (session, version) => (await load()).rollback(session, version),
-    },
-    side: {
-      layers: [
-        {
-          // Tools that declare `state` fail early if the token is invalid.
-          stage: 'unseal',
-          methods: [callTool.name],
-          marked: true,
-          when: ({ meta, params }) => stateIn(meta) !== undefined && parts.rule(params['name'] as string) !== undefined,
-          run: async (exchange, next) => {
-            await of(exchange).open()
-            return next()
-          },
-        },
-      ],
-      capabilities: revision => (parts.used() ? declaration(revision, stateExtension) : {}),
-    },
-  }
-}
-
 const hint = {
   hint: 'ctx.state of this caller lasts for one call: its client echoes no state, has no session and did not sign in. Give listen an auth, or use a client with the extension dev.vivarium/state',
 }
@@ -185,8 +154,11 @@ const needsSecret = {
   hint: 'Without the option secret the states that clients carry are lost when this process ends, and unknown to others',
 }
 
-// Where a caller's state is kept.
-function keepingOf({ peer, conversation, caller, meta, route }: Exchange, shared: boolean): Keeping {
+/** Where a caller's state is kept. `shared`: whether the store outlives this process, or other processes share it. */
+function keepingOf(
+  { peer, conversation, caller, meta, route }: Exchange,
+  shared: boolean,
+): 'token' | 'conversation' | 'session' | 'principal' | 'call' {
   if (stateIn(meta) !== undefined || declared(peer, stateExtension) !== undefined) {
     // Results of other methods cannot carry a token.
     if ((askingMethods as readonly string[]).includes(route.method.name)) return 'token'
@@ -213,26 +185,10 @@ interface StateOptions {
   readonly events?: boolean
 }
 
-/** Concurrent writers: each gets its own state, or the later one is refused. */
-type StateRule = 'branch' | 'conflict'
-
-/** What the feature needs from the server. */
-export interface StateParts extends StateOptions {
-  readonly store: () => Promise<Store>
-  /** Whether the store is shared. */
-  readonly shared: boolean
-  readonly seal: Seal
-  /** The server's name; tokens are valid only there. */
-  readonly audience: string
-  readonly clock: Clock
-  readonly trace: Trace
-  /** Store operations that announce lifecycle events. */
-  readonly announcing: (name: string, payload: Params, owner: string) => Promise<readonly Op[]>
-  /** The rule of a tool. */
-  readonly rule: (tool: string) => StateRule | undefined
-  /** Whether some tool declares `state`; then clients are told. */
-  readonly used: () => boolean
+/** What the runtime needs from the server. */
+export interface StateParts extends Pick<ServerKit, 'name' | 'seal' | 'clock' | 'port'> {
+  readonly ttlMs: number
+  readonly store: Store
+  /** Where the state of a call is kept. */
+  readonly keeping: (exchange: Exchange) => ReturnType<typeof keepingOf>
 }
-
-/** Where the state of a caller is kept. */
-export type Keeping = 'token' | 'conversation' | 'session' | 'principal' | 'call'

@@ -14,7 +14,10 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 import { type Lifecycle, readState, stateExtension, stateIn } from './messages.ts'
-import { graceMs, type StatePlace, type StateRuntimeParts } from './runtime.ts'
+import type { StateParts } from './server.ts'
+
+/** How long an expired state is still recognised as expired. */
+export const graceMs = 7 * 86_400_000
 
 /** One version of a state. */
 export interface StateVersion {
@@ -41,11 +44,6 @@ export function firstVersion(): StateVersion {
   return { session: randomName(16), depth: 0, tag: '', epoch: 0, expires: 0 }
 }
 
-/** A random tag for a new version. */
-export function nextTag(): string {
-  return randomName(9)
-}
-
 /** Reads a version; undefined if the value is something else. */
 export function readStateVersion(value: unknown): StateVersion | undefined {
   if (!isRecord(value) || typeof value['session'] !== 'string' || typeof value['tag'] !== 'string') return undefined
@@ -58,15 +56,6 @@ export function isCut({ depth, epoch }: StateVersion, cuts: readonly number[]): 
   return cuts.slice(epoch).some(cut => depth > cut)
 }
 
-/** Limit of rollbacks per session. */
-const mostCuts = 1_000
-
-/** Adds a rollback to the list. */
-export function withCut(cuts: readonly number[], depth: number): readonly number[] {
-  if (cuts.length < mostCuts) return [...cuts, depth]
-  throw problem('STATE_CONFLICT', `This session was rolled back ${mostCuts} times`, { category: 'permanent' })
-}
-
 /** The problem for a state that is not valid. */
 export function invalidState(message: string): Error {
   return problem('STATE_INVALID', message, restart)
@@ -76,26 +65,28 @@ function expiredState(): Error {
   return problem('STATE_EXPIRED', 'The state that this call came with is too old', restart)
 }
 
-/** The problem for a lost race between two writers. */
-export function stateConflict(): Error {
-  return problem('STATE_CONFLICT', 'Another call wrote the same state meanwhile', {
-    // The same call with the same state would fail again.
-    category: 'permanent',
-    suggestion: 'Make the call again with the newest state, or start again without one',
-  })
-}
-
 const restart = { suggestion: 'Start again without session_state', details: { recovery: 'restart' } }
 
-function randomName(bytes: number): string {
+/** A random name of so many bytes. */
+export function randomName(bytes: number): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(bytes)))
 }
 
 /** Where a state is kept. */
-export interface Keeper {
+interface Keeper {
   read(): Promise<{ readonly version: StateVersion; readonly mark: unknown } | undefined>
   /** Compare-and-set: false if the state no longer matches the mark; undefined means that nothing is there. */
   write(version: StateVersion, mark: unknown): Promise<boolean>
+}
+
+/** Where the state of a call was found. */
+export interface StatePlace {
+  readonly value: unknown
+  readonly version: StateVersion
+  /** Undefined: nothing is kept after the call. */
+  readonly keeper: Keeper | undefined
+  /** For compare-and-set. */
+  readonly mark?: unknown
 }
 
 const kept: Memory<{ version: StateVersion | undefined }> = { make: () => ({ version: undefined }) }
@@ -217,75 +208,73 @@ export class LargeStates {
   }
 }
 
-interface TokenParts extends StateRuntimeParts {
+interface TokenParts extends StateParts {
   readonly large: LargeStates
   readonly isUndone: (version: StateVersion) => Promise<boolean>
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>
 }
 
-/** Seals and opens state tokens. */
-export interface StateTokenSealer {
-  /** The state that a call carries. Throws if the token is invalid or expired. */
-  open(exchange: Exchange): Promise<StatePlace>
-  /** Seals a version as a token. */
-  seal(exchange: Exchange, version: StateVersion): Promise<string>
-}
+/** Seals and opens the state tokens of one server. */
+export class StateTokens {
+  readonly #parts: TokenParts
 
-/** Creates the sealer of one server. */
-export function createTokens(parts: TokenParts): StateTokenSealer {
-  const { opened: store, clock, seal } = parts
-  const purpose = ({ caller }: Exchange): HandlePurpose => ({
-    kind: 'session-state',
-    principal: caller.principal?.id,
-    audience: parts.audience,
-  })
-  const whole = async (version: StateVersion): Promise<unknown> => {
+  constructor(parts: TokenParts) {
+    this.#parts = parts
+  }
+
+  /** The state that a call carries. Throws if the token is invalid or expired. */
+  async open(exchange: Exchange): Promise<StatePlace> {
+    const { clock, isUndone, tell } = this.#parts
+    const given = stateIn(exchange.meta)
+    const said = given === undefined ? {} : readState(given)
+    if (said === undefined)
+      throw new McpError('invalid-params', `params._meta["${stateExtension}"] must be an object with the text session_state`)
+    if (said.session_state === undefined) return { value: undefined, version: firstVersion(), keeper: undefined }
+    const version = await this.#unsealed(said.session_state, exchange)
+    if (version.expires <= clock.now()) {
+      const told = put(`session-state/over/${version.session}`, '', { ifAbsent: true, ttl: graceMs })
+      await tell('session_expired', version.session, await ownerOf(exchange), [told])
+      throw expiredState()
+    }
+    if (await isUndone(version)) throw invalidState('The state that this call came with was undone')
+    return { value: await this.#valueOf(version), version, keeper: undefined }
+  }
+
+  /** Seals a version as a token. */
+  async seal(exchange: Exchange, version: StateVersion): Promise<string> {
+    const { seal, store, clock, large } = this.#parts
+    const content = { ...this.#purpose(exchange), expiresAt: version.expires + graceMs }
+    try {
+      return await seal.seal({ ...content, data: version })
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'PAYLOAD_TOO_LARGE')) throw error
+      const { data, ...rest } = version
+      const [key, text, ttl] = [dataKey(version), JSON.stringify(data), version.expires - clock.now() + graceMs]
+      const noted = await large.admitting(await accountOf(exchange), key, text.length, ttl)
+      await store.commit([put(key, text, { ttl }), ...noted])
+      return seal.seal({ ...content, data: { ...rest, elsewhere: true } })
+    }
+  }
+
+  #purpose({ caller }: Exchange): HandlePurpose {
+    return { kind: 'session-state', principal: caller.principal?.id, audience: this.#parts.name }
+  }
+
+  async #unsealed(token: string, exchange: Exchange): Promise<StateVersion> {
+    const opened = await this.#parts.seal.open(token, this.#purpose(exchange)).catch(error => {
+      if (!(error instanceof HandleError)) throw error
+    })
+    const version = readStateVersion(opened)
+    if (version !== undefined) return version
+    throw invalidState('The state that this call came with is not one that this server gave to this caller')
+  }
+
+  async #valueOf(version: StateVersion): Promise<unknown> {
     if (version.elsewhere === undefined) return version.data
-    const entry = await store.get(dataKey(version))
+    const entry = await this.#parts.store.get(dataKey(version))
     // Not expired, but the store has lost it, or is another one.
     if (entry === undefined) throw expiredState()
     return JSON.parse(entry.value)
-  }
-  return {
-    open: async exchange => {
-      const given = stateIn(exchange.meta)
-      const said = given === undefined ? {} : readState(given)
-      if (said === undefined)
-        throw new McpError('invalid-params', `params._meta["${stateExtension}"] must be an object with the text session_state`)
-      if (said.session_state === undefined) return { value: undefined, version: firstVersion(), keeper: undefined }
-      const version = await unsealed(parts, said.session_state, purpose(exchange))
-      if (version.expires <= clock.now()) {
-        const told = put(`session-state/over/${version.session}`, '', { ifAbsent: true, ttl: graceMs })
-        await parts.tell('session_expired', version.session, await ownerOf(exchange), [told])
-        throw expiredState()
-      }
-      if (await parts.isUndone(version)) throw invalidState('The state that this call came with was undone')
-      return { value: await whole(version), version, keeper: undefined }
-    },
-    seal: async (exchange, version) => {
-      const content = { ...purpose(exchange), expiresAt: version.expires + graceMs }
-      try {
-        return await seal.seal({ ...content, data: version })
-      } catch (error) {
-        if (!(error instanceof Problem && error.code === 'PAYLOAD_TOO_LARGE')) throw error
-        const { data, ...rest } = version
-        const [key, text, ttl] = [dataKey(version), JSON.stringify(data), version.expires - clock.now() + graceMs]
-        const noted = await parts.large.admitting(await accountOf(exchange), key, text.length, ttl)
-        await store.commit([put(key, text, { ttl }), ...noted])
-        return seal.seal({ ...content, data: { ...rest, elsewhere: true } })
-      }
-    },
-  }
-}
-
-async function unsealed({ seal }: TokenParts, token: string, purpose: HandlePurpose): Promise<StateVersion> {
-  const unknown = () => invalidState('The state that this call came with is not one that this server gave to this caller')
-  try {
-    const version = readStateVersion(await seal.open(token, purpose))
-    if (version === undefined) throw unknown()
-    return version
-  } catch (error) {
-    throw error instanceof HandleError ? unknown() : error
   }
 }
 

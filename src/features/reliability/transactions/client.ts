@@ -1,17 +1,7 @@
 /** Client side of transactions: `client.transactionStatus`, the `_meta` of steps, and reports. */
-import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Peer } from '../../../revisions/index.ts'
-import {
-  getTransaction,
-  transactionsExtension,
-  type WireFailure,
-  type WireStep,
-  type WireStepStatus,
-  type WireTransaction,
-  type WireTransactionStatus,
-} from './messages.ts'
+import { declaration } from '../../../engine/extensions.ts'
+import { getTransaction, transactionsExtension, type WireStepReport, type WireTransaction } from './messages.ts'
 
 /** What the feature adds to the client. */
 export interface TransactionsClientApi {
@@ -32,30 +22,19 @@ export const transactionsClient = defineClientFeature({
   },
 })
 
-/** Whether the server has transactions. */
-export function knowsTransactions(peer: Peer | undefined): boolean {
-  return peer !== undefined && declared(peer, transactionsExtension) !== undefined
-}
-
-/** The `_meta` of a call that takes part. */
-export function stepMeta(transaction: string, step: string | undefined): NonNullable<SendOptions['meta']> {
-  const said: WireStep = { transaction_id: transaction, ...(step === undefined ? {} : { step_id: step }) }
-  return { [transactionsExtension]: said }
-}
-
 interface StepReport {
   readonly id: string
   readonly tool: string
   /** `indeterminate`: begun, and nobody knows how it ended. `no_compensation`: done, and nothing can take it back. */
-  readonly status: WireStepStatus
-  readonly error: WireFailure | undefined
+  readonly status: WireStepReport['status']
+  readonly error: WireStepReport['error'] | undefined
 }
 
 /** How a transaction stands or ended, step by step. */
 export interface TransactionReport {
   readonly id: string
   /** `partially_rolled_back`: some steps could not be taken back; they say why. */
-  readonly status: WireTransactionStatus
+  readonly status: WireTransaction['status']
   readonly reason: string | undefined
   /** In the order in which they began. */
   readonly steps: readonly StepReport[]

@@ -1,52 +1,38 @@
-/** Runs the compensation of a step: an internal call with the rights of the original caller. Also reads the transaction of a call. */
+/** Runs the compensation of a step: an internal call with the rights of the original caller. */
 import { compensationKey, type Step, type Undone } from '../../../core/journal/unit.ts'
 import type { Problem } from '../../../core/problem.ts'
-import type { Engine } from '../../../engine/engine.ts'
-import { carried, type Exchange } from '../../../engine/exchange.ts'
 import { callInternally } from '../../../engine/internal-calls.ts'
 import type { Caller, Carrier, Principal } from '../../../jsonrpc/connection.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
-import { idPattern, idRule, transactionsExtension } from './messages.ts'
-
-/** What a compensation needs. */
-export interface CompensateParts {
-  readonly engine: () => Engine
-  /** Every failure as a problem. */
-  readonly problemOf: (thrown: unknown) => Problem
-  /** How long ended transactions are remembered; as long their compensations are idempotent. */
-  readonly retentionMs: number
-}
+import { problemPort } from '../problem/messages.ts'
+import type { TransactionsParts } from './server.ts'
 
 /** Runs the compensation of a step. */
-export async function compensate(parts: CompensateParts, owner: string, transaction: string, step: Step): Promise<Undone> {
-  const { inverse } = step
+export async function compensate(
+  { engine, port, retentionMs }: TransactionsParts,
+  owner: string,
+  transaction: string,
+  { id, inverse, authority }: Step,
+): Promise<Undone> {
   if (inverse?.parameters === undefined)
     return { status: 'failed', code: 'OUTCOME_UNKNOWN', message: 'Nobody knows how it ended, and it is undone by its result' }
   const once = {
-    idempotency_key: await compensationKey(transaction, step.id),
-    idempotency_ttl_seconds: Math.max(1, Math.floor(parts.retentionMs / 1000)),
+    idempotency_key: await compensationKey(transaction, id),
+    idempotency_ttl_seconds: Math.max(1, Math.floor(retentionMs / 1000)),
   }
   const params = { name: inverse.target, arguments: inverse.parameters, _meta: { [idempotencyExtension]: once } }
   try {
-    const { exchange, result } = await callInternally(parts.engine(), callTool, params, {
-      ...restoredRights(step.authority),
-      owner,
-    })
+    const { exchange, result } = await callInternally(engine(), callTool, params, { ...restoredRights(authority), owner })
     if (exchange.asking?.pending === true || isInputRequired(result))
       return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
-    return outcomeOf(parts, result as FailedResult)
+    const { isError, [because]: why } = result as FailedResult
+    return isError === true ? failed(why ?? port(problemPort).of(new Error('The tool failed'))) : { status: 'undone' }
   } catch (error) {
-    return failed(parts.problemOf(error))
+    return failed(port(problemPort).of(error))
   }
-}
-
-function outcomeOf({ problemOf }: CompensateParts, result: FailedResult): Undone {
-  if (result.isError !== true) return { status: 'undone' }
-  return failed(result[because] ?? problemOf(new Error('The tool failed')))
 }
 
 function failed({ code, message, category }: Problem): Undone {
@@ -75,31 +61,4 @@ function restoredRights(authority: unknown): { readonly caller: Caller; readonly
   // The store contains only what this package has written.
   const { carrier, principal, scopes } = (isRecord(authority) ? authority : { carrier: 'http' }) as unknown as Authority
   return { caller: { carrier, connection: {}, ...(principal === undefined ? {} : { principal }) }, scopes }
-}
-
-/** Which transaction and step a call names. */
-export interface TransactionOfCall {
-  readonly transaction: string
-  readonly step: string | undefined
-  /** The order of a step that continues. */
-  readonly order: number | undefined
-}
-
-/** Reads the transaction of a call. Throws if it is malformed or contradictory. */
-export function transactionOf(exchange: Exchange): TransactionOfCall {
-  const { meta } = exchange
-  const [order, ...rest] = exchange.get(carried)?.[transactionsExtension]?.split(' ') ?? []
-  const said = meta !== undefined && Object.hasOwn(meta, transactionsExtension) ? meta[transactionsExtension] : undefined
-  if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }
-  if (!isRecord(said)) throw invalid(`params._meta["${transactionsExtension}"] must be an object with transaction_id`)
-  const { transaction_id: transaction, step_id: step } = said
-  if (typeof transaction !== 'string' || !idPattern.test(transaction)) throw invalid(`transaction_id must be ${idRule}`)
-  if (step !== undefined && !(typeof step === 'string' && idPattern.test(step))) throw invalid(`step_id must be ${idRule}`)
-  if (order !== undefined && rest.join(' ') !== transaction)
-    throw invalid('transaction_id is another one than where the call began')
-  return { transaction, step, order: order === undefined ? undefined : Number(order) }
-}
-
-function invalid(message: string): McpError {
-  return new McpError('invalid-params', message)
 }

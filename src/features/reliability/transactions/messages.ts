@@ -39,13 +39,6 @@ export const transactionsPort = port<TransactionsPort>('transactions')
 /** The name of the extension. */
 export const transactionsExtension = `${NS}/transactions`
 
-/** Of transactions and of their steps. */
-export const idPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
-/** The longest transaction id. */
-export const transactionIdLength = 128
-/** The syntax of ids in words. */
-export const idRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
-
 /** In a call's `_meta`. */
 export interface WireStep {
   readonly transaction_id: string
@@ -66,30 +59,23 @@ export interface WireStepResult {
 }
 
 /** A compensation on the wire. */
-export interface WireCompensation {
+interface WireCompensation {
   readonly tool: string
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly description?: string
 }
 
 /** How far a transaction is. */
-export type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
+type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
 
 /** A failure on the wire. */
-export interface WireFailure {
+interface WireFailure {
   readonly code: string
   readonly message: string
 }
 
 /** `no_compensation`: done, and nothing can take it back. */
-export type WireStepStatus =
-  | 'running'
-  | 'ok'
-  | 'failed'
-  | 'indeterminate'
-  | 'compensated'
-  | 'compensation_failed'
-  | 'no_compensation'
+type WireStepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'no_compensation'
 
 /** One step of a transaction as it is sent. */
 export interface WireStepReport {
@@ -115,7 +101,7 @@ export interface WireTransaction {
 }
 
 /** The answer to a commit. */
-export interface WireCommitted extends WireTransaction {
+interface WireCommitted extends WireTransaction {
   readonly steps_completed: number
 }
 

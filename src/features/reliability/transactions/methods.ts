@@ -1,7 +1,8 @@
 /** Handlers of the transaction methods. A transaction is visible only to its owner. */
 import { lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
-import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
+import { stuck } from '../../../core/journal/rollback.ts'
+import { unknownUnit } from '../../../core/journal/units.ts'
 import { problemOf } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, ownerOf, secretName } from '../../../engine/owner.ts'
@@ -9,91 +10,91 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { StoreError } from '../../../stores/store.ts'
-import {
-  idPattern,
-  idRule,
-  transactionIdLength,
-  type WireCommitted,
-  type WireRolledBack,
-  type WireTransaction,
-} from './messages.ts'
+import { keyPattern, keyRule } from '../idempotency/messages.ts'
+import type { WireTransaction } from './messages.ts'
 import { TransactionsRuntime } from './runtime.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
-import { finishStep, grantOf, runStep, wireCommitted, wireRolledBack, wireTransaction } from './step.ts'
+import { finishStep, grantOf, runStep } from './step.ts'
+import { wireRolledBack, wireTransaction } from './wire.ts'
 
-/** The handlers, and the runtime behind them. */
-export interface Methods {
-  readonly runtime: TransactionsRuntime
-  begin(exchange: Exchange): Promise<WireTransaction>
-  commit(exchange: Exchange): Promise<WireCommitted>
-  rollback(exchange: Exchange): Promise<WireRolledBack>
-  get(exchange: Exchange): Promise<WireTransaction>
-  step(exchange: Exchange, next: Next): Promise<unknown>
-  /** Handles the end of a step's handler. */
-  finish(exchange: Exchange, next: Next): Promise<unknown>
-  stuck(): Promise<readonly StuckTransaction[]>
-}
-
-interface Times {
-  readonly timeoutMs: number
-  readonly maxTimeoutMs: number
-  readonly retentionMs: number
-}
-
+/** The longest transaction id. Ids of transactions and steps have the syntax of idempotency keys. */
+const transactionIdLength = 128
 /** Limit of descriptions and reasons. */
 const longestText = 1000
 
-/** Creates the handlers. */
-export function createMethods(parts: TransactionsParts, times: Times, journal: Journal): Methods {
-  const { onRolledBack } = parts
-  const told = onRolledBack === undefined ? undefined : (report: UnitReport) => onRolledBack(wireRolledBack(report))
-  const runtime = new TransactionsRuntime({ ...parts, retentionMs: times.retentionMs, onRolledBack: told }, journal)
-  const { units } = runtime
-  return {
-    runtime,
-    begin: exchange =>
-      named(exchange, async (owner, id) => {
-        const { description, no_compensation: irreversible = false } = exchange.params
-        const timeoutMs = timeoutOf(exchange, times)
-        runtime.sweep()
-        const unit = await units.begin(owner, secretName(owner, id, transactionIdLength), {
-          account: await accountOf(exchange),
-          timeoutMs,
-          irreversible: irreversible as boolean,
-          grant: grantOf(exchange),
-          ...(description === undefined ? {} : { description: clip(description as string, longestText) }),
-        })
-        return wireTransaction({ unit, steps: [] })
-      }),
-    commit: exchange => named(exchange, async (owner, id) => wireCommitted(await units.commit(owner, id))),
-    rollback: exchange =>
-      named(exchange, async (owner, id) => {
-        const reason = clip((exchange.params['reason'] as string | undefined) ?? 'Its client wanted it', longestText)
-        return wireRolledBack(await runtime.rolledBack(owner, id, reason))
-      }),
-    get: exchange =>
-      named(exchange, async (owner, id) => {
-        const found = await units.get(owner, id)
-        if (found === undefined) throw unknownUnit()
-        return wireTransaction(found)
-      }),
-    step: (exchange, next) => runStep(runtime, exchange, next),
-    finish: finishStep,
-    stuck: async () => {
-      const all = await runtime.stuck()
-      return Promise.all(
-        all.map(async ({ owner, unit }) => ({
-          owner,
-          ...wireRolledBack({ unit, steps: await units.stepsOf(owner, unit.id) }),
-        })),
-      )
-    },
+/** The handlers, and the runtime behind them. */
+export class TransactionMethods {
+  readonly runtime: TransactionsRuntime
+  readonly #parts: TransactionsParts
+
+  constructor(parts: TransactionsParts, journal: Journal) {
+    this.#parts = parts
+    this.runtime = new TransactionsRuntime(parts, journal)
+  }
+
+  begin(exchange: Exchange): Promise<WireTransaction> {
+    return named(exchange, async (owner, id) => {
+      const { description, no_compensation: irreversible = false } = exchange.params
+      const timeoutMs = timeoutOf(exchange, this.#parts)
+      this.runtime.sweep()
+      const unit = await this.runtime.units.begin(owner, secretName(owner, id, transactionIdLength), {
+        account: await accountOf(exchange),
+        timeoutMs,
+        irreversible: irreversible as boolean,
+        grant: grantOf(exchange),
+        ...(description === undefined ? {} : { description: clip(description as string, longestText) }),
+      })
+      return wireTransaction({ unit, steps: [] })
+    })
+  }
+
+  commit(exchange: Exchange): Promise<WireTransaction> {
+    return named(exchange, async (owner, id) => {
+      const report = await this.runtime.units.commit(owner, id)
+      return { ...wireTransaction(report), steps_completed: report.steps.filter(({ status }) => status !== 'failed').length }
+    })
+  }
+
+  rollback(exchange: Exchange): Promise<WireTransaction> {
+    return named(exchange, async (owner, id) => {
+      const reason = clip((exchange.params['reason'] as string | undefined) ?? 'Its client wanted it', longestText)
+      return wireRolledBack(await this.runtime.rolledBack(owner, id, reason))
+    })
+  }
+
+  get(exchange: Exchange): Promise<WireTransaction> {
+    return named(exchange, async (owner, id) => {
+      const found = await this.runtime.units.get(owner, id)
+      if (found === undefined) throw unknownUnit()
+      return wireTransaction(found)
+    })
+  }
+
+  step(exchange: Exchange, next: Next): Promise<unknown> {
+    return runStep(this.runtime, exchange, next)
+  }
+
+  /** Handles the end of a step's handler. */
+  finish(exchange: Exchange, next: Next): Promise<unknown> {
+    return finishStep(exchange, next)
+  }
+
+  /** Transactions that could not be rolled back completely, or are being rolled back. */
+  async stuck(): Promise<readonly StuckTransaction[]> {
+    const { units } = this.runtime
+    const all = await stuck(units)
+    return Promise.all(
+      all.map(async ({ owner, unit }) => ({
+        owner,
+        ...wireRolledBack({ unit, steps: await units.stepsOf(owner, unit.id) }),
+      })),
+    )
   }
 }
 
 async function named<T>(exchange: Exchange, work: (owner: string, id: string) => Promise<T>): Promise<T> {
   const id = exchange.params['transaction_id'] as string
-  if (!idPattern.test(id)) throw new McpError('invalid-params', `transaction_id must be ${idRule}`)
+  if (!keyPattern.test(id)) throw new McpError('invalid-params', `transaction_id must be ${keyRule}`)
   try {
     return await work(await ownerOf(exchange), id)
   } catch (error) {
@@ -102,7 +103,7 @@ async function named<T>(exchange: Exchange, work: (owner: string, id: string) =>
   }
 }
 
-function timeoutOf({ params }: Exchange, { timeoutMs, maxTimeoutMs }: Times): number {
+function timeoutOf({ params }: Exchange, { timeoutMs, maxTimeoutMs }: TransactionsParts): number {
   const seconds = params['timeout_seconds'] as number | undefined
   if (seconds === undefined) return timeoutMs
   if (seconds < 1) throw new McpError('invalid-params', 'timeout_seconds must be a whole number above 0')

@@ -1,20 +1,23 @@
 import { expect, it } from 'vitest'
 import { createJournal } from '../../../core/journal/journal.ts'
-import { problem } from '../../../core/problem.ts'
+import { type Port, Ports } from '../../../engine/ports.ts'
 import { memoryStore } from '../../../stores/index.ts'
 import { fakeClock } from '../../../testing/index.ts'
+import { eventsPort } from '../events/messages.ts'
 import { TransactionsRuntime } from './runtime.ts'
 
 it('E5-15: a rollback that was asked for happens, also where a sweep is just finding that it is not due', async () => {
   const clock = fakeClock()
   const journal = createJournal({ store: memoryStore({ now: clock.now }), clock })
+  const ports = new Ports()
+  ports.provide(eventsPort as Port<unknown>, { announcing: async () => [] })
   const parts = {
     clock,
     trace: () => {},
-    offers: () => true,
-    granted: async () => undefined,
+    timeoutMs: 1000,
+    maxTimeoutMs: 1000,
     retentionMs: 1000,
-    problemOf: (thrown: unknown) => problem('SERVER_ERROR', String(thrown)),
+    port: ports.get.bind(ports),
     grants: () => Promise.reject(new Error('Nothing was granted')),
     revert: async () => ({ ops: [] }),
     engine: () => {

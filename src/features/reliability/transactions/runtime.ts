@@ -1,42 +1,26 @@
 /** The runtime of transactions: rollback, compensation, and the sweep that ends abandoned ones. Loaded with the first transaction. */
-import type { Clock } from '../../../core/clock.ts'
-import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import {
   abandon,
   amend,
   isIdle,
   neglected,
-  type Owned,
   type RollbackOptions,
   rollback,
-  stuck,
   type UndoneParts,
 } from '../../../core/journal/rollback.ts'
 import { isEnded, type Step, type Undone, type Unit } from '../../../core/journal/unit.ts'
 import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
 import type { Trace } from '../../../core/log.ts'
-import { Problem, problem } from '../../../core/problem.ts'
+import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { check, type Op } from '../../../stores/store.ts'
-import { type CompensateParts, compensate } from './compensate.ts'
-
-interface TransactionsRuntimeParts extends CompensateParts {
-  readonly clock: Clock
-  readonly trace: Trace
-  /** Whether a tool of that name exists. */
-  readonly offers: (tool: string) => boolean
-  readonly perOwner?: number | undefined
-  readonly steps?: number | undefined
-  /** Further store operations that are committed when a step is compensated. */
-  readonly undone?: ((owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>) | undefined
-  /** Further store operations that are committed at the end of a rollback. */
-  readonly rolledBack?: ((owner: string, unit: Unit) => Promise<readonly Op[]>) | undefined
-  readonly onRolledBack?: ((report: UnitReport) => void) | undefined
-  readonly grants: () => Promise<Grants>
-  /** Reverts what a step wrote beside its effect. */
-  readonly revert: (wrote: unknown) => Promise<UndoneParts>
-}
+import { costPort } from '../cost/messages.ts'
+import { eventsPort } from '../events/messages.ts'
+import { compensate } from './compensate.ts'
+import { stepName } from './messages.ts'
+import { rolledBackEvent, type TransactionsParts } from './server.ts'
+import { wireRolledBack } from './wire.ts'
 
 /** How long a rollback waits for a step that is still running. */
 const settleMs = 10_000
@@ -56,15 +40,16 @@ const together = 16
 export class TransactionsRuntime {
   readonly units: Units
   readonly #journal: Journal
-  readonly #parts: TransactionsRuntimeParts
+  readonly #parts: TransactionsParts
   readonly #rollback: RollbackOptions
-  readonly #running = new Running()
+  /** The running steps of this process. */
+  readonly #running = new Map<string, RunningStep>()
   // Rollbacks in progress in this process.
   readonly #rolling = new Map<string, Promise<UnitReport>>()
   #timer: (() => void) | undefined = undefined
   #closed = false
 
-  constructor(parts: TransactionsRuntimeParts, journal: Journal) {
+  constructor(parts: TransactionsParts, journal: Journal) {
     const { clock, retentionMs, perOwner, steps } = parts
     const { store, runners, audit, capacity } = journal
     this.#parts = parts
@@ -85,7 +70,10 @@ export class TransactionsRuntime {
       compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
       undone: (owner, step, unit) => this.#undone(owner, step, unit),
       settled: (owner, unit, step) => this.#settled(owner, unit, step),
-      ...(parts.rolledBack === undefined ? {} : { ended: parts.rolledBack }),
+      ended: (owner, { id, status, reason }) => {
+        const payload = { transaction_id: id, status, ...(reason === undefined ? {} : { reason }) }
+        return parts.port(eventsPort).announcing(rolledBackEvent, payload, owner)
+      },
     }
   }
 
@@ -93,23 +81,34 @@ export class TransactionsRuntime {
     return this.#parts.trace
   }
 
-  offers(tool: string): boolean {
-    return this.#parts.offers(tool)
-  }
-
-  problemOf(thrown: unknown): Problem {
-    return thrown instanceof Problem ? thrown : this.#parts.problemOf(thrown)
-  }
-
-  /** Registers a running step; returns the function to call when it has ended. */
+  /** Registers a running step; returns the function that settles it. `workAfterAnswer`: what the handler still does. */
   begun(owner: string, transaction: string, order: number, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
-    return this.#running.add(`${owner}/${transaction}/${order}`, exchange)
+    const place = `${owner}/${transaction}/${order}`
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const step: RunningStep = { exchange, over: promise, unseen: false, waited: false }
+    this.#running.set(place, step)
+    const over = (): void => {
+      if (this.#running.get(place) === step) this.#running.delete(place)
+      resolve()
+    }
+    return workAfterAnswer => {
+      step.unseen = workAfterAnswer !== undefined
+      if (workAfterAnswer === undefined) over()
+      else workAfterAnswer.then(over, over)
+    }
+  }
+
+  /** Stops a step; undefined if it does not run here. */
+  #stop(owner: string, transaction: string, order: number): RunningStep | undefined {
+    const step = this.#running.get(`${owner}/${transaction}/${order}`)
+    step?.exchange.stop('The transaction is rolled back')
+    return step
   }
 
   /** Runs the compensation of a step, after its handler has stopped. */
   async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
     // A handler that is still running could undo its own compensation.
-    const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
+    const lingering = this.#stop(owner, transaction, step.order)
     if (lingering === undefined || (await this.#ends(lingering))) return compensate(this.#parts, owner, transaction, step)
     if (lingering.unseen)
       lingering.over
@@ -142,9 +141,7 @@ export class TransactionsRuntime {
   /** The report for a client, which cannot wait long; the rollback continues without it. */
   async rolledBack(owner: string, id: string, reason: string): Promise<UnitReport> {
     const rolling = this.rollBack(owner, id, reason)
-    const { promise: late, resolve } = Promise.withResolvers<undefined>()
-    const cancel = this.#parts.clock.setTimeout(() => resolve(undefined), joinMs, true)
-    const report = await Promise.race([rolling, late]).finally(cancel)
+    const report = await this.#within(rolling, joinMs)
     if (report !== undefined) return report
     rolling.catch(error => this.trace('rollback-failed', { id, error }))
     throw problem('SERVER_UNAVAILABLE', 'A step of the transaction has not ended yet: it is rolled back as soon as it has', {
@@ -189,18 +186,14 @@ export class TransactionsRuntime {
   // Reports the rollback; an error in the author's callback is only traced.
   #announced(report: UnitReport): UnitReport {
     const { id, status, reason } = report.unit
-    this.#parts.trace('transaction_rolled_back', { id, status, reason })
+    const { onRolledBack, trace } = this.#parts
+    trace(rolledBackEvent, { id, status, reason })
     try {
-      this.#parts.onRolledBack?.(report)
+      onRolledBack?.(wireRolledBack(report))
     } catch (error) {
-      this.#parts.trace('on-rolled-back-failed', error)
+      trace('on-rolled-back-failed', error)
     }
     return report
-  }
-
-  /** Transactions that could not be rolled back completely. */
-  stuck(): Promise<readonly Owned[]> {
-    return stuck(this.units)
   }
 
   /** Starts the periodic sweep for idle and abandoned transactions. */
@@ -250,9 +243,19 @@ export class TransactionsRuntime {
     const mark = step.key === '' ? undefined : await this.#journal.claims.undo(owner, step.key)
     const beside = step.wrote === undefined ? undefined : await this.#parts.revert(step.wrote)
     // A step that is not completely reverted is not refunded.
-    const also = beside?.stays === undefined ? await this.#parts.undone?.(owner, step, unit) : undefined
-    const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...(also ?? [])]
+    const also = beside?.stays === undefined ? await this.#takenBack(owner, step, unit) : []
+    const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...also]
     return beside?.stays === undefined ? { ops } : { ops, stays: beside.stays }
+  }
+
+  /** What the step has cost is refunded, and its events are taken back. */
+  async #takenBack(owner: string, { order }: Step, { id, begunAt }: Unit): Promise<readonly Op[]> {
+    const { port } = this.#parts
+    const [refunds, told] = await Promise.all([
+      port(costPort).undone(`${owner}/${stepName(order, id)}`),
+      port(eventsPort).undo(`${owner}/${id}/${begunAt}/${order}`),
+    ])
+    return [...refunds, ...told]
   }
 
   /** Why a transaction ended because of a grant. */
@@ -282,7 +285,7 @@ export class TransactionsRuntime {
   /** Waits for a running step, here or elsewhere, and then gives it up. */
   async #settled(owner: string, unit: Unit, step: Step): Promise<void> {
     const { clock } = this.#parts
-    const here = this.#running.stop(`${owner}/${unit.id}/${step.order}`)
+    const here = this.#stop(owner, unit.id, step.order)
     if (here !== undefined) await this.#ends(here)
     else if (step.runner !== this.#journal.runners.id)
       await this.#gone(owner, unit, step, clock.now() + (saysTask(step) ? taskMs : settleMs))
@@ -302,11 +305,19 @@ export class TransactionsRuntime {
   /** Whether the step ends in time; it is waited for only once. */
   async #ends(step: RunningStep): Promise<boolean> {
     if (step.waited && isTask(step)) return false
-    const { promise: late, resolve } = Promise.withResolvers<false>()
-    const cancel = this.#parts.clock.setTimeout(() => resolve(false), isTask(step) ? taskMs : settleMs, true)
-    const ended = await Promise.race([step.over.then(() => true), late]).finally(cancel)
-    step.waited = !ended
-    return ended
+    const ended = await this.#within(
+      step.over.then(() => true),
+      isTask(step) ? taskMs : settleMs,
+    )
+    step.waited = ended === undefined
+    return ended === true
+  }
+
+  /** What the work gives; undefined if it takes longer. */
+  #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+    const { promise: late, resolve } = Promise.withResolvers<undefined>()
+    const cancel = this.#parts.clock.setTimeout(() => resolve(undefined), ms, true)
+    return Promise.race([work, late]).finally(cancel)
   }
 
   #pause(ms: number): Promise<void> {
@@ -332,32 +343,4 @@ interface RunningStep {
   unseen: boolean
   /** It has been waited for. */
   waited: boolean
-}
-
-// The running steps of this process.
-class Running {
-  readonly #steps = new Map<string, RunningStep>()
-
-  /** Returns the function that settles the step; `workAfterAnswer`: what the handler still does. */
-  add(place: string, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const step: RunningStep = { exchange, over: promise, unseen: false, waited: false }
-    this.#steps.set(place, step)
-    const over = (): void => {
-      if (this.#steps.get(place) === step) this.#steps.delete(place)
-      resolve()
-    }
-    return workAfterAnswer => {
-      step.unseen = workAfterAnswer !== undefined
-      if (workAfterAnswer === undefined) over()
-      else workAfterAnswer.then(over, over)
-    }
-  }
-
-  /** Stops a step; undefined if it does not run here. */
-  stop(place: string): RunningStep | undefined {
-    const step = this.#steps.get(place)
-    step?.exchange.stop('The transaction is rolled back')
-    return step
-  }
 }

@@ -1,46 +1,39 @@
 /**
  * Runs a call as a step of a transaction: recorded with its compensation before it runs, and again when it has ended. If the record
- * cannot be written, nothing is executed. Also writes transactions for the wire.
+ * cannot be written, nothing is executed.
  */
 
-import type { Inverse, Step, UnitGrant, UnitStatus } from '../../../core/journal/unit.ts'
-import { type Enrolment, type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
+import type { Inverse, Step, StepFailure, UnitGrant } from '../../../core/journal/unit.ts'
+import { type Enrolment, unknownUnit } from '../../../core/journal/units.ts'
 import { type Problem, problem, problemOf } from '../../../core/problem.ts'
 import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
 import { admission } from '../../mcp/authorization/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
-import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
-import { idempotencyExtension } from '../idempotency/messages.ts'
-import { capturedRights, type TransactionOfCall, transactionOf } from './compensate.ts'
-import {
-  stepName,
-  transactionsExtension,
-  unitStep,
-  type WireCommitted,
-  type WireCompensation,
-  type WireRolledBack,
-  type WireStepReport,
-  type WireStepResult,
-  type WireTransaction,
-  type WireTransactionStatus,
-} from './messages.ts'
+import { because, type CallToolResult, type FailedResult, toolsPort } from '../../mcp/tools/messages.ts'
+import { idempotencyExtension, keyPattern, keyRule } from '../idempotency/messages.ts'
+import { problemPort } from '../problem/messages.ts'
+import { capturedRights } from './compensate.ts'
+import { stepName, transactionsExtension, unitStep } from './messages.ts'
 import type { TransactionsRuntime } from './runtime.ts'
-import { givenIn, inverseOf, parametersOf, type UndoableTool } from './server.ts'
+import type { UndoFacts } from './server.ts'
+import { wireCompensation } from './wire.ts'
 
 /** Runs a call as a step. */
 export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, next: Next): Promise<unknown> {
   const wish = transactionOf(exchange)
   const owner = await ownerOf(exchange)
   try {
-    const { facts } = exchange.target as UndoableTool
-    if (facts.undo === undefined && facts.annotations?.readOnlyHint === true) return await look(runtime, owner, wish, next)
-    return await enrolled(runtime, owner, wish, exchange, next)
+    const { undo, annotations } = (exchange.target as UndoableTool).facts
+    if (undo !== undefined || annotations?.readOnlyHint !== true) return await enrolled(runtime, owner, wish, exchange, next)
+    await checkOpen(runtime, owner, wish)
+    return await next()
   } catch (error) {
     // Without a record nothing is executed.
     throw error instanceof StoreError ? problemOf(error) : error
@@ -48,16 +41,10 @@ export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, 
 }
 
 /** A read-only call needs no compensation; it must only not run in an ended transaction. */
-async function look(
-  { units }: TransactionsRuntime,
-  owner: string,
-  { transaction }: TransactionOfCall,
-  next: Next,
-): Promise<unknown> {
+async function checkOpen({ units }: TransactionsRuntime, owner: string, { transaction }: TransactionOfCall): Promise<void> {
   const found = await units.get(owner, transaction)
   if (found === undefined) throw unknownUnit()
   if (found.unit.status !== 'open') throw over()
-  return next()
 }
 
 /** A recorded step. */
@@ -125,7 +112,7 @@ async function enrol(
   if (wish.order !== undefined) return units.resume(owner, wish.transaction, wish.order)
   const { name, facts } = exchange.target as UndoableTool
   const { undo } = facts
-  if (undo !== undefined && !runtime.offers(undo.tool))
+  if (undo !== undefined && exchange.engine.ports.get(toolsPort).catalog.get(undo.tool) === undefined)
     throw problem('SERVER_ERROR', `${name} is undone by ${undo.tool}, which is not offered here`, { actor: 'operator' })
   const key = keyOf(exchange)
   return units.enrol(owner, wish.transaction, {
@@ -202,41 +189,39 @@ async function detached(run: Enrolled): Promise<void> {
 
 /** It failed, either before its handler did anything or after it had finished. */
 async function broken(run: Enrolled, error: unknown): Promise<void> {
-  const { exchange, enrolment, runtime } = run
+  const { exchange, enrolment } = run
   // The handler has finished; only what it wrote beside its effect is missing.
   if (exchange.given !== undefined) await done(run, exchange.given as CallToolResult)
-  else await enrolment.failed(failureOf(runtime.problemOf(error)))
+  else await enrolment.failed(failureOf(exchange.engine.ports.get(problemPort).of(error)))
 }
 
 // Decides the step's status by its result.
 async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> {
   const { exchange, transaction, enrolment } = run
   const status = endOf(exchange, result)
+  if (status === 'ok') return stamped(exchange, transaction, await done(run, result), result, status)
   if (status === 'indeterminate') await enrolment.lost()
-  else if (status === 'failed') await enrolment.failed(failureOf(result[because] ?? problem('SERVER_ERROR', 'The tool failed')))
-  if (status !== 'ok') return stamped(exchange, transaction, enrolment.step, result, status)
-  const step = await done(run, result)
-  return stamped(exchange, transaction, step, result, status)
+  else await enrolment.failed(failureOf(result[because] ?? problem('SERVER_ERROR', 'The tool failed')))
+  return stamped(exchange, transaction, enrolment.step, result, status)
 }
 
 /** Records success; returns the step with its final compensation. */
 async function done(run: Enrolled, result: CallToolResult): Promise<Step> {
   const { runtime, owner, transaction, enrolment, exchange } = run
   const parameters = inverseParameters(runtime, exchange, result)
-  const step = completed(enrolment.step, parameters)
+  const { inverse } = enrolment.step
+  const step = inverse && parameters ? { ...enrolment.step, inverse: { ...inverse, parameters } } : enrolment.step
   if (await enrolment.done(parameters)) return step
   // The rollback waits for this.
   run.ended()
-  return late(runtime, owner, transaction, step)
+  // It went on without this step: its late effect is compensated now.
+  await runtime.compensateLate(owner, transaction, step)
+  throw over()
 }
 
-/** The step with the arguments of its compensation. */
-function completed(step: Step, parameters: Params | undefined): Step {
-  const { inverse } = step
-  return inverse === undefined || parameters === undefined ? step : { ...step, inverse: { ...inverse, parameters } }
-}
+type StepEnd = 'ok' | 'failed' | 'indeterminate'
 
-function endOf(exchange: Exchange, result: FailedResult): WireStepResult['status'] {
+function endOf(exchange: Exchange, result: FailedResult): StepEnd {
   if (result.isError !== true) return 'ok'
   const why = result[because]
   // The handler was stopped midway, so the outcome is unknown.
@@ -255,27 +240,17 @@ function inverseParameters({ trace }: TransactionsRuntime, exchange: Exchange, r
   }
 }
 
-/** The transaction was rolled back without this step: its late effect is compensated now. */
-async function late(runtime: TransactionsRuntime, owner: string, transaction: string, step: Step): Promise<never> {
-  await runtime.compensateLate(owner, transaction, step)
-  throw over()
-}
-
 // Adds the step to the result, for clients that declared the extension.
 function stamped(
   { peer }: Exchange,
   transaction: string,
   { id, inverse }: Step,
   result: CallToolResult,
-  status: WireStepResult['status'],
+  status: StepEnd,
 ): CallToolResult {
   if (declared(peer, transactionsExtension) === undefined) return result
-  const stamp: WireStepResult = {
-    transaction_id: transaction,
-    step_id: id,
-    status,
-    ...(inverse === undefined || status === 'failed' ? {} : { compensation: wireCompensation(inverse) }),
-  }
+  const compensation = inverse && status !== 'failed' ? { compensation: wireCompensation(inverse) } : {}
+  const stamp = { transaction_id: transaction, step_id: id, status, ...compensation }
   return { ...result, _meta: { ...result._meta, [transactionsExtension]: stamp } }
 }
 
@@ -287,7 +262,7 @@ function argumentsOf({ params }: Exchange): Params {
   return (params['arguments'] ?? {}) as Params
 }
 
-function failureOf({ code, message }: Problem): { readonly code: string; readonly message: string } {
+function failureOf({ code, message }: Problem): StepFailure {
   return { code, message }
 }
 
@@ -297,56 +272,60 @@ function over(): Problem {
   })
 }
 
-// Transactions on the wire.
+/** Which transaction and step a call names. */
+interface TransactionOfCall {
+  readonly transaction: string
+  readonly step: string | undefined
+  /** The order of a step that continues. */
+  readonly order: number | undefined
+}
 
-/** Writes a transaction. */
-export function wireTransaction({ unit, steps }: UnitReport): WireTransaction {
-  const { id, status, description, begunAt, timeoutMs, reason } = unit
-  return {
-    transaction_id: id,
-    status: wireStatus(status),
-    ...(description === undefined ? {} : { description }),
-    begun_at: new Date(begunAt).toISOString(),
-    timeout_seconds: timeoutMs / 1000,
-    ...(reason === undefined ? {} : { reason }),
-    steps: steps.map(wireStep),
+/** Reads the transaction of a call. Throws if it is malformed or contradictory. */
+export function transactionOf(exchange: Exchange): TransactionOfCall {
+  const [order, ...rest] = exchange.get(carried)?.[transactionsExtension]?.split(' ') ?? []
+  const said = exchange.meta?.[transactionsExtension]
+  if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }
+  if (!isRecord(said)) throw invalid(`params._meta["${transactionsExtension}"] must be an object with transaction_id`)
+  const { transaction_id: transaction, step_id: step } = said
+  if (typeof transaction !== 'string' || !keyPattern.test(transaction)) throw invalid(`transaction_id must be ${keyRule}`)
+  if (step !== undefined && !(typeof step === 'string' && keyPattern.test(step))) throw invalid(`step_id must be ${keyRule}`)
+  if (order !== undefined && rest.join(' ') !== transaction)
+    throw invalid('transaction_id is another one than where the call began')
+  return { transaction, step, order: order === undefined ? undefined : Number(order) }
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', message)
+}
+
+/** The part of a tool's definition that matters here. */
+interface UndoableTool {
+  readonly name: string
+  readonly facts: { readonly undo?: UndoFacts; readonly annotations?: { readonly readOnlyHint?: boolean } }
+}
+
+/** The compensation, as far as it is known before the call. */
+function inverseOf(undo: UndoFacts, args: Params, key: string | undefined): Inverse {
+  const { tool, description } = undo
+  let parameters: Params | undefined
+  try {
+    parameters = parametersOf(undo, { args, key, result: undefined })
+  } catch {
+    // Before the call there is no result, so an error here is expected.
   }
+  return { target: tool, ...(parameters && { parameters }), ...(description === undefined ? {} : { description }) }
 }
 
-/** Writes the answer to a commit. */
-export function wireCommitted(report: UnitReport): WireCommitted {
-  return { ...wireTransaction(report), steps_completed: report.steps.filter(({ status }) => status !== 'failed').length }
+/** The compensation's arguments, from the result. Throws what the author's code throws. */
+function parametersOf(undo: UndoFacts, call: Parameters<NonNullable<UndoFacts['arguments']>>[0]): Params | undefined {
+  const given = undo.arguments === undefined ? call.args : undo.arguments(call)
+  if (given === undefined) return undefined
+  if (!isRecord(given)) throw new TypeError(`The arguments of ${undo.tool} must be an object`)
+  return JSON.parse(JSON.stringify(given))
 }
 
-/** Writes the answer to a rollback. */
-export function wireRolledBack(report: UnitReport): WireRolledBack {
-  return { ...wireTransaction(report), steps_compensated: report.steps.toReversed().flatMap(compensated) }
-}
-
-// Only steps that a rollback has handled.
-function compensated({ id, status, failure }: Step): WireRolledBack['steps_compensated'] {
-  if (status !== 'compensated' && status !== 'compensation_failed') return []
-  return [{ step_id: id, status, ...(failure === undefined ? {} : { error: failure }) }]
-}
-
-function wireCompensation({ target, parameters, description }: Inverse): WireCompensation {
-  return {
-    tool: target,
-    ...(parameters === undefined ? {} : { parameters }),
-    ...(description === undefined ? {} : { description }),
-  }
-}
-
-function wireStep({ id, target, status, inverse, failure }: Step): WireStepReport {
-  return {
-    step_id: id,
-    tool: target,
-    status: status === 'irreversible' ? 'no_compensation' : status,
-    ...(inverse === undefined ? {} : { compensation: wireCompensation(inverse) }),
-    ...(failure === undefined ? {} : { error: failure }),
-  }
-}
-
-function wireStatus(status: UnitStatus): WireTransactionStatus {
-  return status === 'open' ? 'begun' : status
+/** What the handler returned, as far as the result shows it. */
+function givenIn({ structuredContent, content }: CallToolResult): unknown {
+  if (structuredContent !== undefined) return structuredContent
+  return content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
