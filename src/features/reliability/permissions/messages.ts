@@ -7,7 +7,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
 /** Whether a caller may receive an event. `guarded`: by a grant that may end. */
-interface EventVisibility {
+export interface EventVisibility {
   readonly refusal: string | undefined
   readonly guarded: boolean
 }
