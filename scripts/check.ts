@@ -7,7 +7,7 @@ import { delimiter, join } from 'node:path'
 import { root } from './lib/files.ts'
 
 const CHECKS: Readonly<Record<string, readonly string[]>> = {
-  types: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--pretty', 'false'],
+  types: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--declaration', '--pretty', 'false'],
   biome: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--colors=off'],
   rooms: ['scripts/check-rooms.ts'],
   size: ['scripts/check-size.ts'],

@@ -40,10 +40,8 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   }
 }
 
-declare const typed: unique symbol
-
-/** A JSON Schema that says (to the compiler only) what it describes. */
-type TypedJsonSchema<T> = JsonSchema & { readonly [typed]: T }
+/** A JSON Schema that says (to the compiler only) what it describes. By a name that declarations of other programs can write. */
+type TypedJsonSchema<T> = JsonSchema & { readonly '~type': T }
 
 /** What is accepted wherever a schema is asked for. */
 export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema | Unchecked

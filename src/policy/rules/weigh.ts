@@ -77,7 +77,7 @@ function same(one: unknown, other: unknown): boolean {
 }
 
 /** A rule that never counts, and the one that keeps it from it. */
-interface Shadow {
+export interface Shadow {
   readonly rule: string
   readonly by: string
   readonly why: string

@@ -59,7 +59,7 @@ export const getManifest = request<WireManifestResult | WireNotModified>()({
 })
 
 /** The manifest, for other client features. */
-interface ClientManifest {
+export interface ClientManifest {
   manifest(options?: RequestOptions): Promise<{ readonly document: WireManifest }>
 }
 
