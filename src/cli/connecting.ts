@@ -15,7 +15,7 @@ import { CliError, type Io } from './io.ts'
 import { missingLists } from './lists.ts'
 import { asideOf } from './print.ts'
 import type { CommandLike, VerbCall } from './program.ts'
-import { unreachable, watchForHttp } from './server-errors.ts'
+import { explainServerError, watchForHttp } from './server-errors.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
 import { foreignText } from './terminal/text.ts'
 import { type TrustOption, trustOption } from './trust/consent.ts'
@@ -137,7 +137,7 @@ async function openClient(call: VerbCall<ConnectingOptions>, io: Io, more: Parti
       options,
     }
   } catch (error) {
-    throw unreachable(error, label, said, resolved.again)
+    throw explainServerError(error, label, said, resolved.again)
   } finally {
     watch.end()
     waited()
@@ -173,7 +173,7 @@ export async function withClient(
   try {
     return await work(opened)
   } catch (error) {
-    throw unreachable(error, opened.label, [], opened.again)
+    throw explainServerError(error, opened.label, [], opened.again)
   } finally {
     await opened.client.close()
   }

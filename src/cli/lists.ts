@@ -1,6 +1,6 @@
 /** What a server offers, list by list: one that cannot be had hides none of the others, and is told by its name. */
 import type { Client, ConnectOptions, EventType, Prompt, Resource, ResourceTemplate, Tool } from '../client/index.ts'
-import { declared } from '../engine/extensions.ts'
+import { declaredSettings } from '../engine/extensions.ts'
 import { eventsExtension } from '../features/reliability/events/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
@@ -57,7 +57,7 @@ export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> 
 /** Whether the server says that it has the list. */
 function declares({ capabilities, revision }: Client, kind: ListKind): boolean {
   if (kind !== 'events') return capabilities[lists[kind].capability] !== undefined
-  return declared({ capabilities, revision: revisionById(revision) }, eventsExtension) !== undefined
+  return declaredSettings({ capabilities, revision: revisionById(revision) }, eventsExtension) !== undefined
 }
 
 /** Hears from the client which lists the server has declared and does not know. */

@@ -18,7 +18,7 @@ const signIn = 'Run it in a terminal to sign in with the browser, or give --bear
 const secure = 'Use its https address, or do not sign in: --no-auth'
 
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
-export function unreachable(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
+export function explainServerError(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
   if (error instanceof CliError || error instanceof Interrupted) return error
   const failure = (exit: Exit, message: string, fix?: string): CliError => new CliError(message, fix, { exit, cause: error })
   if (error instanceof ServesHttp)

@@ -12,7 +12,7 @@ import { Engine } from '../engine/engine.ts'
 import { clientLimits } from '../engine/limits.ts'
 import { incompatibleHandshake } from '../features/mcp/tools/outcome.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { Spoken } from '../revisions/index.ts'
+import { SupportedRevisions } from '../revisions/index.ts'
 import { version } from '../revisions/revision.ts'
 import type { ConnectOptions } from './api.ts'
 import { Client } from './client.ts'
@@ -141,7 +141,7 @@ function engineFor(
   const engine = new Engine({
     role: 'client',
     info: options.info ?? defaultInfo,
-    spoken: new Spoken(options.revisions),
+    spoken: new SupportedRevisions(options.revisions),
     limits,
     sides: [
       ...parts.flatMap(({ side }) => (side === undefined ? [] : [side])),

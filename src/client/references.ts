@@ -2,7 +2,7 @@
  * `mcp.readReference`: downloads the content of a data reference from where it is stored, and checks its size and digest.
  * Loaded on first use.
  */
-import { announcedOtherwise } from '../core/artifact.ts'
+import { contentMismatch } from '../core/artifact.ts'
 import { fromBase64 } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Outbound } from '../core/outbound.ts'
@@ -68,7 +68,7 @@ function checking(reference: Fetchable): TransformStream<Uint8Array, Uint8Array>
       controller.enqueue(chunk)
     },
     flush() {
-      if (size !== reference.size || `sha256:${hash.digest()}` !== reference.digest) throw announcedOtherwise(reference)
+      if (size !== reference.size || `sha256:${hash.digest()}` !== reference.digest) throw contentMismatch(reference)
     },
   })
 }

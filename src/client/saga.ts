@@ -4,15 +4,15 @@
  */
 
 import { type Clock, type Duration, pauseFor, realClock, toMilliseconds } from '../core/clock.ts'
-import { abandon, isIdle, listedUnits, type RollbackOptions, rollback, stuck as stuckUnits } from '../core/journal/rollback.ts'
-import { Runners } from '../core/journal/runners.ts'
+import { ProcessLeases } from '../core/journal/process-leases.ts'
+import { abandon, findStuckUnits, isIdle, listedUnits, type RollbackOptions, rollback } from '../core/journal/rollback.ts'
 import {
   compensationKey,
   isEnded,
   type Step,
   type StepFailure,
   type StepStatus,
-  type Undone,
+  type UndoOutcome,
   type UnitStatus,
   unfinishedKey,
 } from '../core/journal/unit.ts'
@@ -21,7 +21,7 @@ import { type Problem, problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/classify.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import { type Store, storeWithin } from '../stores/store.ts'
+import { prefixedStore, type Store } from '../stores/store.ts'
 import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
 
@@ -192,16 +192,16 @@ const emptyMs = 3_600_000
 /** Sagas of one store, as one process works on them. */
 class Sagas {
   readonly units: Units
-  readonly #runners: Runners
+  readonly #runners: ProcessLeases
   readonly #clients: ReadonlyMap<string, Client>
   readonly #clock: Clock
   readonly #leaseMs: number
   #held = false
 
   constructor({ store: whole, clients, lease = '6s', clock = realClock }: SagasOptions) {
-    const store = storeWithin(whole, part)
+    const store = prefixedStore(whole, part)
     this.#leaseMs = toMilliseconds(lease, 'lease')
-    this.#runners = new Runners({ store, clock, id: crypto.randomUUID(), leaseMs: this.#leaseMs })
+    this.#runners = new ProcessLeases({ store, clock, id: crypto.randomUUID(), leaseMs: this.#leaseMs })
     this.units = new Units({ store, clock, runners: this.#runners, perOwner: 1000 })
     this.#clients = new Map(Object.entries(clients))
     this.#clock = clock
@@ -258,7 +258,7 @@ class Sagas {
 
   /** Sagas that need attention. */
   async stuck(): Promise<readonly UnitReport[]> {
-    const found = await stuckUnits(this.units)
+    const found = await findStuckUnits(this.units)
     return Promise.all(found.map(async ({ unit }) => ({ unit, steps: await this.units.stepsOf(owner, unit.id) })))
   }
 
@@ -284,7 +284,7 @@ class Sagas {
     }
   }
 
-  async #compensate(saga: string, step: Step): Promise<Undone> {
+  async #compensate(saga: string, step: Step): Promise<UndoOutcome> {
     const client = this.#clients.get(stepServer(step))
     const { inverse } = step
     if (client === undefined) return failed(problem('UNSUPPORTED', `No client was given for ${clip(stepServer(step))}`))
@@ -301,7 +301,7 @@ class Sagas {
   }
 }
 
-function failed({ code, message, category }: Problem): Undone {
+function failed({ code, message, category }: Problem): UndoOutcome {
   return { status: 'failed', code, message, category }
 }
 

@@ -2,7 +2,7 @@
 import { type Duration, toMilliseconds } from '../core/clock.ts'
 import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
-import { declared } from '../engine/extensions.ts'
+import { declaredSettings } from '../engine/extensions.ts'
 import type { Method } from '../engine/method.ts'
 import type { ClientStates } from '../features/reliability/session-state/messages.ts'
 import { type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
@@ -66,7 +66,7 @@ export class Transaction {
   static async begin(parts: TransactionParts, options: TransactionOptions): Promise<Transaction> {
     const { id = crypto.randomUUID(), description, timeout, irreversible } = options
     const { peer } = parts.session.opened.conversation
-    if (peer === undefined || declared(peer, transactionsExtension) === undefined)
+    if (peer === undefined || declaredSettings(peer, transactionsExtension) === undefined)
       throw problem('UNSUPPORTED', 'The server knows no transactions', {
         suggestion: 'Use saga(), which takes back step by step what was done on any server',
       })

@@ -94,11 +94,11 @@ export async function artifactOf(
 export async function checkContent(announced: ArtifactFacts, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
   // The cheap half first: what has the wrong size is not worth a digest.
   const same = bytes.length === announced.size && (await contentDigest(bytes)) === announced.digest
-  if (!same) throw announcedOtherwise(announced)
+  if (!same) throw contentMismatch(announced)
 }
 
 /** What came is another content than the one that was announced. */
-export function announcedOtherwise({ size, digest }: ArtifactFacts): Error {
+export function contentMismatch({ size, digest }: ArtifactFacts): Error {
   return problem('CHECKSUM_MISMATCH', `The content is not what was announced: ${size} bytes, ${clip(digest)}`, {
     suggestion: 'Ask for a new reference',
   })

@@ -43,7 +43,7 @@ export function wantsCredentials(status: number, challenge: string | null | unde
 export type HeaderReader = (name: string) => string | undefined
 
 /** What a carrier knows of a request beyond its headers. */
-export interface Entrance {
+export interface HttpRequestFacts {
   /** Path and query as they came, or the whole address. */
   readonly url: string
   /** Whether a header came more than once: of some only the first is shown. */
@@ -65,7 +65,7 @@ export interface CredentialDenial {
 /** The server's side of authorization: who calls, and what a caller without the right credentials is told. */
 export interface Authorizer {
   /** Who calls, or why nobody gets in. An answer that is known already comes at once. */
-  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | CredentialDenial | undefined>
+  identify(header: HeaderReader, entrance: HttpRequestFacts): Awaitable<Principal | CredentialDenial | undefined>
   /** Headers of an HTTP refusal that asks for more scopes than the caller has. */
   challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>>
   /** The public JSON document at this path, for whoever wants to know where authorization is had (RFC 9728). */

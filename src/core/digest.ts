@@ -32,7 +32,7 @@ export function fingerprint(target: string, args: Readonly<Record<string, unknow
 }
 
 /** A digest of what an approval is good for: this target, as it is defined now, with these arguments. */
-export function binding(
+export function approvalDigest(
   target: string,
   args: Readonly<Record<string, unknown>>,
   definition: string | undefined,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { binding, canonicalJson, fingerprint } from './digest.ts'
+import { approvalDigest, canonicalJson, fingerprint } from './digest.ts'
 
 const given = { b: 1, a: ['x'] }
 const args = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
@@ -25,12 +25,12 @@ it('E5-1: two calls have one fingerprint exactly if target, arguments and unit a
 
 it('E6-3, X4: what an approval is bound to changes with the target, any argument and the definition', async () => {
   const bindings = await Promise.all([
-    binding('create', given, 'd1'),
-    binding('delete', given, 'd1'),
-    binding('create', { b: 2, a: ['x'] }, 'd1'),
-    binding('create', given, 'd2'),
-    binding('create', given, undefined),
+    approvalDigest('create', given, 'd1'),
+    approvalDigest('delete', given, 'd1'),
+    approvalDigest('create', { b: 2, a: ['x'] }, 'd1'),
+    approvalDigest('create', given, 'd2'),
+    approvalDigest('create', given, undefined),
   ])
   expect(new Set(bindings).size).toBe(5)
-  expect(await binding('create', { a: ['x'], b: 1 }, 'd1')).toBe(bindings[0])
+  expect(await approvalDigest('create', { a: ['x'], b: 1 }, 'd1')).toBe(bindings[0])
 })

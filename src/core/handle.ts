@@ -40,7 +40,7 @@ interface HandleContent extends HandlePurpose {
 }
 
 /** A handle that was opened. */
-export interface Opened {
+export interface OpenedHandle {
   readonly data: unknown
   readonly expiresAt: number
   /** No other handle has it: what is counted per handle is counted under it. */
@@ -55,7 +55,7 @@ export interface Seal {
   /** The data that was sealed. Rejects with `HandleError`, whatever is wrong. */
   open(token: unknown, purpose: HandlePurpose): Promise<unknown>
   /** The same with what else is known of it, for handles that are good for a number of uses. */
-  read(token: unknown, purpose: HandlePurpose): Promise<Opened>
+  read(token: unknown, purpose: HandlePurpose): Promise<OpenedHandle>
 }
 
 interface SealOptions {
@@ -78,7 +78,7 @@ export function createSeal({ secrets, clock = realClock, random = randomBytes }:
     ring ??= deriveRing(given.length === 0 ? [random(32)] : given)
     return ring
   }
-  const read = async (token: unknown, purpose: HandlePurpose): Promise<Opened> => {
+  const read = async (token: unknown, purpose: HandlePurpose): Promise<OpenedHandle> => {
     const opened = await decrypt(await keys(), token, purpose)
     if (opened === undefined || !(opened.expiresAt > clock.now())) throw new HandleError()
     return opened
@@ -120,7 +120,7 @@ const tagLength = 16
 const headLength = versionByte.length + idLength + nonceLength
 
 /** Undefined for whatever was not sealed by one of these keys for this purpose. */
-async function decrypt(ring: Ring, token: unknown, purpose: HandlePurpose): Promise<Opened | undefined> {
+async function decrypt(ring: Ring, token: unknown, purpose: HandlePurpose): Promise<OpenedHandle | undefined> {
   if (typeof token !== 'string' || token.length > handleLimit) return undefined
   const bytes = fromBase64Url(token)
   if (bytes === undefined || bytes.length <= headLength || bytes[0] !== versionByte[0]) return undefined
@@ -196,7 +196,7 @@ interface SpendingOptions {
 }
 
 /** Remembers which single-use tokens were used, as long as they could be presented again. */
-export class Spending {
+export class UsedHandles {
   readonly #store: Store
   readonly #clock: Clock
 
@@ -206,23 +206,23 @@ export class Spending {
   }
 
   /** Counts one use. False where it was used up already, or has ended. `also` is written with it, or nothing is. */
-  async spend(handle: Opened, uses = 1, also: readonly Op[] = []): Promise<boolean> {
+  async spend(handle: OpenedHandle, uses = 1, also: readonly Op[] = []): Promise<boolean> {
     if (handle.expiresAt <= this.#clock.now()) return false
     return (await this.#store.commit([this.spending(handle, uses), ...also])).ok
   }
 
   /** The step that counts one use, for a commit of other things; the commit fails where none is left. */
-  spending(handle: Opened, uses = 1): Op {
+  spending(handle: OpenedHandle, uses = 1): Op {
     const ttl = Math.max(0, handle.expiresAt - this.#clock.now()) + graceMs
     return add(spentKey(handle), 1, { max: uses, ttl })
   }
 
-  async isSpent(handle: Opened, uses = 1): Promise<boolean> {
+  async isSpent(handle: OpenedHandle, uses = 1): Promise<boolean> {
     const entry = await this.#store.get(spentKey(handle))
     return entry !== undefined && Number(entry.value) >= uses
   }
 }
 
-function spentKey(handle: Opened): string {
+function spentKey(handle: OpenedHandle): string {
   return `spent/${handle.id}`
 }

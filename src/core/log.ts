@@ -323,12 +323,12 @@ export function traceInto(log: Log, { mistakes, secrets = [] }: TraceOptions): T
   return (event, detail, caller) => {
     const fields = fieldsOf(detail)
     const severity = severityOf(mistakes.has(event), fields['error'])
-    if (isWanted(log, severity)) log[severity](event, cleanFields(fields, [...secrets, ...knownOf(caller)]))
+    if (isWanted(log, severity)) log[severity](event, cleanFields(fields, [...secrets, ...knownSecrets(caller)]))
   }
 }
 
 /** What must not be repeated of a caller, nor of the process that it called. */
-export function knownOf(caller?: Caller): string[] {
+export function knownSecrets(caller?: Caller): string[] {
   const known = secretValues(environment())
   if (caller?.header === undefined) return known
   const header = (name: string): string | undefined => caller.header?.(name)

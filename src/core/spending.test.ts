@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../test/stores-under-test.ts'
 import { put, type Store } from '../stores/store.ts'
-import { createSeal, type Opened, Spending } from './handle.ts'
+import { createSeal, type OpenedHandle, UsedHandles } from './handle.ts'
 
 const stores = storesUnderTest()
 const opened: Store[] = []
@@ -15,9 +15,9 @@ async function world(kind: StoreKind) {
   const store = await stores.open(kind, clock)
   opened.push(store)
   const seal = createSeal({ clock })
-  const open = async (data: unknown = 1, ms = 300_000): Promise<Opened> =>
+  const open = async (data: unknown = 1, ms = 300_000): Promise<OpenedHandle> =>
     seal.read(await seal.seal({ kind: 'confirmation', expiresAt: clock.now() + ms, data }), { kind: 'confirmation' })
-  return { clock, store, open, start: () => new Spending({ store, clock }) }
+  return { clock, store, open, start: () => new UsedHandles({ store, clock }) }
 }
 
 describe.each(storeKinds)('uses on %s', kind => {
@@ -50,7 +50,7 @@ describe.each(storeKinds)('uses on %s', kind => {
   test('E6-4: a process whose clock is ahead does not make a handle good for another use', async () => {
     const { clock, store, open, start } = await world(kind)
     const handle = await open()
-    const ahead = new Spending({ store, clock: { ...clock, now: () => clock.now() + 30_000 } })
+    const ahead = new UsedHandles({ store, clock: { ...clock, now: () => clock.now() + 30_000 } })
     expect(await ahead.spend(handle)).toBe(true)
     await clock.advance(280_000)
     expect(await start().spend(handle)).toBe(false)
@@ -71,7 +71,7 @@ test('E6-8: a handle is good for exactly as many uses as it says, whoever counts
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 6 }), fc.array(fc.nat(1), { maxLength: 10 }), async (uses, comers) => {
       const handle = await open()
-      const used = await Promise.all(comers.map(at => (processes[at] as Spending).spend(handle, uses)))
+      const used = await Promise.all(comers.map(at => (processes[at] as UsedHandles).spend(handle, uses)))
       expect(used.filter(Boolean)).toHaveLength(Math.min(uses, comers.length))
     }),
     { numRuns: 50 },

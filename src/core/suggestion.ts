@@ -24,7 +24,7 @@ export function checkSuggestion(value: { readonly [Member in keyof Suggestion]?:
 }
 
 /** Of a length that others take. */
-export function bounded({ tool, reason, arguments: args }: Suggestion): Suggestion {
+export function clipSuggestion({ tool, reason, arguments: args }: Suggestion): Suggestion {
   return { tool, reason: clip(reason, longestReason), ...(args === undefined ? {} : { arguments: args }) }
 }
 

@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.ts'
 import type { Method } from './method.ts'
 
 /** Brings a question that is a request of its own to the client and its answer back, in another way than by that one request. */
-export type Courier = (exchange: Exchange, method: Method, params: Params, options: SendOptions) => Promise<unknown>
+export type QuestionSender = (exchange: Exchange, method: Method, params: Params, options: SendOptions) => Promise<unknown>
 
 /** How a question to the caller is asked, and what counts as an answer. */
 export interface AskOptions extends CallOptions {
@@ -25,11 +25,11 @@ export interface AskOptions extends CallOptions {
   /** What is wrong with an answer that is none, where there is more to say than that. */
   readonly fault?: (answer: unknown) => string | undefined
   /** Used on wires where questions are requests. */
-  readonly by?: Courier | undefined
+  readonly by?: QuestionSender | undefined
 }
 
 /** Asks the questions of one request, in the way that its wire has. */
-export interface Asking {
+export interface QuestionChannel {
   /** Questions are out that this exchange must answer with, instead of a result. */
   readonly pending: boolean
   ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R>
@@ -52,7 +52,7 @@ export function capabilityMissing(method: string, requires: Capabilities): McpEr
 }
 
 /** There is no way to the one who called, and none will open by itself: whoever waited would wait for nothing. */
-export function unasked(method: string): never {
+export function noStreamToClient(method: string): never {
   throw new McpError(
     'capability-missing',
     `${method} needs a stream to the client: this request accepts none, and the session has none open. ` +
@@ -61,7 +61,7 @@ export function unasked(method: string): never {
 }
 
 /** Wires on which a server may send requests: the question goes out on the lane of the call. */
-export function pushAsking(exchange: Exchange): Asking {
+export function pushAsking(exchange: Exchange): QuestionChannel {
   const done = new Map<string, Promise<unknown>>()
   return {
     pending: false,
@@ -72,7 +72,7 @@ export function pushAsking(exchange: Exchange): Asking {
       if (!options.allowed || !method.in.includes(revision.id)) throw capabilityMissing(method.name, options.requires)
       exchange.engine.streaming(exchange)
       const { conversation } = exchange
-      const lane = conversation.connection === undefined ? { lane: exchange.aside ?? unasked(method.name) } : {}
+      const lane = conversation.connection === undefined ? { lane: exchange.aside ?? noStreamToClient(method.name) } : {}
       const send = { signal: exchange.signal, timeoutMs: exchange.engine.askTimeoutMs, ...options, ...lane }
       const answer = await (options.by === undefined
         ? exchange.engine.call(conversation, method, params, send)

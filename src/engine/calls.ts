@@ -10,7 +10,7 @@ import type { Capabilities } from '../revisions/index.ts'
 import { type PendingCall, PendingCalls } from './pending-calls.ts'
 
 /** Work that others are asked something for. */
-export interface Behalf {
+export interface StoppableWork {
   readonly cancelled: boolean
   readonly signal: AbortSignal
   /** Calls back once it is stopped; undefined takes that away. */
@@ -22,7 +22,7 @@ export interface CallOptions {
   /** Gives the call up. */
   readonly signal?: AbortSignal
   /** What the call is made for, one call at a time: it is given up with that. Cheaper than a signal for each call. */
-  readonly behalf?: Behalf
+  readonly behalf?: StoppableWork
   /** How long to wait for the answer, or for a sign of progress. */
   readonly timeoutMs?: number
   /** How long to wait in all, whatever progress says. */

@@ -80,7 +80,7 @@ export function addToContext(members: object): void {
 }
 
 /** A question that its handler never awaits must not end the process when it is put off, or its client goes away. */
-export function held<T>(question: Promise<T>): Promise<T> {
+export function ignoreUnhandledRejection<T>(question: Promise<T>): Promise<T> {
   question.catch(() => undefined)
   return question
 }

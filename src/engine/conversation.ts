@@ -13,7 +13,7 @@ import type { Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'
 
 /** Names a piece of per-conversation state that a feature keeps. */
-export interface Memory<T> {
+export interface ConversationSlot<T> {
   readonly make: (conversation: Conversation) => T
   /** Where other processes may go on with the conversation: the name and JSON form of it, */
   readonly key?: string
@@ -39,7 +39,7 @@ export class Conversation {
   /** The duplex or client-side connection under it, where there is one. */
   connection: Connection | undefined = undefined
   /** Makes what has changed known to other processes, where any may go on with it: that of a memory, or that it is there. */
-  persist: ((memory?: Memory<unknown>) => Promise<void>) | undefined = undefined
+  persist: ((memory?: ConversationSlot<unknown>) => Promise<void>) | undefined = undefined
   lastSeen = 0
   /** Something was said in its session after the handshake. */
   spoke = false
@@ -50,7 +50,7 @@ export class Conversation {
   /** Calls in flight: what runs, without the streams among it. */
   inFlight = 0
   #youngest: Exchange | undefined = undefined
-  #memory: Map<Memory<unknown>, unknown> | undefined = undefined
+  #memory: Map<ConversationSlot<unknown>, unknown> | undefined = undefined
   #onEnd: (() => void)[] | undefined = undefined
   #onQuiet: (() => void)[] | undefined = undefined
   #onHeard: Set<() => void> | undefined = undefined
@@ -62,22 +62,22 @@ export class Conversation {
   }
 
   /** State that a feature keeps here, made when first asked for. */
-  recall<T>(memory: Memory<T>): T {
+  recall<T>(memory: ConversationSlot<T>): T {
     this.#memory ??= new Map()
-    let value = this.#memory.get(memory as Memory<unknown>) as T | undefined
+    let value = this.#memory.get(memory as ConversationSlot<unknown>) as T | undefined
     if (value === undefined) {
       value = memory.make(this)
-      this.#memory.set(memory as Memory<unknown>, value)
+      this.#memory.set(memory as ConversationSlot<unknown>, value)
     }
     return value
   }
 
   /** The same, but only if it has been made. */
-  remembered<T>(memory: Memory<T>): T | undefined {
-    return this.#memory?.get(memory as Memory<unknown>) as T | undefined
+  remembered<T>(memory: ConversationSlot<T>): T | undefined {
+    return this.#memory?.get(memory as ConversationSlot<unknown>) as T | undefined
   }
 
-  forget(memory: Memory<unknown>): void {
+  forget(memory: ConversationSlot<unknown>): void {
     this.#memory?.delete(memory)
   }
 

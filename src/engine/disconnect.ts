@@ -12,7 +12,7 @@ import { type Exchange, onCallerGone } from './exchange.ts'
 export function disconnect(engine: Engine, matches: (principal: Principal) => boolean): void {
   const meant = ({ caller }: Pick<Exchange | Conversation, 'caller'>): boolean =>
     caller.principal !== undefined && matches(caller.principal)
-  for (const exchange of underWay(engine)) if (meant(exchange)) stopCall(exchange, refused())
+  for (const exchange of activeExchanges(engine)) if (meant(exchange)) stopCall(exchange, refused())
   for (const conversation of [...engine.sessions.all()]) {
     if (!meant(conversation)) continue
     engine.sessions.delete(conversation.session as string)
@@ -28,7 +28,7 @@ export function disconnect(engine: Engine, matches: (principal: Principal) => bo
 }
 
 /** All requests that are being handled, also in the background. Of stateless callers without a principal only where somebody asked for it (`keepsAll`). */
-export function underWay({ inFlight, sessions, connected }: Engine): readonly Exchange[] {
+export function activeExchanges({ inFlight, sessions, connected }: Engine): readonly Exchange[] {
   const conversations = [...sessions.all(), ...connected]
   return [...new Set([...inFlight.alone, ...conversations.flatMap(({ running }) => running), ...inFlight.detached.keys()])]
 }

@@ -9,10 +9,10 @@ import { type Caller, type Connection, ConnectionError, type Door, type Lane, ty
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
-import type { Capabilities, Implementation, Peer, Revision, Spoken } from '../revisions/index.ts'
-import { type Asking, pushAsking } from './asking.ts'
+import type { Capabilities, Implementation, Peer, Revision, SupportedRevisions } from '../revisions/index.ts'
+import { pushAsking, type QuestionChannel } from './asking.ts'
 import type { SendOptions } from './calls.ts'
-import { Conversation, DuplexLane, InFlight, type Memory } from './conversation.ts'
+import { Conversation, type ConversationSlot, DuplexLane, InFlight } from './conversation.ts'
 import { disconnect, failedByStop, stoppedFailure } from './disconnect.ts'
 import { answerHeaders, completeResult, type Exchange, limitHeaders } from './exchange.ts'
 import { merged } from './extensions.ts'
@@ -24,15 +24,15 @@ import { Plan, type Side } from './plan.ts'
 import { Hooks } from './ports.ts'
 import { receiveFrame, refuse, refuseUnplaced } from './receive.ts'
 import { sendNotification, sendRequest } from './send.ts'
-import { leave, memorySessions, openListening, SessionLookup, type Sessions, sessionHeader } from './sessions.ts'
-import { lastWords, type SharedParts, Sharing } from './sharing.ts'
+import { endSession, memorySessions, openServerStream, SessionLookup, type Sessions, sessionHeader } from './sessions.ts'
+import { processGoneAnswer, SessionSharing, type SharedParts } from './sharing.ts'
 import { completed, type Layer } from './stages.ts'
 
 /** What an engine is made of. */
 export interface EngineOptions {
   readonly role: PeerRole
   readonly info: Implementation
-  readonly spoken: Spoken
+  readonly spoken: SupportedRevisions
   readonly limits: Limits
   /** More may come. */
   readonly sides: Side[]
@@ -48,7 +48,7 @@ export interface EngineOptions {
   /** Tells the other end that we gave up on a call. */
   readonly sendCancel?: (engine: Engine, conversation: Conversation, id: Id, reason: string) => void
   /** How questions are asked on wires where they travel inside results. */
-  readonly asking?: (exchange: Exchange) => Asking
+  readonly asking?: (exchange: Exchange) => QuestionChannel
   /** How long the other end may take over a question. */
   readonly askTimeoutMs?: number
   /** The failure that a request is answered with, for what was thrown. */
@@ -64,7 +64,7 @@ const final = { final: true } as const
 export class Engine extends Hooks implements Door {
   readonly role: PeerRole
   readonly info: Implementation
-  readonly spoken: Spoken
+  readonly spoken: SupportedRevisions
   readonly limits: Limits
   readonly clock: Clock
   readonly deadlines: Deadlines
@@ -78,7 +78,7 @@ export class Engine extends Hooks implements Door {
   readonly trace: Trace
   readonly explainTo: (peer: Peer, thrown: unknown) => unknown
   /** Undefined where no other process serves the same sessions. */
-  readonly sharing: Sharing | undefined
+  readonly sharing: SessionSharing | undefined
   readonly #options: EngineOptions
   readonly #metas: (Record<string, unknown> | undefined)[] = []
   /** The same for requests that declare more, by what they declare. */
@@ -105,7 +105,7 @@ export class Engine extends Hooks implements Door {
     this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
     this.trace = options.trace ?? (() => {})
     this.explainTo = options.explainTo ?? ((_peer, thrown) => thrown)
-    this.sharing = options.shared === undefined ? undefined : new Sharing(this, options.shared)
+    this.sharing = options.shared === undefined ? undefined : new SessionSharing(this, options.shared)
   }
 
   /** Compiled at the first message, so that what is registered before it is in. */
@@ -144,19 +144,19 @@ export class Engine extends Hooks implements Door {
   }
 
   listen(caller: Caller, lane: Lane): Awaitable<void> {
-    if (this.sharing === undefined) return openListening(this, caller, lane)
-    return this.sharing.prepare(caller, lane, () => openListening(this, caller, lane))
+    if (this.sharing === undefined) return openServerStream(this, caller, lane)
+    return this.sharing.prepare(caller, lane, () => openServerStream(this, caller, lane))
   }
 
   leave(caller: Caller, reply: Lane): void {
-    if (this.sharing === undefined) leave(this, caller, reply)
-    else this.sharing.prepare(caller, reply, () => leave(this, caller, reply))
+    if (this.sharing === undefined) endSession(this, caller, reply)
+    else this.sharing.prepare(caller, reply, () => endSession(this, caller, reply))
   }
 
   readonly refusalData: NonNullable<Door['refusalData']> = (caller, refusal) => refusalData(this, caller, refusal)
 
   /** What features remember of a conversation and others may go on with. */
-  get memories(): readonly Memory<unknown>[] {
+  get memories(): readonly ConversationSlot<unknown>[] {
     return this.#options.sides.flatMap(({ memories = [] }) => memories)
   }
 
@@ -259,7 +259,7 @@ export class Engine extends Hooks implements Door {
     )
   }
 
-  #conclude(exchange: Exchange, asking: Asking): void {
+  #conclude(exchange: Exchange, asking: QuestionChannel): void {
     asking.conclude().then(
       result => this.succeed(exchange, result),
       error => this.fail(exchange, error),
@@ -271,7 +271,7 @@ export class Engine extends Hooks implements Door {
   }
 
   /** How questions are asked on this exchange's wire. */
-  asking(exchange: Exchange): Asking {
+  asking(exchange: Exchange): QuestionChannel {
     if (exchange.peer.revision.asks === 'result' && this.#options.asking !== undefined) return this.#options.asking(exchange)
     return pushAsking(exchange)
   }
@@ -306,7 +306,7 @@ export class Engine extends Hooks implements Door {
     const { http } = exchange.peer.revision
     if (session === undefined || !http.resume || exchange.reply.keep === undefined) return
     if (this.sharing === undefined) exchange.reply.keep(session, http.prime)
-    else exchange.reply.keep(session, http.prime, lastWords(this, exchange))
+    else exchange.reply.keep(session, http.prime, processGoneAnswer(this, exchange))
   }
 
   // ── outbound ────────────────────────────────────────────────────────────────────────────────────────────────────

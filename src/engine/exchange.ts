@@ -5,7 +5,7 @@
 import type { Caller, Lane, SendHints } from '../jsonrpc/connection.ts'
 import { type Awaitable, type Id, notificationFrame, type Params } from '../jsonrpc/message.ts'
 import { metaOf, type Peer } from '../revisions/index.ts'
-import type { Asking, AskOptions } from './asking.ts'
+import type { AskOptions, QuestionChannel } from './asking.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Method } from './method.ts'
@@ -16,7 +16,7 @@ import { outbound } from './send.ts'
 export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'>
 
 /** Takes what detached work has to say; false when it was dropped. */
-export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
+export type BackgroundSender = <P>(method: Method<P, undefined>, params: P) => boolean
 
 /** Names a value that a feature remembers of one request: see `Exchange.get` and `set`. */
 export interface Field<T> {
@@ -37,7 +37,7 @@ export const answerHeaders = field<Readonly<Record<string, string>>>()
 /** Headers about limits: sent with any answer, also with a refusal. */
 export const limitHeaders = field<Readonly<Record<string, string>>>()
 /** What layers want to find again when the call is made anew with answers. Travels sealed on wires where questions travel in results. */
-export const carried = field<Readonly<Record<string, string>>>()
+export const retryState = field<Readonly<Record<string, string>>>()
 /** Completes the result before anybody gets it. Set by what a handler touches; runs once. */
 export const completeResult = field<(result: unknown) => Awaitable<unknown>>()
 /** Set where the work goes on for a caller that may come back: called when the caller has gone, instead of cancelling. */
@@ -49,8 +49,8 @@ export const onCallerGone = field<() => void>()
 export const compensation = field<{ readonly scopes: readonly string[] | undefined }>()
 
 /** Adds to what is carried. */
-export function carry(exchange: Exchange, key: string, value: string): void {
-  exchange.set(carried, { ...exchange.get(carried), [key]: value })
+export function addRetryState(exchange: Exchange, key: string, value: string): void {
+  exchange.set(retryState, { ...exchange.get(retryState), [key]: value })
 }
 
 /** One request while it is handled. */
@@ -73,7 +73,7 @@ export class Exchange {
   /** The input after validation. */
   input: unknown = undefined
   /** How the handler's questions are asked; made at the first one unless a layer has set it. */
-  asking: Asking | undefined = undefined
+  asking: QuestionChannel | undefined = undefined
   /** Its handler was entered, as far as layers can see: from here on it may have had effects. */
   begun = false
   /** What its handler returned, where layers look at it: if they fail after that, its work is done all the same. */
@@ -88,7 +88,7 @@ export class Exchange {
   streams = false
   #older: Exchange | undefined = undefined
   #younger: Exchange | undefined = undefined
-  #outlet: Outlet | undefined = undefined
+  #outlet: BackgroundSender | undefined = undefined
   #onStop: (() => void) | undefined = undefined
   #fields: unknown[] | undefined = undefined
   #abort: AbortController | undefined = undefined
@@ -194,7 +194,7 @@ export class Exchange {
   }
 
   /** The work goes on after its answer: what it says goes to the outlet instead of the way back. */
-  detach(outlet: Outlet): void {
+  detach(outlet: BackgroundSender): void {
     this.#outlet = outlet
   }
 

@@ -7,7 +7,7 @@ import { capabilityMissing } from './asking.ts'
 import type { Layer } from './stages.ts'
 
 /** The settings that the peer declared for an extension; undefined where it declared none. */
-export function declared(
+export function declaredSettings(
   peer: Pick<Peer, 'capabilities' | 'revision'>,
   id: string,
 ): Readonly<Record<string, unknown>> | undefined {
@@ -18,7 +18,7 @@ export function declared(
 }
 
 /** How an extension is declared on a wire: nothing where the wire has no place for it. */
-export function declaration({ extensionsIn }: Revision, extension: string, settings: Capabilities = {}): Capabilities {
+export function extensionCapability({ extensionsIn }: Revision, extension: string, settings: Capabilities = {}): Capabilities {
   return extensionsIn === undefined ? {} : { [extensionsIn]: { [extension]: settings } }
 }
 
@@ -27,17 +27,17 @@ export function extensionGate(id: string): Layer {
   return {
     stage: 'enter',
     run: (exchange, next) => {
-      if (declared(exchange.peer, id) !== undefined) return next()
+      if (declaredSettings(exchange.peer, id) !== undefined) return next()
       throw capabilityMissing(exchange.route.method.name, { extensions: { [id]: {} } })
     },
   }
 }
 
 /** The same peer, as if it had declared these too. */
-export function declaring(peer: Peer, ids: readonly string[]): Peer {
+export function withDeclared(peer: Peer, ids: readonly string[]): Peer {
   const { capabilities } = peer
   const said = isRecord(capabilities['extensions']) ? capabilities['extensions'] : {}
-  const more = Object.fromEntries(ids.filter(id => declared(peer, id) === undefined).map(id => [id, {}]))
+  const more = Object.fromEntries(ids.filter(id => declaredSettings(peer, id) === undefined).map(id => [id, {}]))
   return { ...peer, capabilities: { ...capabilities, extensions: { ...said, ...more } } }
 }
 

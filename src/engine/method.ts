@@ -62,9 +62,9 @@ export function wireName(method: Method, revision: Revision): string {
 const idsOf = (fits: (revision: Revision) => boolean): readonly RevisionId[] => revisions.filter(fits).map(({ id }) => id)
 
 /** Session wires up to and including the last with a handshake, without the dialect. */
-export const sessionIds = idsOf(({ era, dialect }) => era === 'session' && !dialect)
+export const sessionRevisionIds = idsOf(({ era, dialect }) => era === 'session' && !dialect)
 /** The wires on which each request stands for itself. */
-export const requestIds = idsOf(({ era }) => era === 'request')
+export const statelessRevisionIds = idsOf(({ era }) => era === 'request')
 /** All wires but the dialect. */
 export const officialIds = idsOf(({ dialect }) => !dialect)
 /** All wires there are. */

@@ -23,7 +23,7 @@ export class Encoded {
 }
 
 /** A result that can write itself faster than a general serialiser: the members of its JSON object and the closing brace. */
-export abstract class Written {
+export abstract class SelfWritingResult {
   /** Undefined on a wire where it looks different. */
   abstract write(revision: Revision): string | undefined
 }
@@ -50,7 +50,7 @@ export class Outcome {
 
   success(id: Id, route: Route, result: unknown): string {
     const { revision } = route
-    const own = result instanceof Written ? result.write(revision) : undefined
+    const own = result instanceof SelfWritingResult ? result.write(revision) : undefined
     if (own !== undefined) return `{"jsonrpc":"2.0","id":${idText(id)}${this.#heads[revision.ordinal]}${own}}`
     if (result instanceof Encoded) return this.#frame(id, revision, result.text)
     const value = (result ?? {}) as Readonly<Record<string, unknown>>

@@ -6,13 +6,13 @@
 import { digestText } from '../core/digest.ts'
 import { accountKey, ownerKey } from '../core/occupancy.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
-import type { Conversation, Memory } from './conversation.ts'
+import type { Conversation, ConversationSlot } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Nobody is known, and nothing is remembered from one request to the next: they are all the same to us. */
 const anonymous = '~anonymous'
 
-const nameless: Memory<{ owner: string | undefined }> = { make: () => ({ owner: undefined }) }
+const nameless: ConversationSlot<{ owner: string | undefined }> = { make: () => ({ owner: undefined }) }
 
 /**
  * The key of the principal, or of the process owner on a pipe. Without one a session is its own owner, and so is a connection

@@ -10,7 +10,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
 import type { VersionStep } from '../revisions/index.ts'
-import type { Behalf, CallOptions, Progress } from './calls.ts'
+import type { CallOptions, Progress, StoppableWork } from './calls.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Method } from './method.ts'
@@ -78,7 +78,7 @@ export class PendingCall {
   readonly #params: Params
   readonly #resultUp: VersionStep | undefined
   readonly #signal: AbortSignal | undefined
-  readonly #behalf: Behalf | undefined
+  readonly #behalf: StoppableWork | undefined
   readonly #timeoutMs: number
   readonly #totalMs: number
   #latest: number

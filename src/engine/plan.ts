@@ -7,7 +7,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import { type Peer, type Revision, stepsDown, stepsUp, type VersionStep } from '../revisions/index.ts'
-import type { Memory } from './conversation.ts'
+import type { ConversationSlot } from './conversation.ts'
 import { extensionGate } from './extensions.ts'
 import { type Method, type PeerRole, wireName } from './method.ts'
 import { compose, type Handler, type Layer, type StageRunner } from './stages.ts'
@@ -19,7 +19,7 @@ export interface Side {
   /** Capabilities that this side declares to a peer at this revision; `caller` is who asks, and `peer` what it said of itself, where that is known. */
   capabilities?(revision: Revision, caller?: Caller, peer?: Peer): Readonly<Record<string, unknown>>
   /** What it remembers of a conversation, where other processes may go on with that. */
-  readonly memories?: readonly Memory<unknown>[]
+  readonly memories?: readonly ConversationSlot<unknown>[]
   /** Numbers for the feature's own failure kinds: canonical first, other wires by id. */
   readonly errors?: ErrorNumbers
 }

@@ -7,7 +7,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, idLength, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
 import { parse, TooDeep } from '../jsonrpc/parse.ts'
-import { checkNameHeader, identify, openEnvelope, type Peer, type Revision } from '../revisions/index.ts'
+import { checkNameHeader, openEnvelope, type Peer, type Revision, revisionOfMessage } from '../revisions/index.ts'
 import { receiveBatch } from './batch.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
@@ -81,7 +81,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
     // Arrays are legal JSON-RPC, but no method here takes them.
     if (params !== undefined && !isRecord(params)) throw new McpError('invalid-request', 'params must be an object')
     const conversation = engine.sessionLookup.conversationOf(delivery, params)
-    revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
+    revision = revisionOfMessage(method, params, caller, engine.spoken, conversation.peer?.revision)
     if (delivery.batched === true && !revision.batch)
       throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)
     engine.sessionLookup.check(conversation, revision, method)

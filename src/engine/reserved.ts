@@ -37,7 +37,11 @@ export function keptOf(meta: Params, wanted: (key: string) => boolean): Params |
  * As much of a `_meta` as an author may write: the same object where that is all of it, undefined where it is nothing. `server` is how
  * the server names itself: a stamp in that name is its runtime's alone. `allowed`: the extensions that count.
  */
-export function authored(meta: unknown, server: string, allowed: ReadonlySet<string> = authorKeys): Params | undefined {
+export function withoutReservedMeta(
+  meta: unknown,
+  server: string,
+  allowed: ReadonlySet<string> = authorKeys,
+): Params | undefined {
   if (!isRecord(meta)) return undefined
   const rest = keptOf(meta, key => (key.startsWith(prefix) ? allowed.has(key) : !wireKeys.has(key)))
   return rest === undefined || rest[sources] === undefined ? rest : unstamped(rest, server)
@@ -48,7 +52,7 @@ export function withAuthored<T>(value: T, server: string): T {
   if (!isRecord(value)) return value
   const { _meta: meta, resource } = value
   const embedded = isRecord(resource) ? withAuthored(resource, server) : resource
-  const kept = meta === undefined ? undefined : authored(meta, server)
+  const kept = meta === undefined ? undefined : withoutReservedMeta(meta, server)
   if (kept === meta && embedded === resource) return value
   const { _meta, ...rest } = value as Params
   return {

@@ -8,7 +8,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import type { Seal } from '../core/handle.ts'
 import type { Journal } from '../core/journal/journal.ts'
-import type { Runners } from '../core/journal/runners.ts'
+import type { ProcessLeases } from '../core/journal/process-leases.ts'
 import type { Log, Trace } from '../core/log.ts'
 import type { OptionKind } from '../core/options.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
@@ -47,7 +47,7 @@ export interface ServerKit {
   /** Undefined where there is none. */
   readonly audit: () => Promise<Audit | undefined>
   /** Which processes on the store are alive. */
-  readonly runners: () => Promise<Runners>
+  readonly runners: () => Promise<ProcessLeases>
   /** Not before all features are set up. */
   readonly engine: () => Engine
   /** All that was set up. */
@@ -76,7 +76,7 @@ export interface InstalledFeature<M extends object = object> {
   /** All features are set up, the engine is there: for what needs those that stand later in the list. */
   installed?(): void
   /** What it shows over HTTP. */
-  readonly beside?: BesideEndpoint
+  readonly beside?: ExtraRoutes
   /** What has to be waited for before anybody is let in; undefined where there is nothing. */
   loading?(): Promise<unknown> | undefined
   /** Where it is reached by others now. */
@@ -88,7 +88,7 @@ export interface InstalledFeature<M extends object = object> {
 }
 
 /** What a server shows over HTTP beside its endpoint. */
-export interface BesideEndpoint {
+export interface ExtraRoutes {
   /** A document for whoever may call the server; it may be another one for each. */
   readonly document?: {
     /** Below the address of the endpoint. */

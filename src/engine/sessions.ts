@@ -6,10 +6,17 @@
 import { toBase64Url } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
 import { callerAccount, isAnonymous, Occupancy, shareText } from '../core/occupancy.ts'
-import type { Caller, Lane, Resumed } from '../jsonrpc/connection.ts'
+import type { Caller, Lane, ResumeOutcome } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { type Awaitable, isThenable, type Params } from '../jsonrpc/message.ts'
-import { checkVersionHeader, metaOf, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
+import {
+  checkVersionHeader,
+  metaOf,
+  type Revision,
+  type SupportedRevisions,
+  versionHeader,
+  versionKey,
+} from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { answerHeaders, type Exchange } from './exchange.ts'
@@ -146,13 +153,13 @@ interface SessionLookupOptions {
 
 /** Finds the conversation that an HTTP message belongs to. */
 export class SessionLookup {
-  readonly #spoken: Spoken
+  readonly #spoken: SupportedRevisions
   readonly #sessions: Sessions
   readonly #options: SessionLookupOptions
   /** Connections (sockets) whose last handshake was the dialect's: its clients need not know of sessions. */
   readonly #dialect = new WeakSet<object>()
 
-  constructor(spoken: Spoken, sessions: Sessions, options: SessionLookupOptions) {
+  constructor(spoken: SupportedRevisions, sessions: Sessions, options: SessionLookupOptions) {
     this.#spoken = spoken
     this.#sessions = sessions
     this.#options = options
@@ -269,7 +276,7 @@ function sessionMissing(): McpError {
 // Callers that open a stream for what is said unasked, come back to one that broke, or end their session.
 
 /** Settles when the lane may be opened, if it was not refused. */
-export function openListening(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
+export function openServerStream(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
   const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
     const conversation = engine.sessionLookup.sessionOf(caller)
@@ -286,7 +293,7 @@ export function openListening(engine: Engine, caller: Caller, lane: Lane): Await
 }
 
 /** Ends the session that a caller names. */
-export function leave(engine: Engine, caller: Caller, reply: Lane): void {
+export function endSession(engine: Engine, caller: Caller, reply: Lane): void {
   try {
     const conversation = engine.sessionLookup.sessionOf(caller)
     const { session = '' } = conversation
@@ -306,7 +313,7 @@ function hear(engine: Engine, conversation: Conversation, lane: Lane): void {
   takenUp(engine, conversation)
 }
 
-function goneOn(engine: Engine, conversation: Conversation, lane: Lane, how: Resumed): void {
+function goneOn(engine: Engine, conversation: Conversation, lane: Lane, how: ResumeOutcome): void {
   if (how === false)
     throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
   if (how === true) return takenUp(engine, conversation)

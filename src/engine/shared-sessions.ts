@@ -9,10 +9,10 @@ import { McpError } from '../jsonrpc/error.ts'
 import { type Id, isRecord } from '../jsonrpc/message.ts'
 import { type Capabilities, type Implementation, revisionById } from '../revisions/index.ts'
 import { add, type Entry, put, remove, type Store } from '../stores/store.ts'
-import { Conversation, type Memory } from './conversation.ts'
+import { Conversation, type ConversationSlot } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { rememberedCaller, sessionHeader } from './sessions.ts'
-import type { Shared } from './sharing.ts'
+import type { SharedSessions } from './sharing.ts'
 
 interface Kept {
   readonly owner?: string
@@ -30,23 +30,23 @@ interface SharedSessionsOptions {
   readonly store: Store
   readonly clock: Clock
   readonly idleMs: number
-  readonly memories: readonly Memory<unknown>[]
+  readonly memories: readonly ConversationSlot<unknown>[]
 }
 
 const tries = 20
 
 /** Keeps sessions on the store, so that any process on it can serve them. */
-export async function sharedSessions(options: SharedSessionsOptions): Promise<Shared> {
+export async function sharedSessions(options: SharedSessionsOptions): Promise<SharedSessions> {
   const known = new Map<string, Conversation>()
   const mailbox = await createMailbox({
     ...options,
     deliver: (session, message) => known.get(session)?.calls?.settle(message, undefined) === true,
     awaited: () => [...known.values()].some(({ calls }) => calls?.open === true),
   })
-  return new SharedSessions(options, known, mailbox)
+  return new StoredSessions(options, known, mailbox)
 }
 
-class SharedSessions implements Shared {
+class StoredSessions implements SharedSessions {
   readonly #options: SharedSessionsOptions
   readonly #known: Map<string, Conversation>
   readonly #mailbox: Mailbox
@@ -200,7 +200,7 @@ class SharedSessions implements Shared {
     }
   }
 
-  async #persist(conversation: Conversation, key: string, memory: Memory<unknown> | undefined): Promise<void> {
+  async #persist(conversation: Conversation, key: string, memory: ConversationSlot<unknown> | undefined): Promise<void> {
     const { store, idleMs } = this.#options
     for (let attempt = 0; attempt < tries; attempt++) {
       const entry = await store.get(key)

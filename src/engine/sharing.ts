@@ -1,5 +1,5 @@
 /** What an engine does beside its own tables where other processes serve the same sessions. How they are kept is loaded with the first. */
-import type { Runners } from '../core/journal/runners.ts'
+import type { ProcessLeases } from '../core/journal/process-leases.ts'
 import { problem } from '../core/problem.ts'
 import type { Caller, Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
@@ -13,7 +13,7 @@ import { failureOf } from './outcome.ts'
 import { refuseUnplaced } from './receive.ts'
 
 /** Sessions that several processes serve. */
-export interface Shared {
+export interface SharedSessions {
   /** Ids of what is asked begin after this. */
   readonly base: number
   /** Makes the session that a caller names known here, if it is one, and as others left it. */
@@ -36,24 +36,24 @@ export interface Shared {
 /** What processes share, each opened when first needed. */
 export interface SharedParts {
   /** Called with the first session. */
-  readonly sessions: () => Promise<Shared>
+  readonly sessions: () => Promise<SharedSessions>
   readonly store: () => Promise<Store>
   /** Which processes are alive. */
-  readonly runners: () => Promise<Runners>
+  readonly runners: () => Promise<ProcessLeases>
 }
 
 /** Sessions that are forgotten on the store at once. */
 const atOnce = 32
 
 /** Connects an engine with the sessions that other processes serve too. */
-export class Sharing {
+export class SessionSharing {
   readonly parts: SharedParts
   readonly #engine: Engine
   readonly #onClose: (() => Promise<void>)[] = []
   readonly #givenUp: Conversation[] = []
   #giving: Promise<void> | undefined = undefined
-  #starting: Promise<Shared> | undefined = undefined
-  #shared: Shared | undefined = undefined
+  #starting: Promise<SharedSessions> | undefined = undefined
+  #shared: SharedSessions | undefined = undefined
 
   constructor(engine: Engine, parts: SharedParts) {
     this.#engine = engine
@@ -157,7 +157,7 @@ export class Sharing {
     started?.close()
   }
 
-  #open(): Promise<Shared> {
+  #open(): Promise<SharedSessions> {
     this.#starting ??= this.parts.sessions().then(
       shared => {
         this.#shared = shared
@@ -182,7 +182,7 @@ function unreachable(cause: unknown): McpError {
 }
 
 /** The answer to a call whose process goes before it: sent by whichever one its caller comes back to. */
-export function lastWords(engine: Engine, exchange: Exchange): string {
+export function processGoneAnswer(engine: Engine, exchange: Exchange): string {
   const gone = problem('OUTCOME_UNKNOWN', 'The process that ran this call has gone before it answered', {
     actor: 'user',
     suggestion:

@@ -4,7 +4,7 @@
  */
 import { type Awaitable, isThenable, type Params } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
-import { carried, completeResult, type Exchange } from './exchange.ts'
+import { completeResult, type Exchange, retryState } from './exchange.ts'
 import { type Method, NS } from './method.ts'
 
 const stages = [
@@ -188,7 +188,7 @@ export function layerFilter(layers: readonly Layer[], nameParam: Method['namePar
   const headers = [...new Set(hinted.flatMap(layer => layer.headers ?? []))]
   return exchange => {
     if (others.length > 0 && some(others, exchange)) return true
-    let hint = exchange.get(carried) !== undefined || isMarked(exchange.meta) || (named && concerned(exchange))
+    let hint = exchange.get(retryState) !== undefined || isMarked(exchange.meta) || (named && concerned(exchange))
     for (const param of params) hint ||= exchange.params[param] !== undefined
     // Headers of a handshake say nothing of a request.
     if (headers.length > 0 && exchange.caller.carrier === 'http')

@@ -13,7 +13,7 @@ import type { Gateway, GatewayOptions, Reloaded, UpstreamStatus } from './gatewa
 import { healthPages, makeOperatorKey } from './ops/health.ts'
 import { type AuthSettings, changeable, type TrustSettings, trustOf } from './trust/settings.ts'
 import { same } from './upstreams/entry.ts'
-import { type Parts, wire } from './wiring.ts'
+import { createGatewayParts, type Parts } from './wiring.ts'
 
 /**
  * Opens a gateway. Upstreams connect in the background; `gateway.ready()` waits until each was tried once.
@@ -32,7 +32,7 @@ async function resolved(options: GatewayOptions): Promise<GatewayOptions> {
 export async function openGateway(options: GatewayOptions, given = options): Promise<Gateway> {
   const { servers = {}, clock = realClock } = options
   const { store = 'memory:' } = options
-  const parts = wire(options, typeof store === 'object' ? store : await openStore(store, { now: clock.now }))
+  const parts = createGatewayParts(options, typeof store === 'object' ? store : await openStore(store, { now: clock.now }))
   const reload = reloading(parts, options, async (other = given) => resolved(other))
   const gateway = gatewayOf(parts, options, reload)
   try {
@@ -87,7 +87,7 @@ function servingOf(parts: Parts, options: GatewayOptions) {
   return {
     listen: async (where?: ServeHttpOptions): Promise<Listening> => {
       const place = { ...options.listen, ...where }
-      const { servingFault } = await import('./config/frame.ts')
+      const { servingFault } = await import('./config/own-settings.ts')
       const fault = servingFault({ place, auth: authBeside(where, options), unprotected: where?.auth === 'none' })
       if (fault !== undefined) throw new TypeError(`${fault.message}. ${fault.fix}`)
       // A store that is unreachable now is reported by /ready.

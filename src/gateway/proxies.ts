@@ -1,5 +1,5 @@
 /** Registers entries of upstreams at the server face, each with a handler that calls the relay, and adjusts what definitions say. */
-import { Unchecked } from '../core/schema/index.ts'
+import { UncheckedSchema } from '../core/schema/index.ts'
 import { exchangeOf } from '../engine/context.ts'
 import { NS } from '../engine/method.ts'
 import { liveExtension } from '../features/live/feature-sets/messages.ts'
@@ -82,8 +82,8 @@ export class Proxies {
     const options = {
       ...picked(tool, 'title', 'description', 'annotations', 'icons'),
       // The upstream validates arguments itself, so its schemas are shown but not checked here.
-      input: new Unchecked(inputSchema),
-      ...(outputSchema !== undefined && { output: new Unchecked(outputSchema) }),
+      input: new UncheckedSchema(inputSchema),
+      ...(outputSchema !== undefined && { output: new UncheckedSchema(outputSchema) }),
       ...(task !== undefined && { task }),
       ...more,
       ...(more.idempotent !== undefined && { annotations: repeated(annotations, more.idempotent) }),

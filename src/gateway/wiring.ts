@@ -4,7 +4,7 @@ import type { Client } from '../client/client.ts'
 import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import { createSeal } from '../core/handle.ts'
 import { logFrom, type Trace } from '../core/log.ts'
-import { declaration } from '../engine/extensions.ts'
+import { extensionCapability } from '../engine/extensions.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'
 import { type Awaitable, picked } from '../jsonrpc/message.ts'
 import { revisions } from '../revisions/index.ts'
@@ -17,22 +17,22 @@ import { Links } from './addresses.ts'
 import { ParkedCalls, SharedParkedCalls } from './bridge/parked-calls.ts'
 import { Pages } from './bridge/questions.ts'
 import { Relay } from './bridge/relay.ts'
-import { States } from './bridge/states.ts'
+import { UpstreamStateTokens } from './bridge/states.ts'
 import { GatewayCatalog } from './catalog.ts'
 import type { GatewayOptions } from './gateway.ts'
 import { Aliases } from './names.ts'
-import { FirstLook } from './ops/first-look.ts'
+import { StartupWait } from './ops/startup-wait.ts'
 import { sharesOf, WatchShares } from './shares.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
+import { SessionNews, UpstreamSubscriptions } from './upstream-subscriptions.ts'
 import { credentialsParts } from './upstreams/entry.ts'
 import { Upstreams } from './upstreams/upstreams.ts'
-import { SessionNews, Watches } from './watches.ts'
 
 /** The parts that `create.ts` uses. */
-export type Parts = ReturnType<typeof wire>
+export type Parts = ReturnType<typeof createGatewayParts>
 
 /** Creates all parts of a gateway and connects them to each other. */
-export function wire(options: GatewayOptions, store: Store) {
+export function createGatewayParts(options: GatewayOptions, store: Store) {
   const { clock = realClock, name = 'vivarium-gateway' } = options
   const trace: Trace = (event, detail) => server.engine.trace(event, detail)
   const trust = createTrust(options, {
@@ -55,7 +55,7 @@ export function wire(options: GatewayOptions, store: Store) {
     name,
     parking,
     calls: trust.calls,
-    states: new States(createSeal({ secrets: options.secret, clock }), clock),
+    states: new UpstreamStateTokens(createSeal({ secrets: options.secret, clock }), clock),
     upstreams: () => upstreams,
     address: (upstream, uri, exchange) => links.address(upstream, uri, exchange),
     readable: (upstream, own, { caller }) => trust.visibility.reads(caller, 'resource', { upstream, own }),
@@ -93,9 +93,9 @@ export function wire(options: GatewayOptions, store: Store) {
   })
   const watchShares = new WatchShares(shares.subscriptions, uri => catalog.resource(uri))
   server.engine.extend({ layers: [watchShares.layer] })
-  const watches = new Watches({ server, catalog, clock, news: trust.news, client })
+  const watches = new UpstreamSubscriptions({ server, catalog, clock, news: trust.news, client })
   const waitMs = toMilliseconds(options.startWait ?? '5s', 'startWait')
-  const firstLook = new FirstLook({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
+  const firstLook = new StartupWait({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
   // A part closes before those that it uses.
   const ends: readonly (() => Awaitable<void>)[] = [
     () => firstLook.finish(),
@@ -115,7 +115,7 @@ export function wire(options: GatewayOptions, store: Store) {
 function extendFace({ engine }: Server, relay: Relay, catalog: GatewayCatalog, links: Links, trust: Trust): void {
   engine.extend({
     layers: [relay.layer],
-    capabilities: revision => (catalog.stateful ? declaration(revision, stateExtension) : {}),
+    capabilities: revision => (catalog.stateful ? extensionCapability(revision, stateExtension) : {}),
   })
   engine.unlisted = (uri, exchange) => {
     const place = links.find(uri, exchange)

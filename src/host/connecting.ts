@@ -8,7 +8,7 @@ import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { bindingDigest } from '../policy/approvals/approvals.ts'
 import { type OnApproval, questionText } from '../policy/approvals/question.ts'
-import type { Note } from '../policy/audit/book.ts'
+import type { Note } from '../policy/audit/host-audit.ts'
 import type { Asked } from '../policy/rules/rule.ts'
 import { elevate } from '../policy/scopes/elevate.ts'
 import { AmbientMessages } from './channels/answers.ts'
@@ -109,13 +109,13 @@ async function pushed(parts: HostParts, server: string, event: PushEvent): Promi
 
 /** Accepts an event, and acknowledges it in its channel. */
 async function taken(parts: HostParts, server: string, event: PushEvent): Promise<PushAnswer> {
-  const answer = await push(parts, server, event)
+  const answer = await acceptEvent(parts, server, event)
   if (answer.accepted) parts.signals.acknowledge(server, event)
   return answer
 }
 
 /** Accepts an event from any source, and audits the result. `subscription`: the event name that the config subscribes to. */
-export async function push(
+export async function acceptEvent(
   { foundation, inbox, summedNotes }: Pick<HostParts, 'foundation' | 'inbox' | 'summedNotes'>,
   server: string,
   event: PushEvent,

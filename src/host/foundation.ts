@@ -11,11 +11,11 @@ import { type Cancel, type Clock, realClock } from '../core/clock.ts'
 import { digestText } from '../core/digest.ts'
 import { type Why, why } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { AuditBook, type Noted, type NoteOutcome } from '../policy/audit/book.ts'
+import { HostAuditLog, type Noted, type NoteOutcome } from '../policy/audit/host-audit.ts'
 import { openSpans } from '../policy/audit/spans.ts'
 import { type HeldTool, Pins } from '../policy/pins/pins.ts'
 import { openStore } from '../stores/open.ts'
-import { messageOf, type Store, storeWithin } from '../stores/store.ts'
+import { messageOf, prefixedStore, type Store } from '../stores/store.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
 import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
@@ -86,7 +86,7 @@ export class HostFoundation {
   readonly random: () => number
   /** The host's part of the store: keys start with `host/`. */
   readonly store: Store
-  readonly audit: AuditBook
+  readonly audit: HostAuditLog
   readonly state: StateBook
   readonly servers: Servers
   readonly pins: Pins
@@ -103,9 +103,9 @@ export class HostFoundation {
     this.#whole = whole
     this.clock = clock
     this.random = random
-    this.store = storeWithin(whole, 'host/')
+    this.store = prefixedStore(whole, 'host/')
     const failed = (error: unknown): void => this.impaired(error)
-    this.audit = new AuditBook({ store: this.store, clock, ...options.audit, failed, heard })
+    this.audit = new HostAuditLog({ store: this.store, clock, ...options.audit, failed, heard })
     this.pins = new Pins({ store: this.store, clock, ...options.pins })
     this.servers = new Servers({
       clock,

@@ -5,13 +5,13 @@ import type { Why } from '../core/suggestion.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
 import type { OnApproval } from '../policy/approvals/question.ts'
-import type { AuditQuestion, Explanation, Queried } from '../policy/audit/book.ts'
+import type { AuditQuestion, Explanation, Queried } from '../policy/audit/host-audit.ts'
 import {
   type BudgetLimit,
   type BudgetStatus,
   budgetRefusal,
   checkLimits,
-  isUsers,
+  isUserSpender,
   type Spender,
   type SpentOptions,
   type SpentRow,
@@ -94,7 +94,7 @@ export class Host {
       const sets = [...(live?.featureSets.keys() ?? [])]
       return sets.length === 0 ? [{ server, featureSet: '' }] : sets.map(featureSet => ({ server, featureSet }))
     })
-    const spent = (await this.spent()).map(row => (isUsers(row) ? { ...row, user: true } : row))
+    const spent = (await this.spent()).map(row => (isUserSpender(row) ? { ...row, user: true } : row))
     return this.#parts.budgets.left([...declared, ...spent])
   }
 

@@ -12,7 +12,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import type { SummedNotes } from '../policy/audit/denials.ts'
 import type { Policy } from '../policy/policy.ts'
 import { messageOf, put } from '../stores/store.ts'
-import { push } from './connecting.ts'
+import { acceptEvent } from './connecting.ts'
 import type { HostFoundation } from './foundation.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { HostServer } from './servers/server.ts'
@@ -101,7 +101,7 @@ export class ServerEvents {
     for (;;) {
       if (!this.#isConnected(server, client)) return false
       const identity = this.#identityOf(server)
-      const answer = await push(this.#parts, server, pushed, event.event)
+      const answer = await acceptEvent(this.#parts, server, pushed, event.event)
       if (answer.accepted || answer.retryAfterMs === undefined) {
         await store.commit([put(cursorKey(server), JSON.stringify({ cursor: event.cursor, identity } satisfies Taken))])
         return true

@@ -86,11 +86,11 @@ export interface Lane {
   /** Lets the reader go while the lane lives on; it comes back by itself after `retryMs`. */
   release?(retryMs: number): void
   /** For a lane opened to continue another: attach to the kept lane that sent `lastEventId`, replaying what follows. */
-  resume?(session: string, lastEventId: string): Awaitable<Resumed>
+  resume?(session: string, lastEventId: string): Awaitable<ResumeOutcome>
 }
 
 /** Whether there was such a lane in the session; `anew`: one for unasked messages in another process, which this lane now goes on for. */
-export type Resumed = boolean | 'anew'
+export type ResumeOutcome = boolean | 'anew'
 
 /** What the engine offers to carriers that take in one exchange at a time (HTTP). */
 export interface Door {

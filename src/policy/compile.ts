@@ -4,7 +4,7 @@ import { type SetUse, setUses, usesUnder } from '../features/live/dialects/annou
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { judge, type World } from './judge.ts'
+import { judge, type PolicyInputs } from './judge.ts'
 import { readOtherwise, readRules } from './rules/read.ts'
 import type { Asked, Effect, Otherwise, PolicyRules, Rule } from './rules/rule.ts'
 import { shadowed } from './rules/weigh.ts'
@@ -103,7 +103,7 @@ export interface PolicyDiff {
 type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>
 
 /** Compares two policies by their rules, by the feature sets that they enable, and by examples. */
-export function compare(before: World, after: World, declared: Declared, examples: readonly Asked[]): PolicyDiff {
+export function compare(before: PolicyInputs, after: PolicyInputs, declared: Declared, examples: readonly Asked[]): PolicyDiff {
   const sets = [...declared].flatMap(([server, facts]) =>
     [...facts.keys()].map((featureSet): Asked => ({ kind: 'set', server, featureSet })),
   )

@@ -9,12 +9,12 @@ import type { CompiledPolicy } from './compile.ts'
 import { isAbout } from './rules/conditions.ts'
 import { type Counts, countedAs } from './rules/counts.ts'
 import type { ReadRule } from './rules/read.ts'
-import { type Asked, beginners, begunByNames, effects, type Kind, type Verdict } from './rules/rule.ts'
+import { type Asked, begunByNames, effects, initiatingServers, type Kind, type Verdict } from './rules/rule.ts'
 import { strongest } from './rules/weigh.ts'
 import { scopeJudge } from './scopes/lists.ts'
 
 /** What decisions are taken from. */
-export interface World {
+export interface PolicyInputs {
   readonly compiled: CompiledPolicy
   readonly counts: Counts
   readonly now: number
@@ -43,8 +43,8 @@ export interface AskVerdict {
 }
 
 /** Decides by rules, counts and scope lists. */
-export function judge(world: World, asked: Asked): Judged {
-  const rule = strongest(holding(world, asked))
+export function judge(world: PolicyInputs, asked: Asked): Judged {
+  const rule = strongest(matchingRules(world, asked))
   const said = onBehalf(asked, rule, rule === undefined ? unruled(world, asked) : ruled(world, rule, asked))
   if (asked.kind === 'scope') return judgeScope(world, asked, said)
   if (asked.kind === 'set') return judgeSet(world, asked, said)
@@ -57,7 +57,7 @@ export function judge(world: World, asked: Asked): Judged {
  */
 function onBehalf(asked: Asked, rule: ReadRule | undefined, said: Judged): Judged {
   if (asked.kind !== 'tool' || asked.readOnly === true || said.do === 'deny' || said.do === 'hold') return said
-  if (!beginners(asked.begunBy).some(server => server !== asked.server)) return said
+  if (!initiatingServers(asked.begunBy).some(server => server !== asked.server)) return said
   if (said.do !== 'ask' && rule?.conditions.begunBy !== undefined) return said
   return { ...asking(asked, said.do === 'ask' ? said.rule : begunByRule), forOthers: true }
 }
@@ -66,7 +66,7 @@ function onBehalf(asked: Asked, rule: ReadRule | undefined, said: Judged): Judge
 const begunByRule = 'begun-by'
 
 /** The rules that are about it, now. */
-export function holding({ compiled, counts, now }: World, asked: Asked): readonly ReadRule[] {
+export function matchingRules({ compiled, counts, now }: PolicyInputs, asked: Asked): readonly ReadRule[] {
   return compiled.rules.filter(
     read =>
       read.decides &&
@@ -78,7 +78,7 @@ export function holding({ compiled, counts, now }: World, asked: Asked): readonl
   )
 }
 
-function unruled({ compiled }: World, asked: Asked): Judged {
+function unruled({ compiled }: PolicyInputs, asked: Asked): Judged {
   const rule = `otherwise.${asked.kind}`
   const effect = compiled.otherwise[asked.kind]
   if (effect === 'ask') return asking(asked, rule)
@@ -86,7 +86,7 @@ function unruled({ compiled }: World, asked: Asked): Judged {
   return { do: 'deny', why: why('POLICY_DENIED', rule, `No rule allows ${wordsFor(asked)}`, allowFix(asked)) }
 }
 
-function ruled(world: World, read: ReadRule, asked: Asked): Judged {
+function ruled(world: PolicyInputs, read: ReadRule, asked: Asked): Judged {
   const { name, rule, effect, hours, forMs, withinMs } = read
   const waitMs = world.counts.wait(read, asked)
   switch (effect) {
@@ -110,7 +110,7 @@ function ruled(world: World, read: ReadRule, asked: Asked): Judged {
   }
 }
 
-function denied({ now }: World, { name, rule, hours, running }: ReadRule, asked: Asked, waitMs: number): Judged {
+function denied({ now }: PolicyInputs, { name, rule, hours, running }: ReadRule, asked: Asked, waitMs: number): Judged {
   const waits = waitMs > 0 ? waitMs : hours === undefined ? undefined : hours.endsAfter(now) - now
   const code = waitMs > 0 ? 'RATE_LIMITED' : running === undefined ? 'POLICY_DENIED' : 'TOO_MANY_RUNNING'
   const message = rule.message ?? `Rule ${clip(name)} refuses ${wordsFor(asked)}`
@@ -124,7 +124,7 @@ function asking(asked: Asked, rule: string): AskVerdict {
 }
 
 /** Rules name sets, and not what these declare: what is new in a declaration is asked about, whatever a rule allows. */
-function judgeSet(world: World, asked: Asked, said: Judged): Judged {
+function judgeSet(world: PolicyInputs, asked: Asked, said: Judged): Judged {
   if (said.do !== 'allow' && said.do !== 'ask') return said
   const flaw = world.unforeseen(asked)
   return flaw === undefined ? said : { ...asking(asked, said.rule), flaw }
@@ -133,7 +133,7 @@ function judgeSet(world: World, asked: Asked, said: Judged): Judged {
 const withoutLists = scopeJudge({})
 
 /** MCP Live 0.2 §7.6: blacklist, whitelist, and only then what the rules say. */
-function judgeScope(world: World, asked: Asked, said: Judged): Judged {
+function judgeScope(world: PolicyInputs, asked: Asked, said: Judged): Judged {
   const { server, featureSet = '', scope } = asked
   const lists = world.compiled.scopes(server, featureSet)
   const verdict = scope === undefined ? undefined : (lists ?? withoutLists).judge(scope)
@@ -154,7 +154,7 @@ function judgeScope(world: World, asked: Asked, said: Judged): Judged {
 }
 
 /** A tool acts where its arguments say; in a scoped feature set that has to be approved too. */
-function judgeTool(world: World, asked: Asked, said: Judged): Judged {
+function judgeTool(world: PolicyInputs, asked: Asked, said: Judged): Judged {
   const { server, featureSet = '', scope } = asked
   const scoped = world.facts(server, featureSet)?.scoped === true
   const scopes = world.scopesOf(asked) ?? (scope === undefined ? [] : [scope])

@@ -16,7 +16,7 @@ import { Approvals, boundOf, type Covers, type GrantFor, type Kept, widerAnswers
 import { ApprovalAsker, type OnApproval, type PolicyDecision, questionText } from './approvals/question.ts'
 import { type CompiledPolicy, compare, compile, type PolicyDiff } from './compile.ts'
 import { type SetAdmission, SetConsent } from './feature-sets/set-consent.ts'
-import { type AskVerdict, allowFix, holding, judge, type World, wordsFor } from './judge.ts'
+import { type AskVerdict, allowFix, judge, matchingRules, type PolicyInputs, wordsFor } from './judge.ts'
 import { isAbout } from './rules/conditions.ts'
 import { Counts } from './rules/counts.ts'
 import { type Asked, begunByText, type PolicyRules, type Verdict } from './rules/rule.ts'
@@ -257,7 +257,7 @@ export class Policy {
     const world = this.#world()
     const verdict = judge(world, asked)
     const by = 'why' in verdict ? verdict.why.rule : verdict.rule
-    return { verdict, rules: holding(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by })) }
+    return { verdict, rules: matchingRules(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by })) }
   }
 
   /** Rules that never count. */
@@ -304,7 +304,7 @@ export class Policy {
     this.#timer = undefined
   }
 
-  #world(compiled = this.#compiled): World {
+  #world(compiled = this.#compiled): PolicyInputs {
     return {
       compiled,
       counts: this.#counts,

@@ -9,7 +9,7 @@ import { createServer, type Server } from '../server/index.ts'
 import { replayTape } from '../testing/connect.ts'
 import { memoryPair } from '../transports/memory.ts'
 import { openTape } from './mock-server.ts'
-import { Script } from './script.ts'
+import { ConnectionPlayback } from './script.ts'
 import { recordTape } from './tap.ts'
 
 let folder: string
@@ -159,7 +159,7 @@ test('what stands where a token of progress should be is repeated as it is, what
     { from: 'server' as const, at: 2, text: '', line: 2, value: { jsonrpc: '2.0', id: 1, result: {} } },
   ]
   const heard: unknown[] = []
-  const script = new Script(frames, text => void heard.push(JSON.parse(text)), undefined)
+  const script = new ConnectionPlayback(frames, text => void heard.push(JSON.parse(text)), undefined)
   expect(script.play({ method: 'tools/call', id: 7, params })).toBe(true)
   expect(heard).toEqual([said, { jsonrpc: '2.0', id: 7, result: {} }])
 })

@@ -11,7 +11,7 @@ import { jsonValue, type RecordedMessage, type RecordingHeader } from './format.
 import { UnansweredRequests } from './frame-sender.ts'
 import { type ClientListener, type ClientListenerOptions, listenForClients } from './listener.ts'
 import { connectionsOf, openRecording, type RecordedConnection, type RecordingText, readRecording } from './read.ts'
-import { Script } from './script.ts'
+import { ConnectionPlayback } from './script.ts'
 
 /** How a recording is played. */
 export interface PlayingOptions {
@@ -49,9 +49,9 @@ function serve(
     unanswered.answered(text)
     void far.send(text)
   }
-  const script = new Script(recorded[at]?.frames ?? [], send, options)
+  const script = new ConnectionPlayback(recorded[at]?.frames ?? [], send, options)
   // A question of another connection is better answered than refused: a mock is asked by others than its recording was.
-  const others = recorded.filter((_, other) => other !== at).map(({ frames }) => new Script(frames, send, options))
+  const others = recorded.filter((_, other) => other !== at).map(({ frames }) => new ConnectionPlayback(frames, send, options))
   const take = (value: unknown): void => {
     if (!isRecord(value)) return
     const message = clientMessage(value)
@@ -83,13 +83,13 @@ function serve(
  */
 export function recordedServer(recorded: readonly RecordedConnection[]) {
   const added: string[] = []
-  const scripts: Script[] = []
+  const scripts: ConnectionPlayback[] = []
   return {
     open: (): Connection => {
       const { carrier = 'memory', frames = [] } = recorded[Math.min(scripts.length, recorded.length - 1)] ?? {}
       let sink: Sink | undefined
       const deliver = (text: string): void => queueMicrotask(() => sink?.frame(text))
-      const script = new Script(frames, deliver, { once: true })
+      const script = new ConnectionPlayback(frames, deliver, { once: true })
       scripts.push(script)
       return {
         carrier,

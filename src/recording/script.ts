@@ -40,7 +40,7 @@ interface ScriptOptions {
 }
 
 /** Plays one connection. */
-export class Script {
+export class ConnectionPlayback {
   readonly #slots: readonly Slot[]
   readonly #send: (text: string) => void
   readonly #speed: number

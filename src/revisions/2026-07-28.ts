@@ -1,7 +1,7 @@
 /** The stateless wire: every request names its version and its sender's capabilities; questions travel inside results. */
 
 import { requestEnvelope, requestHeaders, serverInfoKey } from './envelope.ts'
-import { type Revision, requestNumbers, requestStatuses } from './revision.ts'
+import { type Revision, requestStatuses, statelessErrorCodes } from './revision.ts'
 
 /** Revision 2026-07-28. */
 export const rev20260728: Revision = {
@@ -20,7 +20,7 @@ export const rev20260728: Revision = {
   extensionsIn: 'extensions',
   logLevelBy: 'request',
   answersCancelled: false,
-  errors: requestNumbers,
+  errors: statelessErrorCodes,
   http: {
     session: false,
     sessionRequired: false,

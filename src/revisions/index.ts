@@ -13,14 +13,14 @@ export {
 } from './envelope.ts'
 export {
   checkVersionHeader,
-  identify,
   inherited,
   lineage,
   officialRevisions,
   revisionById,
+  revisionOfMessage,
   revisions,
-  Spoken,
   type Steps,
+  SupportedRevisions,
   stepsDown,
   stepsUp,
   unsupported,

@@ -9,10 +9,10 @@ import { rev20250326 } from './2025-03-26.ts'
 import { rev20250618 } from './2025-06-18.ts'
 import { rev20251125 } from './2025-11-25.ts'
 import { rev20260728 } from './2026-07-28.ts'
+import { revS3 } from './dialect-s3.ts'
 import { revDraft2026v1 } from './draft-2026-v1.ts'
 import { capabilitiesKey, envelopeFault, headerFault, metaOf, versionKey } from './envelope.ts'
 import type { Revision, RevisionId } from './revision.ts'
-import { revS3 } from './s3.ts'
 
 /** In order of `ordinal`. */
 export const revisions: readonly Revision[] = [
@@ -40,7 +40,7 @@ export function revisionById(id: RevisionId): Revision {
 export const officialRevisions: readonly RevisionId[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']
 
 /** The wires that one peer speaks, looked up by what a message may say. */
-export class Spoken {
+export class SupportedRevisions {
   readonly all: readonly Revision[]
   /** Session wires, newest first, without the dialect. */
   readonly sessions: readonly Revision[]
@@ -81,11 +81,11 @@ function newestFirst(list: Revision[]): Revision[] {
 const dialectMethods = new Set(['tools/invoke', 'initialized', 'cancel', 'progress', 'shutdown', 'exit'])
 
 /** The revision of a request or notification, or a refusal thrown. `pinned` is what its session remembers. */
-export function identify(
+export function revisionOfMessage(
   method: string,
   params: Params | undefined,
   caller: Caller,
-  spoken: Spoken,
+  spoken: SupportedRevisions,
   pinned: Revision | undefined,
 ): Revision {
   const header = versionHeader(caller)
@@ -109,7 +109,7 @@ export function identify(
   return unopened(method, header, caller, spoken)
 }
 
-function claimed(meta: Params, header: string | undefined, caller: Caller, spoken: Spoken): Revision {
+function claimed(meta: Params, header: string | undefined, caller: Caller, spoken: SupportedRevisions): Revision {
   const claim = meta[versionKey]
   if (typeof claim !== 'string') throw envelopeFault(versionKey, 'a string')
   if (!isRecord(meta[capabilitiesKey])) throw envelopeFault(capabilitiesKey, 'an object; {} declares none')
@@ -123,7 +123,7 @@ function claimed(meta: Params, header: string | undefined, caller: Caller, spoke
 }
 
 /** The refusal of a version that is not spoken here. */
-export function unsupported(requested: string, spoken: Spoken): McpError {
+export function unsupported(requested: string, spoken: SupportedRevisions): McpError {
   const supported = spoken.requests.map(revision => revision.wire)
   return new McpError(
     'version-unsupported',
@@ -134,7 +134,7 @@ export function unsupported(requested: string, spoken: Spoken): McpError {
   )
 }
 
-function opened(params: Params | undefined, spoken: Spoken): Revision {
+function opened(params: Params | undefined, spoken: SupportedRevisions): Revision {
   const version = params?.['protocolVersion']
   if (typeof version === 'string') {
     const revision = spoken.byWire(version)
@@ -155,14 +155,14 @@ export function versionHeader(caller: Caller): string | undefined {
 }
 
 /** On session wires the header may be absent, but not name what nobody speaks. The dialect has no such header. */
-export function checkVersionHeader(header: string | undefined, spoken: Spoken, pinned: Revision | undefined): void {
+export function checkVersionHeader(header: string | undefined, spoken: SupportedRevisions, pinned: Revision | undefined): void {
   if (header === undefined || pinned?.dialect || spoken.byWire(header) !== undefined) return
   const known = spoken.wires.join(', ')
   throw new McpError('version-unsupported', `The header MCP-Protocol-Version says "${clip(header)}"; spoken here are ${known}`)
 }
 
 /** No handshake has been seen: over HTTP a server may serve session wires without a session. */
-function unopened(method: string, header: string | undefined, caller: Caller, spoken: Spoken): Revision {
+function unopened(method: string, header: string | undefined, caller: Caller, spoken: SupportedRevisions): Revision {
   // What a client only tells carries no envelope on the stateless wires: a cancel must find its call all the same.
   const newest = spoken.requests[0]
   if (newest !== undefined && caller.carrier !== 'http' && method.startsWith('notifications/')) return newest

@@ -205,7 +205,7 @@ export function sessionRevision(parts: SessionRevision): Revision {
 }
 
 /** The error numbers of stateless wires. */
-export const requestNumbers: Record<CommonKind, number> = {
+export const statelessErrorCodes: Record<CommonKind, number> = {
   ...numbers,
   'header-mismatch': -32020,
   'capability-missing': -32021,

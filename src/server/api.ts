@@ -20,8 +20,8 @@ import type { SamplingContext } from '../features/mcp/sampling/server.ts'
 import type { TasksContext } from '../features/mcp/tasks/server.ts'
 import type { ListToolsResult, ToolFacts } from '../features/mcp/tools/messages.ts'
 import type { Reply } from '../features/mcp/tools/result.ts'
-import type { Confirmable, ConfirmationApi, ConfirmationContext } from '../features/reliability/confirmation/server.ts'
-import type { BudgetsApi, CostContext, CostServerOptions, Priced } from '../features/reliability/cost/server.ts'
+import type { ConfirmationApi, ConfirmationContext, ConfirmToolOption } from '../features/reliability/confirmation/server.ts'
+import type { BudgetsApi, CostContext, CostServerOptions, CostToolOption } from '../features/reliability/cost/server.ts'
 import type {
   ImporterApi,
   ImporterFacts,
@@ -33,10 +33,10 @@ import type { EventsApi, EventsServerOptions } from '../features/reliability/eve
 import type { FacadeServerOptions } from '../features/reliability/facade/server.ts'
 import type { IdempotencyContext, IdempotencyServerOptions } from '../features/reliability/idempotency/server.ts'
 import type { IntentContext, IntentServerOptions } from '../features/reliability/intent/server.ts'
-import type { ManifestServerOptions, Paginated } from '../features/reliability/manifest/server.ts'
-import type { WithMedia } from '../features/reliability/media/server.ts'
-import type { PermissionsApi, PermissionsServerOptions, Scoped } from '../features/reliability/permissions/server.ts'
-import type { Sourced } from '../features/reliability/provenance/server.ts'
+import type { ManifestServerOptions, PaginationToolOption } from '../features/reliability/manifest/server.ts'
+import type { MediaToolOption } from '../features/reliability/media/server.ts'
+import type { PermissionsApi, PermissionsServerOptions, ScopesToolOption } from '../features/reliability/permissions/server.ts'
+import type { ProvenanceToolOption } from '../features/reliability/provenance/server.ts'
 import type { RecommendationsServerOptions } from '../features/reliability/recommendations/server.ts'
 import type { StateContext, StateServerOptions, StatesApi } from '../features/reliability/session-state/server.ts'
 import type { ProgressContext, StreamingServerOptions } from '../features/reliability/streaming/server.ts'
@@ -71,7 +71,13 @@ export interface FeatureOptions
     LiveServerOptions {}
 
 /** What the features let an author say of a tool. */
-interface ToolFeatureOptions extends Confirmable, WithMedia, Sourced, Paginated, Priced, Scoped {}
+interface ToolFeatureOptions
+  extends ConfirmToolOption,
+    MediaToolOption,
+    ProvenanceToolOption,
+    PaginationToolOption,
+    CostToolOption,
+    ScopesToolOption {}
 
 /** What an author says of the tool `import_from_ref`. */
 export interface ImporterOptions extends ImporterFacts, ToolFeatureOptions {}

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions, NodeRequest, NodeResponse } from './serve.ts'
 import type { Server } from './server.ts'
-import { shownBeside } from './streams.ts'
+import { extraRoutesOf } from './streams.ts'
 
 /** What the plugin is registered with. */
 export interface McpPluginOptions extends FetchOptions {
@@ -43,7 +43,7 @@ export function mcp(
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, next) => next(null))
   const metadata = '/.well-known/oauth-protected-resource'
-  const { document, downloads } = shownBeside(server.engine)
+  const { document, downloads } = extraRoutesOf(server.engine)
   const paths = [
     path,
     ...(options.auth === undefined || options.auth === 'none' ? [] : [metadata, `${metadata}/*`]),

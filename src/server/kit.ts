@@ -4,7 +4,7 @@ import { type Clock, realClock, toMilliseconds } from '../core/clock.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import { createSeal } from '../core/handle.ts'
 import type { Journal } from '../core/journal/journal.ts'
-import type { Runners } from '../core/journal/runners.ts'
+import type { ProcessLeases } from '../core/journal/process-leases.ts'
 import { type Log, logFrom, type Trace, traceInto } from '../core/log.ts'
 import { CallContext } from '../engine/context.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -59,7 +59,7 @@ export function createKit(options: ServerOptions, engine: () => Engine | undefin
     journal: records.journal,
     grants: records.grants,
     audit: records.audit,
-    runners: async (): Promise<Runners> => (await records.journal()).runners,
+    runners: async (): Promise<ProcessLeases> => (await records.journal()).runners,
     engine: () => engine() as Engine,
     sides: () => all,
     filtered: () => middleware.length > own,

@@ -6,11 +6,11 @@ import { Streams } from '../transports/http/streams.ts'
 import { authorizerOptions, namedHosts } from './auth.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
-import { shownBeside, streamsOf } from './streams.ts'
+import { extraRoutesOf, streamsOf } from './streams.ts'
 
 /** Answers requests of `node:http` by a server, as Express and Fastify hand them over. */
 export function nodeHandler({ door, engine }: Server, { auth, priming, ...options }: FetchOptions = {}): NodeHttpHandler {
-  const beside = shownBeside(engine)
+  const beside = extraRoutesOf(engine)
   const limits = { frameBytes: engine.limits.frameBytes }
   const streams = streamsOf(engine, Streams, storeLogs, { priming })
   if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, ...beside, limits, streams })

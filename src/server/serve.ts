@@ -11,7 +11,7 @@ import type { Listening, ListenOptions } from '../transports/http/listening.ts'
 import { checkNames, type GuardNames, isLoopbackHost } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { givenLimits } from './options.ts'
-import { openStreams, shownBeside } from './streams.ts'
+import { extraRoutesOf, openStreams } from './streams.ts'
 
 /** How a server listens on HTTP. */
 export interface ServeHttpOptions extends Omit<ListenOptions, 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
@@ -80,7 +80,7 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
     ...rest,
     limits,
     streams,
-    ...shownBeside(engine),
+    ...extraRoutesOf(engine),
     ...guarded,
     ...onUpgrade,
     onError,
@@ -120,7 +120,7 @@ export function serveFetch(engine: Engine, options: FetchOptions): FetchHandler 
     ]).then(([module, authorizer, streams]) => {
       const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
       const limits = { frameBytes: engine.limits.frameBytes }
-      return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), limits, streams })
+      return module.fetchHandler(door, { ...options, ...guarded, ...extraRoutesOf(engine), limits, streams })
     })
     return (await face)(request, info)
   }

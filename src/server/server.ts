@@ -4,10 +4,10 @@ import type { CallContext } from '../engine/context.ts'
 import { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { InstalledFeature } from '../engine/server-feature.ts'
-import type { Shared } from '../engine/sharing.ts'
+import type { SharedSessions } from '../engine/sharing.ts'
 import type { Layer } from '../engine/stages.ts'
 import type { Door } from '../jsonrpc/connection.ts'
-import { Spoken } from '../revisions/index.ts'
+import { SupportedRevisions } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
@@ -16,7 +16,7 @@ import { serverFeatures } from './features.ts'
 import { auditControl, createKit, installServerFeatures, type ServerOwnKit } from './kit.ts'
 import { checkServerOptions, infoOf, type ServerOptions } from './options.ts'
 import { serveFetch, serveHttp, serveStdio } from './serve.ts'
-import { showBeside } from './streams.ts'
+import { addExtraRoutes } from './streams.ts'
 
 export type { Server, ToolOptions } from './api.ts'
 
@@ -39,7 +39,7 @@ export function createServer(options: ServerOptions): Server {
   engine = made
   for (const feature of features) {
     feature.installed?.()
-    if (feature.beside !== undefined) showBeside(made, feature.beside)
+    if (feature.beside !== undefined) addExtraRoutes(made, feature.beside)
   }
   const listening = new Set<Listening>()
   const pending = (): Promise<unknown> | undefined => waitedFor(features)
@@ -83,7 +83,7 @@ function createEngine(options: ServerOptions, kit: ServerOwnKit, features: reado
   const engine: Engine = new Engine({
     role: 'server',
     info: infoOf(options),
-    spoken: new Spoken(options.revisions),
+    spoken: new SupportedRevisions(options.revisions),
     limits,
     sides: kit.all,
     middleware: kit.middleware,
@@ -99,7 +99,7 @@ function createEngine(options: ServerOptions, kit: ServerOwnKit, features: reado
 }
 
 /** Loaded with the first session. */
-async function shareSessions(engine: Engine, shared: () => Promise<Store>): Promise<Shared> {
+async function shareSessions(engine: Engine, shared: () => Promise<Store>): Promise<SharedSessions> {
   const [{ sharedSessions }, store] = await Promise.all([import('../engine/shared-sessions.ts'), shared()])
   const { clock, limits, memories } = engine
   return sharedSessions({ engine, store, clock, idleMs: limits.sessionIdleMs, memories })

@@ -60,8 +60,8 @@ export function lazyStore(option: string | Store | undefined, clock: Clock, trac
 }
 
 async function checked(url: string): Promise<void> {
-  const { checkPlace } = await import('../stores/open.ts')
-  return checkPlace(url)
+  const { checkStoreUrl } = await import('../stores/open.ts')
+  return checkStoreUrl(url)
 }
 
 /** By what it says of itself: stores are loaded only where they are used. */

@@ -1,6 +1,6 @@
 /** The event streams of one face of a server. Where sessions are shared their logs are, too, and any process goes on with any stream. */
 import type { Engine } from '../engine/engine.ts'
-import type { Downloads, OwnDocument } from '../transports/http/document.ts'
+import type { CallerDocument, Downloads } from '../transports/http/document.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { storeLogs } from '../transports/http/store-logs.ts'
 import type { Streams } from '../transports/http/streams.ts'
@@ -46,7 +46,7 @@ export function streamsOf(
 
 /** By engine, for every carrier that is opened later. */
 interface Beside {
-  readonly document?: OwnDocument | undefined
+  readonly document?: CallerDocument | undefined
   readonly downloads?: Downloads | undefined
 }
 
@@ -54,11 +54,11 @@ const none: Beside = {}
 const known = new WeakMap<Engine, Beside>()
 
 /** Has every carrier that is opened later show a document or downloads beside the endpoint. */
-export function showBeside(engine: Engine, more: Beside): void {
+export function addExtraRoutes(engine: Engine, more: Beside): void {
   known.set(engine, { ...known.get(engine), ...more })
 }
 
 /** What carriers show beside the endpoint. */
-export function shownBeside(engine: Engine): Beside {
+export function extraRoutesOf(engine: Engine): Beside {
   return known.get(engine) ?? none
 }

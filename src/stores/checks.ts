@@ -58,7 +58,7 @@ export function pageSize(limit: number | undefined): number {
 // Whether a step of a commit holds for what is there: one rule for the drivers that decide it here.
 
 /** What stands in the way of a `put` or `delete`. */
-export function obstacle(
+export function unmetCondition(
   op: Op<unknown> & { op: 'put' | 'delete' },
   found: Pick<Entry, 'version'> | undefined,
 ): Conflict['reason'] | undefined {

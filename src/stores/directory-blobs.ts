@@ -11,8 +11,8 @@ import {
   blobLimits,
   type DraftPart,
   type Drafts,
-  giveBack,
   isDigest,
+  releaseBuffer,
 } from './blobs.ts'
 import { StoreError } from './store.ts'
 
@@ -164,7 +164,7 @@ class DirectoryDraft implements BlobDraft {
       for await (const chunk of stream) {
         if (this.#size + chunk.length > most) throw new StoreError('full', `The blob is larger than ${most} bytes`)
         await this.#write(handle, chunk)
-        if (owned === true) giveBack(chunk)
+        if (owned === true) releaseBuffer(chunk)
         if (kept !== undefined && this.#size - synced >= keepBytes) await keep()
       }
     } catch (error) {

@@ -1,5 +1,5 @@
 /** The store of one process, gone with it: the default where nothing needs to last, and the model for the other drivers. */
-import { checkKey, checkOps, checkSteps, obstacle, pageSize, SortedKeys, scanBounds, sumOf, Watchers } from './checks.ts'
+import { checkKey, checkOps, checkSteps, pageSize, SortedKeys, scanBounds, sumOf, unmetCondition, Watchers } from './checks.ts'
 import {
   type Committed,
   type Conflict,
@@ -205,11 +205,11 @@ class Draft<V> {
 
   #put(op: Op<V> & { op: 'put' }): Step {
     const version = (): number => this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.#now + op.ttl)
-    return obstacle(op, this.#find(op.key)) ?? { version: version() }
+    return unmetCondition(op, this.#find(op.key)) ?? { version: version() }
   }
 
   #delete(op: Op<V> & { op: 'delete' }): Step {
-    const reason = obstacle(op, this.#find(op.key))
+    const reason = unmetCondition(op, this.#find(op.key))
     if (reason === undefined) this.#set(op.key, undefined)
     return reason ?? {}
   }

@@ -32,7 +32,7 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
  * What can be said of a store before it is opened, and without opening it: that its driver is there, and a place for its file.
  * Throws a StoreError.
  */
-export async function checkPlace(url: string): Promise<void> {
+export async function checkStoreUrl(url: string): Promise<void> {
   if (/^postgres(ql)?:\/\//.test(url)) await (await import('./postgres/pg.ts')).loadPg()
   else if (url.startsWith('sqlite:')) {
     const { checkSqlitePath } = await import('./sqlite/path.ts')

@@ -195,7 +195,7 @@ export async function* entriesUnder(
 // A part of a store as a store of its own: its keys and logs lie under a prefix, and nobody sees beyond it.
 
 /** Closing it closes nothing: the whole is its owner's. */
-export function storeWithin(store: Store, prefix: string): Store {
+export function prefixedStore(store: Store, prefix: string): Store {
   const inside = (entry: Entry): Entry => ({ ...entry, key: entry.key.slice(prefix.length) })
   return {
     get: async key => {

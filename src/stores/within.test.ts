@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { memoryStore } from './memory.ts'
-import { add, append, check, put, remove, storeWithin, trim } from './store.ts'
+import { add, append, check, prefixedStore, put, remove, trim } from './store.ts'
 
 test('two parts of one store do not see each other, and closing a part closes nothing', async () => {
   const whole = memoryStore()
-  const [one, two] = [storeWithin(whole, 'one/'), storeWithin(whole, 'two/')]
+  const [one, two] = [prefixedStore(whole, 'one/'), prefixedStore(whole, 'two/')]
   await one.commit([put('a', '1'), append('log', 'x')])
   expect(await two.scan('')).toEqual([])
   expect(await two.read('log')).toEqual([])
@@ -13,7 +13,7 @@ test('two parts of one store do not see each other, and closing a part closes no
 })
 
 test('in a part, keys and logs have the names that they were given', async () => {
-  const part = storeWithin(memoryStore(), 'part/')
+  const part = prefixedStore(memoryStore(), 'part/')
   await part.commit([
     put('k/a', '1'),
     put('k/b', '2'),
@@ -34,7 +34,7 @@ test('in a part, keys and logs have the names that they were given', async () =>
 })
 
 test('a watch on a part hears of its own keys', async () => {
-  const part = storeWithin(memoryStore(), 'part/')
+  const part = prefixedStore(memoryStore(), 'part/')
   const ending = new AbortController()
   const changes = part.watch(['a'], ending.signal)[Symbol.asyncIterator]()
   const heard = changes.next()

@@ -5,7 +5,7 @@ import { connect as connectSocket, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createServer, type Server, type ServerOptions } from 'vivarium/server'
 import { type FakeClock, fakeClock } from 'vivarium/testing'
-import { Runners } from '../../src/core/journal/runners.ts'
+import { ProcessLeases } from '../../src/core/journal/process-leases.ts'
 import { callerAccount, Occupancy } from '../../src/core/occupancy.ts'
 import { type TableLimits, type TaskRecord, tableLimits } from '../../src/features/mcp/tasks/record.ts'
 import { memoryTasks, storeTasks, type TaskTable } from '../../src/features/mcp/tasks/table.ts'
@@ -207,7 +207,7 @@ it('tasks whose process has gone make room once they are found to have failed', 
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   const start = (id: string): TaskTable => {
-    const runners = new Runners({ store, clock, id })
+    const runners = new ProcessLeases({ store, clock, id })
     onTestFinished(() => runners.close())
     return storeTasks({
       open: async () => store,

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { JournalCapacity } from '../../src/core/journal/journal.ts'
-import { Runners } from '../../src/core/journal/runners.ts'
+import { ProcessLeases } from '../../src/core/journal/process-leases.ts'
 import { Units } from '../../src/core/journal/units.ts'
 import { firstVersion, LargeStates, storeKeeper } from '../../src/features/reliability/session-state/versions.ts'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
@@ -293,7 +293,7 @@ it('E8-10: streams whose end the store did not take leave the share all the same
 it('E5-11: steps of callers who are not known count against the network that began the transaction, also after a look', async () => {
   const clock = stores.clock()
   const store = memoryStore({ now: clock.now })
-  const runners = new Runners({ store, clock, id: 'here' })
+  const runners = new ProcessLeases({ store, clock, id: 'here' })
   const open = (): JournalCapacity => new JournalCapacity({ store, clock, runners, records: 40 })
   const units = new Units({ store, clock, runners, capacity: open() })
   const nobody = '~anonymous'

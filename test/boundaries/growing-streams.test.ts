@@ -1,7 +1,7 @@
 /** Streams that grow while they run: what is kept of them counts for their account with each event, and only its own gives way. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { fakeClock } from 'vivarium/testing'
-import { Runners } from '../../src/core/journal/runners.ts'
+import { ProcessLeases } from '../../src/core/journal/process-leases.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { FetchOutlet } from '../../src/transports/http/fetch.ts'
 import { type HttpLimits, httpLimits } from '../../src/transports/http/limits.ts'
@@ -18,7 +18,7 @@ const clock = fakeClock()
 /** Event streams of one listener, with their logs in memory or on a store. */
 function open(kind: 'in memory' | 'on a store', limits: Partial<HttpLimits>): Streams {
   const store = memoryStore({ now: clock.now })
-  const runners = new Runners({ store, clock, id: 'here' })
+  const runners = new ProcessLeases({ store, clock, id: 'here' })
   const failed = (error: unknown): void => expect(error).toBeUndefined()
   const shared = (all: HttpLimits) =>
     storeLogs({ store: async () => store, runners: async () => runners, clock, limits: { ...httpLimits, ...all }, failed })

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createServer, type Server, type ServerOptions } from 'vivarium/server'
 import { fakeClock } from 'vivarium/testing'
-import { Runners } from '../../src/core/journal/runners.ts'
+import { ProcessLeases } from '../../src/core/journal/process-leases.ts'
 import { type TableLimits, type TaskRecord, tableLimits } from '../../src/features/mcp/tasks/record.ts'
 import { storeTasks, type TaskTable } from '../../src/features/mcp/tasks/table.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
@@ -16,7 +16,7 @@ describe('tasks of a process that has gone, which nobody asks about,', () => {
     const clock = fakeClock()
     const store = memoryStore({ now: clock.now })
     const start = (id: string): TaskTable => {
-      const runners = new Runners({ store, clock, id })
+      const runners = new ProcessLeases({ store, clock, id })
       onTestFinished(() => runners.close())
       return storeTasks({
         open: async () => store,

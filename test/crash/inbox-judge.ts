@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Inbox } from '../../src/host/inbox/inbox.ts'
 import { conversationKey, type LogRecord, listConversations } from '../../src/host/loop/conversation-log.ts'
 import { openStore } from '../../src/stores/open.ts'
-import { type Entry, type Store, storeWithin } from '../../src/stores/store.ts'
+import { type Entry, prefixedStore, type Store } from '../../src/stores/store.ts'
 
 const patienceMs = 60_000
 
@@ -26,7 +26,7 @@ export interface Verdict {
 export async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(url)
   try {
-    return await work(storeWithin(store, 'host/'))
+    return await work(prefixedStore(store, 'host/'))
   } finally {
     await store.close()
   }

@@ -166,7 +166,7 @@ const places: Readonly<Record<string, readonly string[]>> = {
   'host/inbox/runs.ts': ['inbox'],
   'host/loop/answers/answers.ts': ['roots', 'elicit', 'infer'],
   'host/loop/answers/sampling.ts': ['sample'],
-  'host/loop/before-hooks.ts': ['inject'],
+  'host/loop/inference-hooks.ts': ['inject'],
   'host/loop/calls.ts': ['tool'],
   'host/loop/host-tools.ts': ['tool'],
   'host/loop/permission.ts': [],

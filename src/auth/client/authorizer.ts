@@ -7,8 +7,9 @@ import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../co
 import { unlessAborted } from '../../core/deadlines.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError } from '../addresses.ts'
-import { AuthorizationBinding, AuthorizationRecords, type Binding, type OAuthTokens } from './binding.ts'
 import { chooseScopes, type DiscoveredAuthorization, discoverAuthorization, scopesIn } from './discovery.ts'
+import type { OAuthGrant } from './grants.ts'
+import { AuthorizationRecords, type Binding, IssuerBinding, type OAuthTokens } from './issuer-binding.ts'
 import type { OutboundContext } from './options.ts'
 import {
   type AuthServerLink,
@@ -22,7 +23,6 @@ import {
   TokenEndpoint,
 } from './protocol.ts'
 import type { TokenStorage } from './storage.ts'
-import type { OAuthGrant } from './ways.ts'
 
 interface AuthorizerSettings {
   readonly context: OutboundContext
@@ -52,7 +52,7 @@ export class OAuthAuthorizer implements Credentials {
   readonly #settings: AuthorizerSettings
   readonly #context: OutboundContext
   readonly #records: AuthorizationRecords
-  readonly #bound: AuthorizationBinding
+  readonly #bound: IssuerBinding
   readonly #flight: Flight
   #held: Held | undefined
   #prover: Prover | undefined
@@ -63,7 +63,7 @@ export class OAuthAuthorizer implements Credentials {
     this.#settings = settings
     this.#context = settings.context
     this.#records = new AuthorizationRecords(settings.storage, settings.context.trace)
-    this.#bound = new AuthorizationBinding(settings.binding, settings.context.server, this.#records)
+    this.#bound = new IssuerBinding(settings.binding, settings.context.server, this.#records)
     this.#flight = new Flight(settings.context.clock, settings.timeoutMs)
   }
 

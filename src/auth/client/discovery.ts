@@ -5,8 +5,8 @@
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { AuthorizationError, checkEndpoint, isLoopbackUrl, metadataUrls } from '../addresses.ts'
-import { movedTo } from './binding.ts'
-import { type OutboundContext, speaksWith } from './options.ts'
+import { issuerMismatch } from './issuer-binding.ts'
+import { anyRevisionHas, type OutboundContext } from './options.ts'
 import { type AuthorizationServer, readServerMetadata } from './protocol.ts'
 
 /** What is known of where tokens for a server come from. */
@@ -93,7 +93,7 @@ function chooseIssuer(value: unknown, { issuer }: Looking): string {
   const listed = strings(value)
   if (issuer !== undefined) {
     if (listed.includes(issuer)) return issuer
-    throw movedTo(issuer, listed.length === 0 ? 'none' : listed.join(', '))
+    throw issuerMismatch(issuer, listed.length === 0 ? 'none' : listed.join(', '))
   }
   const first = listed[0]
   if (first !== undefined) return first
@@ -127,7 +127,7 @@ async function readServer(place: string, issuer: string, looking: Looking): Prom
 /** 2025-03-26 basic/authorization: the server is its own authorization server, at the root of its origin. */
 async function oldServer(looking: Looking): Promise<DiscoveredAuthorization> {
   const { server } = looking.context
-  if (!speaksWith(looking.context, 'authorizesItself')) {
+  if (!anyRevisionHas(looking.context, 'authorizesItself')) {
     throw new AuthorizationError(
       'resource-metadata',
       'The server wants a token but has no metadata that says whose (RFC 9728); only revision 2025-03-26 goes without',

@@ -3,7 +3,8 @@
  */
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
 import { AuthorizationError, checkServer } from '../addresses.ts'
-import { Binding } from './binding.ts'
+import type { OAuthGrant } from './grants.ts'
+import { Binding } from './issuer-binding.ts'
 import type {
   ClientAuthorization,
   ClientCredentialsOptions,
@@ -13,7 +14,6 @@ import type {
   WorkloadOptions,
 } from './options.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
-import type { OAuthGrant } from './ways.ts'
 
 export { AuthorizationError, type AuthorizationRule } from '../addresses.ts'
 export { type Browser, type CliOptions, cli } from './browser.ts'
@@ -102,14 +102,14 @@ export function bindingOf(
 function lazily(
   options: CommonOptions & { readonly dpop?: boolean },
   binding: Binding,
-  grantOf: (ways: typeof import('./ways.ts')) => OAuthGrant,
+  grantOf: (ways: typeof import('./grants.ts')) => OAuthGrant,
   storage?: TokenStorage,
 ): ClientAuthorization {
   return {
     authorizer: context => {
       checkServer(context.server)
       return new LazyAuthorizer(async () => {
-        const ways = await import('./ways.ts')
+        const ways = await import('./grants.ts')
         return ways.authorizerFor(context, options, binding, grantOf(ways), storage)
       })
     },

@@ -115,7 +115,7 @@ export interface ClientAuthorization {
 }
 
 /** Whether the client speaks a revision with this rule of authorization. */
-export function speaksWith({ revisions: spoken }: AuthorizationContext, rule: 'authorizesItself' | 'announcesPkce'): boolean {
+export function anyRevisionHas({ revisions: spoken }: AuthorizationContext, rule: 'authorizesItself' | 'announcesPkce'): boolean {
   return revisions.some(({ id, http }) => http[rule] && spoken.includes(id))
 }
 

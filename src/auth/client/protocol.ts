@@ -151,7 +151,7 @@ interface Departure {
 }
 
 /** Makes the address to which the browser is sent, with PKCE, and what its return is checked against. */
-export async function departFor(endpoint: URL, parameters: Parameters): Promise<Departure> {
+export async function startAuthorization(endpoint: URL, parameters: Parameters): Promise<Departure> {
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
   const url = new URL(endpoint)

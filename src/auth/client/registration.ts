@@ -5,16 +5,16 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.ts'
-import type { AuthorizationRecords, ClientRegistration } from './binding.ts'
 import type { DiscoveredAuthorization } from './discovery.ts'
+import type { GrantContext } from './grants.ts'
+import type { AuthorizationRecords, ClientRegistration } from './issuer-binding.ts'
 import type { OAuthClientOptions } from './options.ts'
 import { type AuthorizationServer, authenticationBy, type Identity, noSecret, registerClient } from './protocol.ts'
-import type { Asking } from './ways.ts'
 
 /** The name that the client has already, if it has one. */
 export async function knownIdentity(
   options: OAuthClientOptions,
-  { found, records, context }: Pick<Asking, 'found' | 'records' | 'context'>,
+  { found, records, context }: Pick<GrantContext, 'found' | 'records' | 'context'>,
 ): Promise<Identity | undefined> {
   const fixed = fixedIdentity(options, found)
   if (fixed !== undefined) return fixed
@@ -23,7 +23,7 @@ export async function knownIdentity(
 }
 
 /** The name under which it asks a user to come by, who must be sent back to `redirectUri`. */
-export async function identityFor(options: OAuthClientOptions, asking: Asking, redirectUri: string): Promise<Identity> {
+export async function identityFor(options: OAuthClientOptions, asking: GrantContext, redirectUri: string): Promise<Identity> {
   const { found, records, context } = asking
   const fixed = fixedIdentity(options, found)
   if (fixed !== undefined) return fixed
@@ -61,7 +61,7 @@ function identityOf({ id, method, secret }: ClientRegistration): Identity {
   return { id, authentication: authenticationBy(method, secret) }
 }
 
-async function registerAt({ found, context, link }: Asking, redirectUri: string): Promise<ClientRegistration> {
+async function registerAt({ found, context, link }: GrantContext, redirectUri: string): Promise<ClientRegistration> {
   const { server } = found
   if (server.registration_endpoint === undefined) {
     throw new AuthorizationError(

@@ -3,13 +3,13 @@
  * get one (RFC 9728, RFC 6750). A token that was good a moment ago lets in at once.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
-import type { Authorizer, CredentialDenial, Entrance, HeaderReader } from '../../core/credentials.ts'
+import type { Authorizer, CredentialDenial, HeaderReader, HttpRequestFacts } from '../../core/credentials.ts'
 import { covers, isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { skewMs } from './jwt.ts'
 import { checkResource, type ResourceAuthorization, type Settings } from './options.ts'
-import { createVerifier, type TokenAsker, tokenFingerprint, VerifiedTokenCache, type Verifier } from './verifier.ts'
+import { createVerifier, type TokenSender, tokenFingerprint, VerifiedTokenCache, type Verifier } from './verifier.ts'
 
 /** Undefined when there is none. `fault`: something was brought that is no such token. */
 type Brought = { readonly token: string } | { readonly fault: string } | undefined
@@ -19,7 +19,7 @@ const longestToken = 16 * 1024
 
 const tokenSyntax = /^[A-Za-z0-9\-._~+/]+=*$/
 
-function bearerOf(header: HeaderReader, entrance: Entrance): Brought {
+function bearerOf(header: HeaderReader, entrance: HttpRequestFacts): Brought {
   if (holdsToken(entrance.url))
     return { fault: 'A token in the address is not taken: it would stand in logs. Send it in the Authorization header' }
   const value = header('authorization')
@@ -90,7 +90,7 @@ class ResourceServer implements Authorizer {
     this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed: this.#report })
   }
 
-  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | CredentialDenial> {
+  identify(header: HeaderReader, entrance: HttpRequestFacts): Awaitable<Principal | CredentialDenial> {
     const brought = bearerOf(header, entrance)
     if (brought === undefined) return this.#denial(401, this.#noToken, { scopes: this.#settings.scopes })
     if ('fault' in brought) return this.#refused('invalid_request', brought.fault)
@@ -140,7 +140,7 @@ class ResourceServer implements Authorizer {
     return pending
   }
 
-  async #verify(key: string, token: string, asking: TokenAsker): Promise<Principal | CredentialDenial> {
+  async #verify(key: string, token: string, asking: TokenSender): Promise<Principal | CredentialDenial> {
     let found: Principal | string
     let epoch: number
     try {

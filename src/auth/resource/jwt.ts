@@ -31,7 +31,7 @@ export function jwtVerifier({ settings, audiences, clock, failed }: JwtOptions):
       const { payload, protectedHeader } = await jose.jwtVerify(token, keys.find, options)
       if (!isAccessToken(protectedHeader.typ)) return 'it is not an access token'
       if (payload.exp === undefined) return 'it never expires'
-      return principalOf(payload, { issuer, audiences: audiences(), now })
+      return principalFromClaims(payload, { issuer, audiences: audiences(), now })
     } catch (error) {
       if (!(error instanceof jose.JOSEError)) throw error
       return words.get(error.code) ?? 'it is not a JWT that can be read'
@@ -165,7 +165,7 @@ export const skewMs = 60_000
 type Claims = Readonly<Record<string, unknown>>
 
 /** A principal, or what is wrong with the token in the words that its bearer is told. */
-export function principalOf(claims: Claims, { issuer, audiences, now }: Expected): Principal | string {
+export function principalFromClaims(claims: Claims, { issuer, audiences, now }: Expected): Principal | string {
   const { iss, sub, exp, nbf } = claims
   if (iss !== issuer) return 'it is of another issuer'
   if (!namesOneOf(claims['aud'], audiences)) return 'it was made for another audience'

@@ -7,11 +7,11 @@ import { digestText } from '../../core/digest.ts'
 import { networkOf } from '../../core/occupancy.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import { fetchJson, IssuerError, issuerAddress, jwtVerifier, principalOf, skewMs, toPrincipal } from './jwt.ts'
+import { fetchJson, IssuerError, issuerAddress, jwtVerifier, principalFromClaims, skewMs, toPrincipal } from './jwt.ts'
 import type { IntrospectionOptions, Settings, VerifyToken } from './options.ts'
 
 /** Who it is, or why the token is not good here. Rejects when that cannot be found out now. */
-export type Verifier = (token: string, asking: TokenAsker) => Promise<Principal | string>
+export type Verifier = (token: string, asking: TokenSender) => Promise<Principal | string>
 
 interface VerifierOptions {
   readonly settings: Settings
@@ -86,7 +86,7 @@ function introspectionVerifier(options: Introspection): Verifier {
     const { token_type: type } = answer
     // Refresh tokens can be active too, and those that need a proof are no bearer's.
     if (type !== undefined && !(typeof type === 'string' && type.toLowerCase() === 'bearer')) return 'it is no bearer token'
-    return principalOf({ ...answer, iss: answer['iss'] ?? issuer }, { issuer, audiences: audiences(), now: clock.now() })
+    return principalFromClaims({ ...answer, iss: answer['iss'] ?? issuer }, { issuer, audiences: audiences(), now: clock.now() })
   }
 }
 
@@ -155,7 +155,7 @@ const mostWaiting = 1_024
 const mostWaitingOfAddress = 64
 
 /** Who sent a token; limits how often unknown tokens are looked up for it. */
-export interface TokenAsker {
+export interface TokenSender {
   /** The network address of whoever sent the token. Undefined: all whose address is not known count as one. */
   readonly address?: string | undefined
   /** The token was good before. */
@@ -175,7 +175,7 @@ class QuestionSlots {
   #waiting = 0
 
   /** Runs the question when there is a place for it; rejects where too many wait. */
-  async ask<T>({ address, known }: TokenAsker, question: () => Promise<T>): Promise<T> {
+  async ask<T>({ address, known }: TokenSender, question: () => Promise<T>): Promise<T> {
     if (known && this.#known < mostOfKnown) {
       this.#known++
       return question().finally(() => this.#known--)

@@ -6,7 +6,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type ConfigPlaces, configPlacesOf, configuredFiles, readNamed } from '../configured-servers.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
-import { exitOf, type Finding, fail, Waits, warn } from '../doctor/finding.ts'
+import { exitOf, type Finding, fail, WaitDisplay, warn } from '../doctor/finding.ts'
 import { CliError, type Io, textAt } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Verb, VerbCall } from '../program.ts'
@@ -32,7 +32,7 @@ async function run(call: VerbCall<ConnectingOptions>, io: Io): Promise<number> {
   const { target } = splitTarget(call)
   const [first] = target
   const places = configPlacesOf(io.env)
-  const waits = new Waits(io, call.options.format === 'json')
+  const waits = new WaitDisplay(io, call.options.format === 'json')
   if (first === undefined) return examineConfigs(await found(places, io, call.options), call.options, io, places, waits)
   if (/\.(jsonc?|ya?ml)$/i.test(first) && existsSync(first))
     return examineConfigs([await used(first, await readNamed(first, places), io, call.options)], call.options, io, places, waits)
@@ -100,7 +100,7 @@ async function examineConfigs(
   options: ConnectingOptions,
   io: Io,
   { cwd }: ConfigPlaces,
-  waits: Waits,
+  waits: WaitDisplay,
 ): Promise<number> {
   const printer = printerOf(io)
   const look = inTurn((server, file) => examineServer(server, file, options, io, waits))
@@ -178,7 +178,7 @@ async function examineServer(
   file: string,
   options: ConnectingOptions,
   io: Io,
-  waits: Waits,
+  waits: WaitDisplay,
 ): Promise<Row> {
   if (disabled) return { server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } }
   const resolved: Resolved = {

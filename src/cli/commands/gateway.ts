@@ -67,8 +67,8 @@ async function run({ words: [file = ''], options }: VerbCall<GatewayOptions>, io
     throw new CliError('--stdio and --port exclude each other', 'Leave one out')
   const read = await configOf(file, io)
   const serves = options.signIn === undefined && options.approve === undefined
-  const { approveLaunch, asServed, launchQuestions, signIn } = await import('../gateway/config.ts')
-  const config = serves ? asServed(read, options) : read
+  const { approveLaunch, withServingFaults, launchQuestions, signIn } = await import('../gateway/config.ts')
+  const config = serves ? withServingFaults(read, options) : read
   if (options.check === true) {
     const { checkGateway } = await import('../gateway/check.ts')
     return checkGateway(config, io, options.format)

@@ -16,7 +16,7 @@ import { networkIn, type Resolved } from '../target.ts'
 import { brief } from '../terminal/text.ts'
 import { examineAddress, streamableAt } from './address.ts'
 import { examineOffers } from './definitions.ts'
-import { type Finding, fail, ok, type Waits, warn } from './finding.ts'
+import { type Finding, fail, ok, type WaitDisplay, warn } from './finding.ts'
 import { examineCommand, examineOutput, examineStart, isFramed, nodeOf, type Traces } from './program.ts'
 
 /** What came of the examination of one server. */
@@ -52,7 +52,7 @@ interface Noted extends Traces {
 }
 
 /** Examines one server: its command or address, how it opens, and what it offers. */
-export async function examine(resolved: Resolved, options: ConnectingOptions, io: Io, waits: Waits): Promise<Examined> {
+export async function examine(resolved: Resolved, options: ConnectingOptions, io: Io, waits: WaitDisplay): Promise<Examined> {
   const { target, folder } = resolved
   const command = typeof target === 'object' && 'command' in target ? target : undefined
   const before = command === undefined ? [] : examineCommand(command, io.env, folder)

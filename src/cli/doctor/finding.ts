@@ -52,7 +52,7 @@ interface Wait {
 const tellMs = 3_000
 
 /** Shows on standard error which servers are waited for, and what they said last. */
-export class Waits {
+export class WaitDisplay {
   readonly #screen: Screen
   readonly #quiet: boolean
   /** Those that are waited for now. */

@@ -8,10 +8,10 @@ import { answer, waiting } from '../../features/reliability/confirmation/queue.t
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { type Approval, launchApproval, toolApproval } from '../../gateway/trust/approvals.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
-import { auditIn, gatewayNoteFacts } from '../../policy/audit/call-notes.ts'
+import { auditIn, gatewayNoteFacts } from '../../policy/audit/gateway-audit.ts'
 import type { HeldLaunch } from '../../policy/pins/launches.ts'
 import { HeldTools, type KeptTool } from '../../policy/pins/tool-pins.ts'
-import { type Store, storeWithin } from '../../stores/store.ts'
+import { prefixedStore, type Store } from '../../stores/store.ts'
 import { CliError, type Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { brief, say } from '../terminal/text.ts'
@@ -171,7 +171,7 @@ interface Waiting {
 async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promise<T>): Promise<T> {
   const store = await neededStore(config)
   const audit = config.trust.audit === false ? undefined : auditIn(store, realClock, config.trust.audit, () => {})
-  const own = storeWithin(store, 'gateway/')
+  const own = prefixedStore(store, 'gateway/')
   const held = new HeldTools(own, realClock)
   const launches = launchesOn(store, config)
   try {

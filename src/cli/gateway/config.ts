@@ -5,11 +5,11 @@ import { cli } from '../../auth/client/index.ts'
 import { userStorage, userTokens } from '../../auth/client/user-storage.ts'
 import { connect } from '../../client/index.ts'
 import { why } from '../../core/suggestion.ts'
-import { servingFault } from '../../gateway/config/frame.ts'
+import { servingFault } from '../../gateway/config/own-settings.ts'
 import type { FoundServer, GatewayConfig, LaunchChange } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { authOf, signInWith } from '../../gateway/upstreams/auth.ts'
-import { approveBy } from '../../gateway/upstreams/entry.ts'
+import { howToApproveLaunch } from '../../gateway/upstreams/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
@@ -18,7 +18,7 @@ import { openStore } from '../../stores/open.ts'
 import type { Store } from '../../stores/store.ts'
 import { CliError, type Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { unreachable } from '../server-errors.ts'
+import { explainServerError } from '../server-errors.ts'
 import { brief, jsonEscape } from '../terminal/text.ts'
 
 /** Undefined where there is none to look into: it is in memory, or nothing was kept yet. */
@@ -57,7 +57,7 @@ interface ServingOptions {
 }
 
 /** The config with what keeps it from being served in this way among its faults. */
-export function asServed(config: GatewayConfig<TrustSettings>, options: ServingOptions): GatewayConfig<TrustSettings> {
+export function withServingFaults(config: GatewayConfig<TrustSettings>, options: ServingOptions): GatewayConfig<TrustSettings> {
   if (options.stdio === true) return config
   const { frame, trust, file, lines } = config
   const place = { ...frame.listen, ...(options.host !== undefined && { host: options.host }) }
@@ -181,7 +181,8 @@ export function launchesOn(store: Store, { file, frame }: Pick<Config, 'file' | 
   return new Launches({
     store,
     mode: 'off',
-    approveBy: upstream => approveBy({ config: file, ...(frame.store !== undefined && { store: frame.store }) }, upstream),
+    approveBy: upstream =>
+      howToApproveLaunch({ config: file, ...(frame.store !== undefined && { store: frame.store }) }, upstream),
     held: () => {},
     changed: () => {},
     relaunch: () => {},
@@ -220,7 +221,7 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
     })
     await client.close()
   } catch (error) {
-    throw unreachable(error, server.target)
+    throw explainServerError(error, server.target)
   }
   printerOf(io).line(`Signed in at ${server.target}. The tokens are kept, encrypted, in ${userTokens(io.env)}`)
   return 0

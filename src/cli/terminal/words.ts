@@ -1,7 +1,7 @@
 /** Sentences that several commands say. */
 import type { Why } from '../../core/suggestion.ts'
 import type { Turn } from '../../host/loop/turn.ts'
-import type { Noted } from '../../policy/audit/book.ts'
+import type { Noted } from '../../policy/audit/host-audit.ts'
 import type { Screen } from './screen.ts'
 import { brief, say } from './text.ts'
 

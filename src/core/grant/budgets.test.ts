@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
 import { put, type Store } from '../../stores/store.ts'
-import { Runners } from '../journal/runners.ts'
+import { ProcessLeases } from '../journal/process-leases.ts'
 import { Budgets, type Reservation } from './budgets.ts'
 import type { GrantTerms } from './grant.ts'
 import { Grants } from './grants.ts'
-import { type Quota, refunding } from './quota.ts'
+import { type Quota, refundOps } from './quota.ts'
 
 const tenUnits: GrantTerms = { effect: 'budget', action: 'call', resource: '*', units: 10, standing: true, source: 'operator' }
 const costing = (units: number) => ({ action: 'call', resource: 'search', units })
@@ -26,7 +26,7 @@ async function world(kind: StoreKind, reservations?: number) {
   const id = () => `i${++ids}`
   const grants = new Grants({ store, clock, id })
   const start = () => {
-    const runners = new Runners({ store, clock, id: `process-${id()}` })
+    const runners = new ProcessLeases({ store, clock, id: `process-${id()}` })
     const budgets = new Budgets({ grants, runners, id, ...(reservations !== undefined && { reservations }) })
     const silence = async () => {
       runners.close()
@@ -217,10 +217,10 @@ describe.each(storeKinds)('quotas on %s', kind => {
     const { id } = await grants.issue('ann', tenUnits, 60_000)
     await got(await budgets.reserve('ann', costing(4))).settle(3, { refundable: 'ann/step' })
     await got(await budgets.reserve('ann', costing(4))).settle(2)
-    const [ops, again] = [await refunding(store, clock, 'ann/step'), await refunding(store, clock, 'ann/step')]
+    const [ops, again] = [await refundOps(store, clock, 'ann/step'), await refundOps(store, clock, 'ann/step')]
     expect((await store.commit([...ops])).ok).toBe(true)
     expect((await store.commit([...again])).ok).toBe(false)
     expect(await budgets.left('ann', id)).toBe(8)
-    expect(await refunding(store, clock, 'ann/step')).toEqual([])
+    expect(await refundOps(store, clock, 'ann/step')).toEqual([])
   })
 })

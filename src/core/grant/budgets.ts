@@ -5,16 +5,16 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { add, check, type Entry, type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
-import type { Runners } from '../journal/runners.ts'
+import type { ProcessLeases } from '../journal/process-leases.ts'
 import { type Problem, problem } from '../problem.ts'
 import { matches } from '../scope.ts'
 import { type Grant, grantKey, isStanding } from './grant.ts'
 import type { Grants } from './grants.ts'
-import { keeping, periodOf, type Quota, type QuotaStatus } from './quota.ts'
+import { keepChargesOp, periodOf, type Quota, type QuotaStatus } from './quota.ts'
 
 interface BudgetsOptions {
   readonly grants: Grants
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   /** Ids of reservations: not used twice. */
   readonly id: () => string
   /** Reservations of one budget at once. Default 1,000. */
@@ -129,7 +129,7 @@ export class Budgets {
       count: amountOf(purse, spent),
       expires: purse.grant.expires,
     }))
-    return keeping(name, charges, this.#clock)
+    return keepChargesOp(name, charges, this.#clock)
   }
 
   /** What is left of a quota in the present period. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { matches } from '../scope.ts'
-import { decide, denialProblem, type GrantRequest, type GrantTerms, type Held } from './grant.ts'
+import { type DecisionInput, decide, denialProblem, type GrantTerms, type UsableGrant } from './grant.ts'
 
-const asked: GrantRequest = {
+const asked: DecisionInput = {
   action: 'call',
   resource: 'create_ticket',
   needs: ['write:tickets'],
@@ -15,7 +15,7 @@ const asked: GrantRequest = {
 }
 
 let ids = 0
-function held(terms: Partial<GrantTerms>, left = true): Held {
+function held(terms: Partial<GrantTerms>, left = true): UsableGrant {
   const grant = { effect: 'permit', action: '*', resource: '*', source: 'test', ...terms } as const
   return { grant: { ...grant, id: `g${++ids}`, owner: 'ann', issuedAt: 0, expires: 9 }, version: 1, left }
 }
@@ -119,7 +119,7 @@ it('a permit may itself ask for something first, and one that asks for less is t
 
 it('E6-8: what is counted is used only where nothing else will do, and the specific before the general', () => {
   const [free, general, bound] = [held({}), held({ uses: 5 }), held({ bound: ['digest'] })]
-  const used = (...grants: Held[]) => {
+  const used = (...grants: UsableGrant[]) => {
     const decision = decide(asked, grants)
     return decision.kind === 'allow' ? decision.uses.map(use => use.grant.id) : decision.kind
   }
@@ -150,8 +150,11 @@ it('X7: whatever a message says of itself beside what is asked, the decision is 
 })
 
 it('X7: the name under which a grant is kept selects nothing: by another source or id it gives no more and no less', () => {
-  const renamed = ({ grant, ...rest }: Held, source: string, id: string): Held => ({ ...rest, grant: { ...grant, source, id } })
-  const gist = (asked: GrantRequest, grants: readonly Held[]) => {
+  const renamed = ({ grant, ...rest }: UsableGrant, source: string, id: string): UsableGrant => ({
+    ...rest,
+    grant: { ...grant, source, id },
+  })
+  const gist = (asked: DecisionInput, grants: readonly UsableGrant[]) => {
     const { kind, ...rest } = decide(asked, grants)
     return 'missing' in rest ? [kind, rest.missing] : [kind]
   }

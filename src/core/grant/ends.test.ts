@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { GrantEnds, type Lapse } from './ends.ts'
+import { type GrantEndReason, GrantEnds } from './ends.ts'
 import type { GrantTerms } from './grant.ts'
 import { Grants } from './grants.ts'
 
@@ -72,7 +72,7 @@ test('X5: a record that its store drops a little before its time, by another clo
 
 test('X5: use keeps a grant from ending idle, and who let go hears nothing', async () => {
   const { clock, grants, ends } = world()
-  const heard: Lapse[] = []
+  const heard: GrantEndReason[] = []
   const grant = await grants.issue('ann', { ...terms, idleMs: 3_000 }, 60_000)
   ends.on('ann', grant.id, why => heard.push(why))
   const release = ends.on('ann', grant.id, () => heard.push('revoked'))
@@ -96,7 +96,7 @@ test('X5: an end is noticed in time where every hint gets lost, and one that cam
     watch: () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }) }),
   })
   const { clock, grants, ends, elsewhere } = world(deaf)
-  const heard: Lapse[] = []
+  const heard: GrantEndReason[] = []
   const grant = await grants.issue('ann', terms, 60_000)
   ends.on('ann', grant.id, why => heard.push(why))
   await settled()

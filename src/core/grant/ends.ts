@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts'
 import type { Grants } from './grants.ts'
 
 /** How a grant ended: taken away, by its time, or because nobody used it. */
-export type Lapse = 'revoked' | 'expired' | 'idle'
+export type GrantEndReason = 'revoked' | 'expired' | 'idle'
 
 interface GrantEndsOptions {
   readonly grants: Grants
@@ -20,7 +20,7 @@ interface GrantEndsOptions {
 interface Watched {
   readonly owner: string
   readonly id: string
-  readonly ended: Set<(why: Lapse) => void>
+  readonly ended: Set<(why: GrantEndReason) => void>
   /** As far as it is known: a record that is gone after that has expired. */
   expires: number
 }
@@ -42,7 +42,7 @@ export class GrantEnds {
   }
 
   /** Calls `ended` once, when the grant is over, also where it is so already. Gives what to call when nobody cares any more. */
-  on(owner: string, id: string, ended: (why: Lapse) => void): () => void {
+  on(owner: string, id: string, ended: (why: GrantEndReason) => void): () => void {
     const place = `${owner}/${id}`
     const watched = this.#watched.get(place) ?? { owner, id, ended: new Set(), expires: Number.POSITIVE_INFINITY }
     watched.ended.add(ended)
@@ -123,7 +123,7 @@ export class GrantEnds {
 }
 
 /** In words, for whoever had something under it. */
-export function lapseText(why: Lapse): string {
+export function lapseText(why: GrantEndReason): string {
   if (why === 'revoked') return 'The grant that let it in was revoked'
   return why === 'idle' ? 'The grant that let it in was not used for too long' : 'The grant that let it in has expired'
 }

@@ -121,7 +121,7 @@ export function readGrant(text: string): Grant {
 // sources must agree (the scopes of a token, the grants presented with it), and a prohibition wins over all of them.
 
 /** What is to be decided: an action, what it needs, and what the caller has. */
-export interface GrantRequest {
+export interface DecisionInput {
   /** What is to be done, e.g. `call`. */
   readonly action: string
   /** On what, e.g. the name of a tool. */
@@ -141,7 +141,7 @@ export interface GrantRequest {
 }
 
 /** A grant that is alive, and whether it can be used once more. */
-export interface Held {
+export interface UsableGrant {
   readonly grant: Grant
   /** The version of its record. */
   readonly version: number
@@ -177,7 +177,7 @@ export interface GrantDenial {
 }
 
 /** Decides a request by the grants that are held. */
-export function decide(asked: GrantRequest, held: readonly Held[]): Decision {
+export function decide(asked: DecisionInput, held: readonly UsableGrant[]): Decision {
   const here = held.filter(({ grant }) => matches(grant.resource, asked.resource))
   const forbidden = [asked.action, ...asked.needs].find(action => here.some(one => gives(one, 'forbid', action)))
   if (forbidden !== undefined)
@@ -212,32 +212,32 @@ export function denialProblem(denial: GrantDenial): Problem {
 }
 
 /** What covers a need: the token alone, a grant, or nothing. */
-function right(asked: GrantRequest, here: readonly Held[], need: string): Held | 'token' | undefined {
+function right(asked: DecisionInput, here: readonly UsableGrant[], need: string): UsableGrant | 'token' | undefined {
   if (asked.scopes !== undefined && !asked.scopes.includes(need)) return undefined
   if (asked.scopes !== undefined && !asked.narrowed) return 'token'
   return best(here.filter(one => gives(one, 'permit', need) && isFor(one, asked.binding)))
 }
 
-function gives({ grant }: Held, effect: Grant['effect'], action: string): boolean {
+function gives({ grant }: UsableGrant, effect: Grant['effect'], action: string): boolean {
   return grant.effect === effect && matches(grant.action, action)
 }
 
 /** Can be used once more, and for this call. */
-function isFor({ grant, left }: Held, binding: string | undefined): boolean {
+function isFor({ grant, left }: UsableGrant, binding: string | undefined): boolean {
   return left && (grant.bound === undefined || (binding !== undefined && grant.bound.includes(binding)))
 }
 
 /** The one that costs the least: no obligations, nothing to count; of those that are counted the one made for this call. */
-function best(candidates: readonly Held[]): Held | undefined {
-  const cost = ({ grant }: Held): number =>
+function best(candidates: readonly UsableGrant[]): UsableGrant | undefined {
+  const cost = ({ grant }: UsableGrant): number =>
     (grant.obligations?.length ?? 0) * 4 + (grant.bound !== undefined ? 1 : grant.uses !== undefined ? 2 : 0)
-  return candidates.reduce<Held | undefined>(
+  return candidates.reduce<UsableGrant | undefined>(
     (one, other) => (one === undefined || cost(other) < cost(one) ? other : one),
     undefined,
   )
 }
 
-function whyMissing(asked: GrantRequest, missing: readonly string[]): string {
+function whyMissing(asked: DecisionInput, missing: readonly string[]): string {
   const source = asked.narrowed ? ', which the grant presented with it does not give, or no longer' : ''
   return `${clip(asked.resource)} needs ${listed(missing)}${source}`
 }

@@ -13,19 +13,19 @@ import {
   boundKey,
   checkTerms,
   type Decision,
+  type DecisionInput,
   decide,
   type Grant,
-  type GrantRequest,
   type GrantTerms,
   type GrantUse,
   grantKey,
   grantsPrefix,
-  type Held,
   idleKey,
   isStanding,
   readGrant,
   revokedKey,
   standingPrefix,
+  type UsableGrant,
   usesKey,
 } from './grant.ts'
 
@@ -189,7 +189,7 @@ export class Grants {
   async decide(question: GrantQuestion, taken: readonly GrantUse[] = []): Promise<Decision> {
     try {
       const needs = question.needs ?? [question.action]
-      const asked: GrantRequest = {
+      const asked: DecisionInput = {
         action: question.action,
         resource: question.resource,
         needs: [...new Set(typeof needs === 'function' ? await needs(question.arguments ?? {}) : needs)],
@@ -252,7 +252,7 @@ export class Grants {
   }
 
   /** Those that are alive and count: standing ones, and those of the ids that the caller presents. */
-  async counting(owner: string, ids: readonly string[]): Promise<readonly Counting[]> {
+  async counting(owner: string, ids: readonly string[]): Promise<readonly VersionedGrant[]> {
     if (ids.length > PRESENTED) throw new RangeError(`${ids.length} grants were presented: the most is ${PRESENTED}`)
     const [standing, ...named] = await Promise.all([
       this.store.scan(standingPrefix(owner)),
@@ -262,7 +262,7 @@ export class Grants {
   }
 
   /** Of those, the ones that have a say in a decision: where permits are presented, no others permit. */
-  async #heard(question: GrantQuestion): Promise<readonly Counting[]> {
+  async #heard(question: GrantQuestion): Promise<readonly VersionedGrant[]> {
     const { owner, presented = [], approvals = [] } = question
     if (owner === undefined) return []
     const found = await this.counting(owner, [...new Set([...presented, ...approvals])])
@@ -272,7 +272,7 @@ export class Grants {
     })
   }
 
-  async #alive(entries: readonly (Entry | undefined)[]): Promise<Counting[]> {
+  async #alive(entries: readonly (Entry | undefined)[]): Promise<VersionedGrant[]> {
     const now = this.clock.now()
     const found = entries
       .filter(entry => entry !== undefined)
@@ -282,7 +282,7 @@ export class Grants {
     return found.filter((_, i) => idle[i] !== undefined)
   }
 
-  async #held({ grant, version }: Counting, binding: string | undefined, taken: readonly GrantUse[]): Promise<Held> {
+  async #held({ grant, version }: VersionedGrant, binding: string | undefined, taken: readonly GrantUse[]): Promise<UsableGrant> {
     if (taken.some(use => use.grant.id === grant.id)) return { grant, version, left: true }
     const [uses, bound] = await Promise.all([
       grant.uses === undefined ? undefined : this.store.get(usesKey(grant)),
@@ -316,7 +316,7 @@ type GrantLife =
   | { readonly over: 'revoked' | 'expired' | 'idle' }
 
 /** A grant that is alive and counts, by the version of its record. */
-export interface Counting {
+export interface VersionedGrant {
   readonly grant: Grant
   readonly version: number
 }

@@ -58,13 +58,13 @@ interface Charge {
 }
 
 /** The step that keeps it. Nothing can be given back to what is forgotten, so it is kept no longer. */
-export function keeping(key: string, charges: readonly Charge[], clock: Clock): Op {
+export function keepChargesOp(key: string, charges: readonly Charge[], clock: Clock): Op {
   const ttl = Math.max(0, ...charges.map(({ expires }) => expires)) - clock.now()
   return put(chargeKey(key), JSON.stringify(charges), { ttl: Math.max(1, ttl) })
 }
 
 /** The steps that give back what is kept; none where there is nothing. They conflict where another was faster. */
-export async function refunding(store: Store, clock: Clock, key: string): Promise<readonly Op[]> {
+export async function refundOps(store: Store, clock: Clock, key: string): Promise<readonly Op[]> {
   const entry = await store.get(chargeKey(key))
   if (entry === undefined) return []
   const now = clock.now()

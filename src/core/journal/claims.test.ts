@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
 import { put, type Store } from '../../stores/store.ts'
-import { type Claim, Claims, type Wanted } from './claims.ts'
+import { type Claim, type ClaimRequest, Claims } from './claims.ts'
 import { createJournal, JournalCapacity } from './journal.ts'
-import { type Ticket, Unsettled } from './operation.ts'
-import { Runners } from './runners.ts'
+import { OutcomeRetryQueue, type Ticket } from './operation.ts'
+import { ProcessLeases } from './process-leases.ts'
 
-const wanted: Wanted = { target: 'create', fingerprint: 'f1', ttlMs: 60_000 }
+const wanted: ClaimRequest = { target: 'create', fingerprint: 'f1', ttlMs: 60_000 }
 
 const stores = storesUnderTest()
 const opened: Store[] = []
@@ -22,11 +22,11 @@ async function world(kind: StoreKind, records?: number, length?: number) {
   opened.push(store)
   let processes = 0
   let ids = 0
-  const leases = new Map<Claims, Runners>()
+  const leases = new Map<Claims, ProcessLeases>()
   const start = (): Claims => {
-    const runners = new Runners({ store, clock, id: `process-${++processes}` })
+    const runners = new ProcessLeases({ store, clock, id: `process-${++processes}` })
     const capacity = new JournalCapacity({ store, clock, runners, records, length })
-    const unsettled = new Unsettled({ store, clock })
+    const unsettled = new OutcomeRetryQueue({ store, clock })
     const claims = new Claims({ store, clock, runners, capacity, unsettled, id: () => `op-${++ids}` })
     leases.set(claims, runners)
     return claims

@@ -7,11 +7,11 @@ import type { Clock } from '../clock.ts'
 import { Tally } from '../occupancy.ts'
 import { problem } from '../problem.ts'
 import type { JournalCapacity } from './journal.ts'
-import { isSettled, type Operation, readOperation, Ticket, type Unsettled, writeOperation } from './operation.ts'
-import type { Runners } from './runners.ts'
+import { isSettled, type Operation, type OutcomeRetryQueue, readOperation, Ticket, writeOperation } from './operation.ts'
+import type { ProcessLeases } from './process-leases.ts'
 
 /** What a caller wants to do once. */
-export interface Wanted {
+export interface ClaimRequest {
   readonly target: string
   readonly fingerprint: string
   readonly ttlMs: number
@@ -39,9 +39,9 @@ export type Claim =
 interface ClaimsOptions {
   readonly store: Store
   readonly clock: Clock
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   readonly capacity: JournalCapacity
-  readonly unsettled: Unsettled
+  readonly unsettled: OutcomeRetryQueue
   /** Ids of operations. */
   readonly id: () => string
 }
@@ -62,7 +62,7 @@ export class Claims {
   }
 
   /** `owner` is a key of the principal, `key` what the caller calls the operation. */
-  async claim(owner: string, key: string, wanted: Wanted): Promise<Claim> {
+  async claim(owner: string, key: string, wanted: ClaimRequest): Promise<Claim> {
     const place = placeOf(owner, key)
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const entry = this.#running.has(place) ? await this.#options.store.get(place) : undefined
@@ -94,7 +94,7 @@ export class Claims {
   }
 
   /** Puts the first record. Undefined: someone else was there, look again. */
-  async #take(place: string, owner: string, wanted: Wanted): Promise<Claim | undefined> {
+  async #take(place: string, owner: string, wanted: ClaimRequest): Promise<Claim | undefined> {
     const { store, runners, capacity } = this.#options
     const refused = wanted.always === true ? undefined : await this.#unadmitted(capacity, wanted.account ?? owner)
     // Whoever repeats a call adds nothing, and gets what came of it however full it is.
@@ -119,7 +119,7 @@ export class Claims {
     }
   }
 
-  async #known(place: string, owner: string, wanted: Wanted, refused: unknown): Promise<Claim | undefined> {
+  async #known(place: string, owner: string, wanted: ClaimRequest, refused: unknown): Promise<Claim | undefined> {
     const entry = await this.#options.store.get(place)
     if (entry === undefined) throw refused
     return this.#judge(place, owner, entry, wanted)
@@ -130,7 +130,7 @@ export class Claims {
     throw error
   }
 
-  async #judge(place: string, owner: string, entry: Entry, wanted: Wanted): Promise<Claim | undefined> {
+  async #judge(place: string, owner: string, entry: Entry, wanted: ClaimRequest): Promise<Claim | undefined> {
     const { unsettled } = this.#options
     // How it ended is known here, and could not be written then.
     if (unsettled.has(place) && (await unsettled.flush(place))) return undefined
@@ -153,7 +153,7 @@ export class Claims {
   }
 
   /** `same`: the operation that goes on; else another one begins in its place. */
-  async #retake(place: string, owner: string, entry: Entry, wanted: Wanted, same?: Operation): Promise<Ticket | undefined> {
+  async #retake(place: string, owner: string, entry: Entry, wanted: ClaimRequest, same?: Operation): Promise<Ticket | undefined> {
     const held = this.#options.runners.hold()
     if (held !== undefined) await held.catch(error => this.#letGo(error))
     const begun = this.#begin(owner, wanted)
@@ -166,7 +166,7 @@ export class Claims {
     place: string,
     operation: Operation,
     when: PutOptions,
-    { also = [] }: Wanted,
+    { also = [] }: ClaimRequest,
     before?: Entry,
   ): Promise<Ticket | undefined> {
     const { store, runners, capacity } = this.#options
@@ -193,7 +193,7 @@ export class Claims {
     }
   }
 
-  #begin(owner: string, { target, fingerprint, ttlMs, id, account = owner }: Wanted): Operation {
+  #begin(owner: string, { target, fingerprint, ttlMs, id, account = owner }: ClaimRequest): Operation {
     const { clock, runners } = this.#options
     return {
       id: id ?? this.#options.id(),

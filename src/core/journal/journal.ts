@@ -5,8 +5,8 @@ import type { Clock } from '../clock.ts'
 import { quotaExhausted, Shares } from '../occupancy.ts'
 import { problem } from '../problem.ts'
 import { Claims } from './claims.ts'
-import { readOperation, Unsettled, writeOperation } from './operation.ts'
-import { Runners } from './runners.ts'
+import { OutcomeRetryQueue, readOperation, writeOperation } from './operation.ts'
+import { ProcessLeases } from './process-leases.ts'
 import { readUnit } from './unit.ts'
 
 interface JournalOptions {
@@ -29,11 +29,11 @@ export interface Journal {
   /** Who runs what, by idempotency key. */
   readonly claims: Claims
   /** Shows that this process is alive. */
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   /** How much may be kept. */
   readonly capacity: JournalCapacity
   /** Endings that wait for the store. */
-  readonly unsettled: Unsettled
+  readonly unsettled: OutcomeRetryQueue
   readonly audit: Audit | undefined
   /** Ends what keeps it alive; the store stays open. */
   close(): void
@@ -41,8 +41,8 @@ export interface Journal {
 
 /** Opens the journal of this process on a store. */
 export function createJournal({ store, clock, records, length, leaseMs, id = randomId, audit }: JournalOptions): Journal {
-  const runners = new Runners({ store, clock, id: id(), ...(leaseMs === undefined ? {} : { leaseMs }) })
-  const unsettled = new Unsettled({ store, clock })
+  const runners = new ProcessLeases({ store, clock, id: id(), ...(leaseMs === undefined ? {} : { leaseMs }) })
+  const unsettled = new OutcomeRetryQueue({ store, clock })
   const capacity = new JournalCapacity({ store, clock, runners, records, length, runsHere: place => claims.runs(place) })
   const claims = new Claims({ store, clock, runners, capacity, unsettled, id })
   const close = (): void => {
@@ -62,7 +62,7 @@ function randomId(): string {
 interface JournalCapacityOptions {
   readonly store: Store
   readonly clock: Clock
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   /** Records in all. Default 1,000,000. */
   readonly records?: number | undefined
   /** Characters of all records and their keys. Default 256 Mi, or half of a store that holds less than twice that. */

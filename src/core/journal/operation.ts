@@ -68,7 +68,7 @@ interface Held {
   readonly version: number
   /** The length of the record as it was written. */
   readonly length: number
-  readonly unsettled: Unsettled
+  readonly unsettled: OutcomeRetryQueue
   /** Characters that its account may still keep. */
   readonly left: () => number
 }
@@ -176,7 +176,7 @@ const MOST_LENGTH = 16 * 1024 * 1024
 const MOST = 10_000
 
 /** Endings that could not be written when they came, written as soon as the store takes them. */
-export class Unsettled {
+export class OutcomeRetryQueue {
   readonly #options: UnsettledOptions
   readonly #waiting = new Map<string, Waiting>()
   #length = 0

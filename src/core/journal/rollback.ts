@@ -14,19 +14,19 @@ import {
   stepKey,
   stuckKey,
   stuckPrefix,
-  type Undone,
+  type UndoOutcome,
   type Unit,
   unfinishedPrefix,
   unitKey,
   unwind,
 } from './unit.ts'
-import { auditOf, type UnitReport, type Units, unitEndedError } from './units.ts'
+import { stepAuditLine, type UnitReport, type Units, unitEndedError } from './units.ts'
 
 /** Options of rolling back. */
 export interface RollbackOptions {
   readonly units: Units
   /** Runs the inverse of a step. A step whose end is unknown may have no parameters for it: find out by its key, or fail. */
-  compensate(owner: string, unit: Unit, step: Step): Promise<Undone>
+  compensate(owner: string, unit: Unit, step: Step): Promise<UndoOutcome>
   /** Further writes that go with a step's being taken back; or why a part of it stays. */
   undone?(owner: string, step: Step, unit: Unit): Promise<UndoneParts>
   /** Further writes that go with the end of the rollback. */
@@ -92,7 +92,7 @@ async function takeBack(options: RollbackOptions, owner: string, unit: Unit, lea
       await lease.commit([
         put(stepKey(owner, unit.id, step.order), JSON.stringify(after)),
         ...(parts?.ops ?? []),
-        ...auditOf(units, 'step_undone', owner, unit, after),
+        ...stepAuditLine(units, 'step_undone', owner, unit, after),
       ])
       steps.set(step.order, after)
     },
@@ -101,7 +101,7 @@ async function takeBack(options: RollbackOptions, owner: string, unit: Unit, lea
 }
 
 /** Done before, or without effect: nothing. Otherwise the inverse runs. */
-function undo(options: RollbackOptions, owner: string, unit: Unit, step: Step): Promise<Undone> {
+function undo(options: RollbackOptions, owner: string, unit: Unit, step: Step): Promise<UndoOutcome> {
   if (step.status === 'failed' || step.status === 'compensated' || step.status === 'compensation_failed')
     return Promise.resolve({ status: 'nothing' })
   if (step.inverse === undefined)
@@ -109,7 +109,7 @@ function undo(options: RollbackOptions, owner: string, unit: Unit, step: Step): 
   return options.compensate(owner, unit, step)
 }
 
-function outcomeOf({ failure: _, ...step }: Step, outcome: Exclude<Undone, { status: 'nothing' }>): Step {
+function outcomeOf({ failure: _, ...step }: Step, outcome: Exclude<UndoOutcome, { status: 'nothing' }>): Step {
   if (outcome.status === 'undone') return { ...step, status: 'compensated' }
   return { ...step, status: 'compensation_failed', failure: { code: outcome.code, message: outcome.message } }
 }
@@ -142,7 +142,7 @@ export async function amend(
   owner: string,
   id: string,
   order: number,
-  outcome: Undone,
+  outcome: UndoOutcome,
   also: readonly Op[] = [],
 ): Promise<void> {
   if (outcome.status === 'nothing') return
@@ -154,7 +154,7 @@ export async function amend(
     const now = steps.map(each => (each === step ? after : each))
     const status = statusOf(now)
     const look = status === 'rolled_back' ? remove(stuckKey(owner, id)) : put(stuckKey(owner, id), '', { ttl: units.retentionMs })
-    const told = auditOf(units, 'step_undone', owner, unit, after)
+    const told = stepAuditLine(units, 'step_undone', owner, unit, after)
     return { unit: { ...unit, status }, ops: [...units.ending(owner, { ...unit, status }, now, entry), look, ...told, ...also] }
   })
 }
@@ -224,7 +224,7 @@ class Lease {
  * Units that need somebody: whose rollback nobody is at, that nobody has touched for too long, or that are `over` for another
  * reason, which it gives.
  */
-export async function neglected(
+export async function findUnattendedUnits(
   units: Units,
   over?: (owner: string, unit: Unit) => Promise<string | undefined>,
 ): Promise<readonly Neglected[]> {
@@ -245,8 +245,8 @@ export function isIdle({ activeAt, timeoutMs }: Unit, now: number): boolean {
 }
 
 /** Units that could not be taken back whole, as long as they are remembered, and those that still are being taken back. */
-export async function stuck(units: Units, most = 1000): Promise<readonly Owned[]> {
-  const found: Owned[] = []
+export async function findStuckUnits(units: Units, most = 1000): Promise<readonly OwnedUnit[]> {
+  const found: OwnedUnit[] = []
   for (const prefix of [stuckPrefix, unfinishedPrefix])
     for await (const each of listedUnits(units, prefix)) {
       if (found.length >= most) return found
@@ -255,19 +255,19 @@ export async function stuck(units: Units, most = 1000): Promise<readonly Owned[]
   return found
 }
 
-interface Neglected extends Owned {
+interface Neglected extends OwnedUnit {
   /** Why it is over; undefined where it was only left. */
   readonly over: string | undefined
 }
 
 /** A unit with its owner. */
-export interface Owned {
+export interface OwnedUnit {
   readonly owner: string
   readonly unit: Unit
 }
 
 /** The units that an index names; of one owner where the prefix is within that owner's part. */
-export async function* listedUnits(units: Units, prefix: string): AsyncGenerator<Owned, void, undefined> {
+export async function* listedUnits(units: Units, prefix: string): AsyncGenerator<OwnedUnit, void, undefined> {
   const index = prefix.indexOf('/') + 1
   for (let after: string | undefined; ; ) {
     const page = await units.store.scan(prefix, after === undefined ? {} : { after })

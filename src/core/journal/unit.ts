@@ -38,7 +38,7 @@ export interface UnitGrant {
 }
 
 /** What takes a step back: a call, as data. Without parameters where the step's result would have given them. */
-export interface Inverse {
+export interface CompensationCall {
   /** What is called to undo the step. */
   readonly target: string
   /** With what; absent where the end of the step is not known. */
@@ -69,7 +69,7 @@ export interface Step {
   /** Under which key it was done, so that it can be found, and marked as undone. */
   readonly key: string
   /** Absent where it cannot be undone. */
-  readonly inverse?: Inverse
+  readonly inverse?: CompensationCall
   /** What its caller was allowed when it began: the inverse runs with that, whatever was taken away since. */
   readonly authority?: unknown
   /** Why it failed, or could not be undone. */
@@ -109,7 +109,7 @@ export function unfinishedKey(owner: string, id: string): string {
 }
 
 /** Written whenever an owner begins a unit. */
-export function turnKey(owner: string): string {
+export function unitBeginKey(owner: string): string {
   return `unit-turn/${owner}`
 }
 
@@ -156,7 +156,7 @@ export async function compensationKey(unit: string, step: string): Promise<strin
 }
 
 /** The one undo: takes back what was done, last first, one at a time, and reports on each. A failure does not stop it. */
-export type Undone =
+export type UndoOutcome =
   | { readonly status: 'undone' }
   /** It had no effect, or was taken back before. */
   | { readonly status: 'nothing' }
@@ -164,9 +164,9 @@ export type Undone =
 
 interface UnwindOptions<T> {
   /** Takes one back. What it throws counts as a failure of that one. */
-  undo(item: T): Promise<Undone>
+  undo(item: T): Promise<UndoOutcome>
   /** Writes down what came of it, before the next one is begun. What it throws ends the unwinding: another goes on from there. */
-  record(item: T, outcome: Undone): Promise<void>
+  record(item: T, outcome: UndoOutcome): Promise<void>
   /** Waits before a failure that may pass is tried again. */
   pause(attempt: number): Promise<void>
   /** Default 3. */
@@ -174,8 +174,8 @@ interface UnwindOptions<T> {
 }
 
 /** `items` in the order in which they were done. */
-export async function unwind<T>(items: readonly T[], options: UnwindOptions<T>): Promise<readonly Undone[]> {
-  const outcomes: Undone[] = []
+export async function unwind<T>(items: readonly T[], options: UnwindOptions<T>): Promise<readonly UndoOutcome[]> {
+  const outcomes: UndoOutcome[] = []
   for (const item of items.toReversed()) {
     const outcome = await persist(item, options)
     await options.record(item, outcome)
@@ -184,7 +184,7 @@ export async function unwind<T>(items: readonly T[], options: UnwindOptions<T>):
   return outcomes
 }
 
-async function persist<T>(item: T, options: UnwindOptions<T>): Promise<Undone> {
+async function persist<T>(item: T, options: UnwindOptions<T>): Promise<UndoOutcome> {
   for (let attempt = 1; ; attempt++) {
     const outcome = await options.undo(item).catch(failed)
     const passing = outcome.status === 'failed' && (outcome.category === 'transient' || outcome.category === 'rate_limited')
@@ -193,6 +193,6 @@ async function persist<T>(item: T, options: UnwindOptions<T>): Promise<Undone> {
   }
 }
 
-function failed(error: unknown): Undone {
+function failed(error: unknown): UndoOutcome {
   return { status: 'failed', code: 'SERVER_ERROR', message: error instanceof Error ? error.message : String(error) }
 }

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { abandon, neglected, type RollbackOptions, rollback } from './rollback.ts'
-import { Runners } from './runners.ts'
-import type { Step, Undone } from './unit.ts'
+import { ProcessLeases } from './process-leases.ts'
+import { abandon, findUnattendedUnits, type RollbackOptions, rollback } from './rollback.ts'
+import type { Step, UndoOutcome } from './unit.ts'
 import { Units } from './units.ts'
 
 const inverse = { target: 'delete' }
@@ -16,8 +16,8 @@ function world() {
   const store = memoryStore({ now: clock.now })
   const taken: string[] = []
   let processes = 0
-  const start = (through: Store = store, fail: (step: Step) => Undone | undefined = () => undefined) => {
-    const runners = new Runners({ store: through, clock, id: `process-${++processes}` })
+  const start = (through: Store = store, fail: (step: Step) => UndoOutcome | undefined = () => undefined) => {
+    const runners = new ProcessLeases({ store: through, clock, id: `process-${++processes}` })
     const units = new Units({ store: through, clock, runners })
     const options: RollbackOptions = {
       units,
@@ -143,9 +143,9 @@ test('E5-16: a transaction that nobody touches for its timeout is found, and one
   clock.advance(900)
   await steps(units, 't', 1)
   clock.advance(900)
-  expect(await neglected(units)).toEqual([])
+  expect(await findUnattendedUnits(units)).toEqual([])
   clock.advance(100)
-  expect(await neglected(units)).toMatchObject([{ owner: 'ann', unit: { id: 't' } }])
+  expect(await findUnattendedUnits(units)).toMatchObject([{ owner: 'ann', unit: { id: 't' } }])
 })
 
 test('E5-18: a transaction with a step that runs or has an unknown end is not committed', async () => {
@@ -171,11 +171,11 @@ test('E5-19: whichever write a process dies at, another ends the rollback, and e
     clock.advance(6_001)
     const second = start()
     if (!survived && (await second.units.get('ann', 't'))?.unit.status === 'rolling_back')
-      expect(await neglected(second.units)).toMatchObject([{ unit: { id: 't' } }])
+      expect(await findUnattendedUnits(second.units)).toMatchObject([{ unit: { id: 't' } }])
     const report = await second.undo('t')
     expect(report?.unit.status).toBe('rolled_back')
     expect(taken).toEqual(['compensate-t-s3', 'compensate-t-s2', 'compensate-t-s1'])
-    expect(await neglected(second.units)).toEqual([])
+    expect(await findUnattendedUnits(second.units)).toEqual([])
     if (survived) break
   }
 })

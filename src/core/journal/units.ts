@@ -6,9 +6,9 @@ import type { Clock } from '../clock.ts'
 import { leftOf, quotaExhausted } from '../occupancy.ts'
 import { problem } from '../problem.ts'
 import type { JournalCapacity } from './journal.ts'
-import type { Runners } from './runners.ts'
+import type { ProcessLeases } from './process-leases.ts'
 import {
-  type Inverse,
+  type CompensationCall,
   isEnded,
   readStep,
   readUnit,
@@ -16,17 +16,17 @@ import {
   type StepFailure,
   stepKey,
   stepsPrefix,
-  turnKey,
   type Unit,
   type UnitGrant,
   unfinishedKey,
+  unitBeginKey,
   unitKey,
 } from './unit.ts'
 
 interface UnitsOptions {
   readonly store: Store
   readonly clock: Clock
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   /** How long an ended unit, and its id, are remembered. Default one day. */
   readonly retentionMs?: number
   /** Units at once, of one owner. Default 100. */
@@ -56,7 +56,7 @@ interface StepWanted {
   readonly id?: string
   readonly target: string
   readonly key: string
-  readonly inverse: Inverse | undefined
+  readonly inverse: CompensationCall | undefined
   readonly authority?: unknown
   /** The grant that let it in. */
   readonly grant?: UnitGrant | undefined
@@ -78,7 +78,7 @@ const turnMs = 60_000
 export class Units {
   readonly store: Store
   readonly clock: Clock
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   readonly audit: Audit | undefined
   readonly retentionMs: number
   readonly #perOwner: number
@@ -125,7 +125,7 @@ export class Units {
 
   /** There is room for one more. Of those who have counted at the same time one alone can write this; the others count again. */
   async #turn(owner: string, account: string): Promise<Op> {
-    const key = turnKey(owner)
+    const key = unitBeginKey(owner)
     const last = await this.store.get(key)
     const open = await this.store.scan(unfinishedKey(owner, ''))
     // Those who are not known have one owner, and an account for each network.
@@ -332,7 +332,7 @@ function enrolment(units: Units, owner: string, unit: Unit, begun: Step): Enrolm
     if (entry === undefined || readStep(entry.value).status !== 'running') return false
     const after: Step = { ...step, ...change }
     const write: Op = put(key, JSON.stringify(after), { ifVersion: entry.version })
-    const { ok } = await units.store.commit([write, ...auditOf(units, 'step_ended', owner, unit, after)])
+    const { ok } = await units.store.commit([write, ...stepAuditLine(units, 'step_ended', owner, unit, after)])
     if (ok) await touch(units, owner, unit.id)
     return ok
   }
@@ -361,7 +361,7 @@ function enrolment(units: Units, owner: string, unit: Unit, begun: Step): Enrolm
 }
 
 /** The line of the audit log that tells what became of a step. */
-export function auditOf(
+export function stepAuditLine(
   { audit }: Units,
   event: 'step_ended' | 'step_undone',
   owner: string,

@@ -207,7 +207,7 @@ function allDistinct(items: readonly unknown[], meter: StepMeter): boolean {
 }
 
 /** A list of allowed values: looked up, however many there are. */
-export class Choices {
+export class EnumValues {
   readonly #scalars: ReadonlySet<unknown>
   readonly #others = new Map<number, unknown[]>()
 

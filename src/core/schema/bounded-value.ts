@@ -1,7 +1,7 @@
 /** Rules about a value as a whole, numbers and texts (JSON Schema validation §6.1–6.3), and those that apply further schemas in place (core §10.2). */
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { Choices } from './bounded-array.ts'
+import { EnumValues } from './bounded-array.ts'
 import {
   type Apply,
   acceptsAll,
@@ -61,7 +61,7 @@ function typeBit(data: unknown): number {
 
 function choiceRule(choices: readonly unknown[]): SchemaRule {
   // The schema was bounded before: reading it once needs no budget.
-  const allowed = new Choices(choices, new StepMeter(Number.POSITIVE_INFINITY))
+  const allowed = new EnumValues(choices, new StepMeter(Number.POSITIVE_INFINITY))
   const listed = choices.slice(0, 20).map(choice => clip(JSON.stringify(choice)))
   const wrong = fault(choices.length === 1 ? `must be ${listed[0]}` : `must be one of ${listed.join(', ')}`)
   return rule((data, { meter }) => (allowed.has(data, meter) ? undefined : wrong))

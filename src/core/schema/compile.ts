@@ -13,7 +13,7 @@ import {
   type StandardIssue,
   type StandardResult,
   type StandardSchema,
-  Unchecked,
+  UncheckedSchema,
   type Validation,
 } from './schema.ts'
 
@@ -43,7 +43,7 @@ export interface CompileOptions {
  */
 export function compileSchema<S extends Schema>(schema: S, options?: CompileOptions): Compiled<InferOutput<S>>
 export function compileSchema(schema: Schema, { side = 'input', where = 'schema' }: CompileOptions = {}): Compiled {
-  if (schema instanceof Unchecked) return new UncheckedCompiled(schema.json)
+  if (schema instanceof UncheckedSchema) return new UncheckedCompiled(schema.json)
   if (isStandardSchema(schema)) return new StandardCompiled(schema, jsonOf(schema, side, where))
   if (isRecord(schema)) {
     const fields = fieldsIn(schema, where)

@@ -12,7 +12,7 @@ export {
   type Schema,
   SchemaError,
   type StandardSchema,
-  Unchecked,
+  UncheckedSchema,
   type Validation,
   withJsonSchema,
 } from './schema.ts'

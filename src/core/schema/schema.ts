@@ -44,7 +44,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 type TypedJsonSchema<T> = JsonSchema & { readonly '~type': T }
 
 /** What is accepted wherever a schema is asked for. */
-export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema | Unchecked
+export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema | UncheckedSchema
 
 type StandardTypes<S> = S extends { readonly '~standard': { readonly types?: infer Types } } ? NonNullable<Types> : never
 
@@ -103,7 +103,7 @@ export function withJsonSchema<Input, Output>(
 }
 
 /** A schema that is shown and not checked by: whoever is shown it, somebody else does the checking. */
-export class Unchecked {
+export class UncheckedSchema {
   readonly json: JsonSchema
 
   constructor(json: JsonSchema) {

@@ -10,7 +10,7 @@ import type { Side } from '../../engine/plan.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { isInputRequired } from '../mcp/input-required/messages.ts'
 import { callTool, listTools, type Tool } from '../mcp/tools/messages.ts'
-import type { CallState, CallWorks } from '../reliability/session-state/messages.ts'
+import type { CallState, CallStateStorage } from '../reliability/session-state/messages.ts'
 import { firstVersion } from '../reliability/session-state/versions.ts'
 import { channelEventId } from './channels/messages.ts'
 import type { ChannelMessage, ChannelSent } from './channels/server.ts'
@@ -147,7 +147,7 @@ function contextOf(
 }
 
 /** Host-kept state: it arrives with the call and leaves with the result; the server stores nothing. */
-async function stateWorks(checkpoints: LiveCallsParts['checkpoints'], set: string): Promise<CallWorks> {
+async function stateWorks(checkpoints: LiveCallsParts['checkpoints'], set: string): Promise<CallStateStorage> {
   const { patched } = await import('../../core/state/patch.ts')
   return {
     patched,

@@ -5,7 +5,7 @@ import type { Acknowledged, WireChannel } from './channels/messages.ts'
 import type { StateReport } from './checkpoints/messages.ts'
 import type { RefusedMessage } from './client-refusals.ts'
 import type { LiveBlock } from './content/messages.ts'
-import type { After, Before, InferenceLifecycle } from './context-hooks/client.ts'
+import type { HookAnswerChange, HookInjections, InferenceLifecycle } from './context-hooks/client.ts'
 import type { AfterInference, BeforeInference } from './context-hooks/messages.ts'
 import type { DialectLabel, HostSelection, ServerRollback, SetUse } from './dialects/messages.ts'
 import type { DeclaredSets, KnownSet } from './feature-sets/client.ts'
@@ -102,9 +102,9 @@ export interface LiveConnection {
   /** Selects again; resolves when the server knows the selection. */
   update(): Promise<void>
   /** Calls the server's hook before an inference. Undefined: nothing to inject. */
-  beforeInference(params: BeforeInference, options: { readonly signal: AbortSignal }): Promise<Before | undefined>
+  beforeInference(params: BeforeInference, options: { readonly signal: AbortSignal }): Promise<HookInjections | undefined>
   /** Calls the hook after an inference. Undefined: nothing changes. */
-  afterInference(params: AfterInference, options: { readonly signal: AbortSignal }): Promise<After | undefined>
+  afterInference(params: AfterInference, options: { readonly signal: AbortSignal }): Promise<HookAnswerChange | undefined>
   /** Tells servers that follow turns without their content; does nothing for others. */
   lifecycle(params: InferenceLifecycle): void
   /** Asks the server to roll a set back to a checkpoint. */

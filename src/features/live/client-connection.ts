@@ -28,14 +28,14 @@ import { rollBack } from './checkpoints/client.ts'
 import { rollbackState } from './checkpoints/messages.ts'
 import type { LiveConnection } from './client-api.ts'
 import { writeBlocks } from './content/messages.ts'
-import { type After, type Before, ContextHooks, type InferenceLifecycle } from './context-hooks/client.ts'
-import { type AfterInference, afterInference, afterInferenceTold, type BeforeInference } from './context-hooks/messages.ts'
+import { ContextHooks, type HookAnswerChange, type HookInjections, type InferenceLifecycle } from './context-hooks/client.ts'
+import { type AfterInference, afterInference, afterInferenceNotice, type BeforeInference } from './context-hooks/messages.ts'
 import type { ServerRollback } from './dialects/messages.ts'
-import type { KnownSet, SetBook } from './feature-sets/client.ts'
+import type { FeatureSetRegistry, KnownSet } from './feature-sets/client.ts'
 
 interface LinkParts {
   readonly session: ClientSession
-  readonly book: SetBook
+  readonly book: FeatureSetRegistry
   readonly carrier: 'session' | 'listen'
   readonly channels: Channels
   /** `_meta` for each request; undefined on session wires. */
@@ -66,7 +66,7 @@ export class LiveSessionLink implements LiveConnection {
       request: (method, params, signal) => session.request(method, params, this.#send({ signal })),
       notify: (method, params) => {
         const { engine, opened } = session
-        if (carrier === 'session' || method !== afterInferenceTold) engine.notify(opened.conversation, method, params)
+        if (carrier === 'session' || method !== afterInferenceNotice) engine.notify(opened.conversation, method, params)
         // On stateless wires only a request identifies its sender.
         else
           session.request(afterInference, params as never, this.#send()).catch(error => engine.trace('live-hook-failed', error))
@@ -100,11 +100,11 @@ export class LiveSessionLink implements LiveConnection {
     return this.#parts.update()
   }
 
-  beforeInference(params: BeforeInference, { signal }: { readonly signal: AbortSignal }): Promise<Before | undefined> {
+  beforeInference(params: BeforeInference, { signal }: { readonly signal: AbortSignal }): Promise<HookInjections | undefined> {
     return this.#hooks.before(params, signal)
   }
 
-  afterInference(params: AfterInference, { signal }: { readonly signal: AbortSignal }): Promise<After | undefined> {
+  afterInference(params: AfterInference, { signal }: { readonly signal: AbortSignal }): Promise<HookAnswerChange | undefined> {
     return this.#hooks.after(params, signal)
   }
 

@@ -16,7 +16,7 @@ import type { AnswerContext, Answerer } from './answers/messages.ts'
 import { liveErrors, liveExtension, type WireSelection } from './feature-sets/messages.ts'
 import { inferenceChunk } from './inference/messages.ts'
 import { Deliveries } from './listen/client.ts'
-import { answerLive, type Listened, listenLive, type WireAnswer, type WireDelivery, type WireListen } from './listen/messages.ts'
+import { answerLive, type ListenEnd, listenLive, type WireAnswer, type WireDelivery, type WireListen } from './listen/messages.ts'
 
 interface ListenerParts {
   readonly session: ClientSession
@@ -113,7 +113,7 @@ export class LiveListener {
   }
 
   // Opens one stream; the request has no timeout.
-  async #listen(): Promise<Listened> {
+  async #listen(): Promise<ListenEnd> {
     const { session, hostId, host } = this.#parts
     const { cursor } = this.#deliveries
     const own = new AbortController()

@@ -12,9 +12,9 @@ import {
   type Announced,
   announcedBy,
   type DialectLabel,
-  type ReadReceipt,
-  readReceipt,
-  type ToldSelection,
+  type EncodedSelection,
+  readSelectionReply,
+  type SelectionReply,
 } from './dialects/messages.ts'
 import { liveVersion, readLiveManifest, updateSets, updateSetsByRequest } from './feature-sets/messages.ts'
 
@@ -32,16 +32,16 @@ const toldMs = 2_000
  */
 export async function tellSelection(
   { engine, opened: { conversation } }: ClientSession,
-  { byRequest, byNotice }: ToldSelection,
+  { byRequest, byNotice }: EncodedSelection,
   label: DialectLabel,
   signal: AbortSignal | undefined,
-): Promise<ReadReceipt | undefined> {
+): Promise<SelectionReply | undefined> {
   const first = label === '0.2'
   if (first) await engine.tell(conversation, updateSets, byNotice)
   try {
     const timeoutMs = first ? toldMs : silenceMs
     const options = { ...(signal && { signal }), timeoutMs, totalMs: timeoutMs, quiet: true }
-    return readReceipt(await engine.call(conversation, updateSetsByRequest, byRequest, options))
+    return readSelectionReply(await engine.call(conversation, updateSetsByRequest, byRequest, options))
   } catch (error) {
     signal?.throwIfAborted()
     // If the connection is gone, another attempt makes no sense.

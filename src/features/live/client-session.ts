@@ -6,7 +6,7 @@ import { unlessAborted } from '../../core/deadlines.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import type { ClientSession } from '../../engine/client-feature.ts'
-import { declared } from '../../engine/extensions.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import type { Side } from '../../engine/plan.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
@@ -19,8 +19,8 @@ import { LiveSessionLink } from './client-connection.ts'
 import { answeringHandlers, deliveryAnswers, LiveListener } from './client-listener.ts'
 import { PushBrake, refusedMessageOf } from './client-refusals.ts'
 import { hostLive, manifestReader, tellSelection, unavailable } from './client-selection.ts'
-import { type ReadReceipt, readAnnounced, readLiveState, toolSetOf, writeCallState } from './dialects/messages.ts'
-import { SetBook } from './feature-sets/client.ts'
+import { readAnnounced, readLiveState, type SelectionReply, toolSetOf, writeCallState } from './dialects/messages.ts'
+import { FeatureSetRegistry } from './feature-sets/client.ts'
 import {
   asCapabilities,
   liveErrors,
@@ -50,7 +50,7 @@ export class LiveClient {
   readonly #answerDelivery: ReturnType<typeof deliveryAnswers>
   readonly #stop = new AbortController()
   #session: ClientSession | undefined = undefined
-  readonly #book: SetBook
+  readonly #book: FeatureSetRegistry
   #link: LiveSessionLink | undefined = undefined
   #listener: LiveListener | undefined = undefined
   #readManifest: (() => void) | undefined = undefined
@@ -72,7 +72,7 @@ export class LiveClient {
     this.#hostId = newId()
     // Held from the start: nothing may be judged before the first selection.
     this.#begun = this.#hold()
-    this.#book = new SetBook(handlers, what => this.#diagnose(what))
+    this.#book = new FeatureSetRegistry(handlers, what => this.#diagnose(what))
     this.#channels = new Channels(this.#book, event => handlers.onPush(event), now)
     const answerers = this.#answerers(now)
     const admit = this.#telling.bind(this)
@@ -121,7 +121,7 @@ export class LiveClient {
   async #begin(session: ClientSession, signal: AbortSignal | undefined): Promise<void> {
     const { capabilities, revision } = session.opened
     const listens = revision.era === 'request'
-    const bound = !listens || declared({ capabilities, revision }, liveExtension) !== undefined
+    const bound = !listens || declaredSettings({ capabilities, revision }, liveExtension) !== undefined
     const announced = bound ? readAnnounced(capabilities) : undefined
     this.#plain = announced === undefined
     if (announced === undefined) return
@@ -186,7 +186,7 @@ export class LiveClient {
   }
 
   // A refused selection ends MCP Live on this connection.
-  #receive(receipt: ReadReceipt): void {
+  #receive(receipt: SelectionReply): void {
     for (const { featureSet, missing } of receipt.unavailable) {
       this.#diagnose(unavailable(featureSet, missing, path => this.#book.announced.paths.includes(path)))
     }

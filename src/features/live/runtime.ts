@@ -3,7 +3,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { type Problem, problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { requestIds } from '../../engine/method.ts'
+import { statelessRevisionIds } from '../../engine/method.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { takesElicitation } from '../mcp/elicitation/messages.ts'
@@ -159,7 +159,7 @@ export function createLiveRuntime(parts: LiveParts, tools: LiveTools) {
     layers: [
       {
         stage: 'enter',
-        in: requestIds,
+        in: statelessRevisionIds,
         when: ({ meta }) => meta?.[liveExtension] !== undefined,
         run: (exchange, next) => {
           caller(exchange)

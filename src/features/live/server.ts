@@ -5,7 +5,7 @@
 import type { Duration } from '../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
 import { problem } from '../../core/problem.ts'
-import { CallContext, exchangeOf, held } from '../../engine/context.ts'
+import { CallContext, exchangeOf, ignoreUnhandledRejection } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { NS } from '../../engine/method.ts'
 import { defineServerFeature, type Registration, type ServerKit } from '../../engine/server-feature.ts'
@@ -15,7 +15,7 @@ import { elicitYes } from '../mcp/elicitation/server.ts'
 import { resourcesPort } from '../mcp/resources/messages.ts'
 import { subscriptionsPort } from '../mcp/subscriptions/messages.ts'
 import { type ToolFacts, toolsPort } from '../mcp/tools/messages.ts'
-import { CallState, type CallWorks, statePort } from '../reliability/session-state/messages.ts'
+import { CallState, type CallStateStorage, statePort } from '../reliability/session-state/messages.ts'
 import type { ChannelHandlers } from './channels/server.ts'
 import type { Inference, InferenceInput } from './inference/server.ts'
 import type { ModelInfo } from './model-info/messages.ts'
@@ -83,7 +83,7 @@ export const liveFeature = defineServerFeature<LiveServerOptions, LiveApi<Featur
  */
 export interface LiveTools {
   context(context: CallContext, live: CallLive): LiveCallContext
-  state(exchange: Exchange, runtime: () => Promise<CallWorks>): CallState
+  state(exchange: Exchange, runtime: () => Promise<CallStateStorage>): CallState
   /** Asks the user a yes/no question. */
   confirm(exchange: Exchange, message: string, key: string): Promise<boolean>
 }
@@ -299,7 +299,7 @@ export class LiveCallContext extends CallContext implements LiveMembers {
   scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined> {
     if (typeof label !== 'string' || label === '')
       throw problem('INVALID_INPUT', 'A scope needs a label: what the user reads, and what lists are matched with')
-    return held(this.#live.scope(label, payload))
+    return ignoreUnhandledRejection(this.#live.scope(label, payload))
   }
 
   infer(request: InferenceInput): Inference {

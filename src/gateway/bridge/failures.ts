@@ -27,7 +27,7 @@ export function isServerAnswer(error: unknown): boolean {
 }
 
 /** Converts the error of one peer into an error for the other: the same code, unless the revisions differ in it. */
-export function passedOn(error: unknown): unknown {
+export function translatedError(error: unknown): unknown {
   if (!(error instanceof McpError) || !isServerAnswer(error)) return error
   const { code, data, message } = error
   const kind = kindOf(code, data)
@@ -55,7 +55,7 @@ export function failureAt(upstream: string, error: unknown, harmless: boolean, {
   // The client cancelled, so the failure is expected.
   if (cancelled && !(error instanceof McpError)) return new McpError('cancelled', 'The call was cancelled', { cause: error })
   if (!(error instanceof ConnectionError)) {
-    const passed = passedOn(error)
+    const passed = translatedError(error)
     const unable = passed instanceof McpError && passed.kind === 'capability-missing' && peer.revision.era === 'session'
     // Session revisions have no code for a missing client capability.
     return unable ? problem('UNSUPPORTED', clip(passed.message, 1000), { cause: passed, details: { upstream } }) : passed

@@ -6,15 +6,15 @@ import type { Clock } from '../../core/clock.ts'
 import { Problem, type ProblemCode, type ProblemMore, problem } from '../../core/problem.ts'
 import { pause } from '../../engine/backoff.ts'
 import { exchangeOf } from '../../engine/context.ts'
-import { carry, type Exchange } from '../../engine/exchange.ts'
+import { addRetryState, type Exchange } from '../../engine/exchange.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/api.ts'
 import { append, type LogPosition, put, remove, type Store } from '../../stores/store.ts'
 import { SlotShares, sharerOf } from '../shares.ts'
-import { passedOn } from './failures.ts'
-import { passOn, questionIn } from './questions.ts'
+import { translatedError } from './failures.ts'
+import { askClient, questionIn } from './questions.ts'
 import { type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 
 /** How long the outcome is kept after the client received it, in case its connection broke. */
@@ -274,7 +274,7 @@ export class SharedParkedCalls {
       if ((await this.#store.get(leaseKey(owner))) === undefined) throw lost()
       const open = questions.filter(({ key }) => !sent.has(key))
       if (open.length === 0) continue
-      carry(exchange, upstreamCallKey, name)
+      addRetryState(exchange, upstreamCallKey, name)
       const answers = await Promise.all(open.map(question => answerTo(exchange, question)))
       await this.#store.commit(
         answers.map(answer => append(answersLog(owner), JSON.stringify({ upstreamCall: name, ...answer }))),
@@ -346,12 +346,12 @@ export class SharedParkedCalls {
 async function answerTo(exchange: Exchange, { key, ...request }: Asked): Promise<Omit<Answered, 'upstreamCall'>> {
   try {
     const { method, params } = questionIn(request)
-    const result = await passOn(exchange, method, params, { key, signal: exchange.signal })
+    const result = await askClient(exchange, method, params, { key, signal: exchange.signal })
     return { key, said: { result } }
   } catch (error) {
     // `suspended` carries the question to the client and is not an answer.
     if (error instanceof McpError && error.kind === 'suspended') throw error
-    return { key, said: written({ error: passedOn(error) }) }
+    return { key, said: written({ error: translatedError(error) }) }
   }
 }
 

@@ -5,7 +5,7 @@
 
 import { Tally } from '../../core/occupancy.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { declared } from '../../engine/extensions.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
 import { elicit, elicitationComplete, formFits, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
 import { listRoots } from '../../features/mcp/roots/messages.ts'
@@ -37,7 +37,7 @@ export function questionIn(request: unknown): { readonly method: Method; readonl
 }
 
 /** Asks the client. Rejects with a named error where the client did not declare the capability. */
-export function passOn(
+export function askClient(
   exchange: Exchange,
   method: Method,
   params: Params,
@@ -101,9 +101,9 @@ function asksOf(peer: Peer): number {
 /** Extensions that appear only in results for clients that declare them, as bits. */
 function hearsOf(peer: Peer): number {
   return (
-    (peer.revision.era === 'request' && declared(peer, tasksExtension) !== undefined ? 32 : 0) +
-    (declared(peer, provenanceExtension) !== undefined ? 64 : 0) +
-    (declared(peer, mediaExtension) !== undefined ? 128 : 0)
+    (peer.revision.era === 'request' && declaredSettings(peer, tasksExtension) !== undefined ? 32 : 0) +
+    (declaredSettings(peer, provenanceExtension) !== undefined ? 64 : 0) +
+    (declaredSettings(peer, mediaExtension) !== undefined ? 128 : 0)
   )
 }
 

@@ -2,7 +2,7 @@
 import { Client } from '../../client/client.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
-import { carried, type Exchange } from '../../engine/exchange.ts'
+import { type Exchange, retryState } from '../../engine/exchange.ts'
 import { type Method, NS } from '../../engine/method.ts'
 import { keptOf } from '../../engine/reserved.ts'
 import type { Layer } from '../../engine/stages.ts'
@@ -36,7 +36,7 @@ import { failureAt, upstreamAbsent } from './failures.ts'
 import type { ParkedCalls } from './parked-calls.ts'
 import { declaredFor, visits } from './questions.ts'
 import { plainFor, plainMeta, resultMeta, returned, returnedMessages } from './returns.ts'
-import type { States } from './states.ts'
+import type { UpstreamStateTokens } from './states.ts'
 import { UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
 
@@ -84,7 +84,7 @@ interface RelayPort {
   readonly name: string
   readonly parking: ParkedCalls
   readonly calls: CallWrapper
-  readonly states: States
+  readonly states: UpstreamStateTokens
   upstreams(): Upstreams
   /** The address that a client uses for an upstream's resource. */
   address(upstream: string, uri: string, exchange: Exchange): string
@@ -121,7 +121,7 @@ export class Relay {
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const exchange = exchangeOf(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
-    const again = exchange.get(carried)?.[upstreamCallKey] !== undefined
+    const again = exchange.get(retryState)?.[upstreamCallKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
     const told = await this.#port.calls.wrap(call, () => this.#call(call, tool))
     if (told.isError === true) adviseWait(exchange, told)
@@ -220,7 +220,7 @@ export class Relay {
   /** Takes a slot, makes the call and explains failures. `harmless`: repeating the call has no further effect. */
   async #through<R>(upstream: string, ctx: Context, harmless: boolean, start: (leg: Leg) => Promise<R>): Promise<R> {
     const exchange = exchangeOf(ctx)
-    const parked = exchange.get(carried)?.[upstreamCallKey]
+    const parked = exchange.get(retryState)?.[upstreamCallKey]
     // The client continues a parked call: the upstream is not called again.
     if (parked !== undefined)
       return this.#port.parking.rejoin(parked, ctx).catch(error => {

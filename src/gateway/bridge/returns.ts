@@ -2,9 +2,9 @@
  * Adapts results of upstreams for clients: rewrites resource addresses, withholds what the client may not read, and filters `_meta` of
  * extensions. Pure functions, used by the relay and the catalog.
  */
-import { declared } from '../../engine/extensions.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import { NS } from '../../engine/method.ts'
-import { authored, keptOf } from '../../engine/reserved.ts'
+import { keptOf, withoutReservedMeta } from '../../engine/reserved.ts'
 import type { ContentBlock } from '../../features/mcp/content/messages.ts'
 import type { PromptMessage } from '../../features/mcp/prompts/messages.ts'
 import type { CallToolResult } from '../../features/mcp/tools/messages.ts'
@@ -49,7 +49,7 @@ const own = `${NS}/`
 
 /** The `_meta` of a result without extensions of ours that this peer did not declare. */
 export function plainMeta(peer: Peer, meta: Params | undefined): Params | undefined {
-  return meta && keptOf(meta, key => !key.startsWith(own) || declared(peer, key) !== undefined)
+  return meta && keptOf(meta, key => !key.startsWith(own) || declaredSettings(peer, key) !== undefined)
 }
 
 /** The same object where `meta` is unchanged. */
@@ -125,7 +125,7 @@ const inDefinitions: ReadonlySet<string> = new Set([operationalExtension, mediaE
 
 /** The part of a definition's `_meta` that is shown to clients. */
 export function definitionMeta(meta: unknown): Params | undefined {
-  return authored(meta, '', inDefinitions)
+  return withoutReservedMeta(meta, '', inDefinitions)
 }
 
 /** A result with filtered `_meta`. `gateway`: the gateway's own name. */
@@ -135,5 +135,5 @@ export function cleaned<R extends { readonly _meta?: Params | undefined }>(resul
 
 /** The part of a result's `_meta` that may pass. `gateway`: the gateway's own name. */
 export function resultMeta(meta: unknown, gateway: string): Params | undefined {
-  return authored(meta, gateway, inResults)
+  return withoutReservedMeta(meta, gateway, inResults)
 }

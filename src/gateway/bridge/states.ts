@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { Seal } from '../../core/handle.ts'
 import { problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { declared } from '../../engine/extensions.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import { ownerOf } from '../../engine/owner.ts'
 import { readState, stateExtension, stateIn } from '../../features/reliability/session-state/messages.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
@@ -20,7 +20,7 @@ const kind = 'gateway-state'
 const lastsMs = 86_400_000
 
 /** Exchanges state tokens of upstreams for one sealed token per client, and back. */
-export class States {
+export class UpstreamStateTokens {
   readonly #seal: Seal
   readonly #clock: Clock
 
@@ -42,7 +42,7 @@ export class States {
   async returned(upstream: string, meta: Params, exchange: Exchange): Promise<Params> {
     const { [stateExtension]: said, ...rest } = meta
     const state = readState(said)
-    if (state === undefined || declared(exchange.peer, stateExtension) === undefined) return rest
+    if (state === undefined || declaredSettings(exchange.peer, stateExtension) === undefined) return rest
     const { session_state: token, expires_at: until } = state
     if (token === undefined) return Object.keys(state).length === 0 ? rest : { ...rest, [stateExtension]: state }
     const expiresAt = Date.parse(until ?? '') || this.#clock.now() + lastsMs

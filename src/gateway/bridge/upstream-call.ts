@@ -5,21 +5,21 @@
  */
 
 import { exchangeOf } from '../../engine/context.ts'
-import { carried, carry, type Exchange } from '../../engine/exchange.ts'
-import { declared } from '../../engine/extensions.ts'
+import { addRetryState, type Exchange, retryState } from '../../engine/exchange.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
 import { elicit } from '../../features/mcp/elicitation/messages.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
 import { createMessage } from '../../features/mcp/sampling/messages.ts'
 import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
-import type { Between } from '../../features/mcp/tools/call.ts'
+import type { CallProxy } from '../../features/mcp/tools/call.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/api.ts'
-import { isServerAnswer, passedOn } from './failures.ts'
+import { isServerAnswer, translatedError } from './failures.ts'
 import type { ParkedCalls } from './parked-calls.ts'
-import { passOn, questionIn } from './questions.ts'
+import { askClient, questionIn } from './questions.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
 
 /** The key under which the client's request state carries the call's name. */
@@ -46,7 +46,7 @@ const none: Map<string, Question> = new Map()
 const never = new AbortController().signal
 
 /** A client's call on its way to an upstream, with the questions that are open in it. */
-export class UpstreamCall implements Between {
+export class UpstreamCall implements CallProxy {
   readonly upstream: string
   /** The context of the latest client request. */
   ctx: Context
@@ -169,7 +169,7 @@ export class UpstreamCall implements Between {
   /** Whether the upstream may answer with a task: stateless clients declare it per request; for others the gateway waits for the end. */
   get takesTasks(): boolean {
     const { peer } = this.first
-    return peer.revision.era === 'session' || declared(peer, tasksExtension) !== undefined
+    return peer.revision.era === 'session' || declaredSettings(peer, tasksExtension) !== undefined
   }
 
   /** The upstream made a task; the client gets one too if it accepts tasks. */
@@ -187,7 +187,7 @@ export class UpstreamCall implements Between {
   /** The recorded first result of a call that the client continues; undefined for a new call. */
   begun(): Promise<unknown> | undefined {
     const { exchange } = this
-    if (exchange?.get(carried)?.[roundKey] === undefined) return undefined
+    if (exchange?.get(retryState)?.[roundKey] === undefined) return undefined
     return exchange.once('gateway-round-0', () => {
       throw new McpError('invalid-params', 'params.requestState does not belong to this call; start again without it')
     })
@@ -208,7 +208,7 @@ export class UpstreamCall implements Between {
       const { inputRequests = {}, requestState } = result
       const asked = result
       await exchange.once(`gateway-round-${round}`, () => asked)
-      carry(exchange, roundKey, `${round}`)
+      addRetryState(exchange, roundKey, `${round}`)
       const at = round
       // Keep the upstream's own names while they are unique; a name that comes again in a later round gets a suffix.
       const key = (name: string): string => (seen.has(name) ? `${name}-${at}` : name)
@@ -225,12 +225,12 @@ export class UpstreamCall implements Between {
   #put(question: Question, exchange: Exchange): void {
     if (this.#joined !== undefined) {
       this.name ??= this.#parking.name()
-      carry(exchange, upstreamCallKey, this.name)
+      addRetryState(exchange, upstreamCallKey, this.name)
     }
     const signal = AbortSignal.any([question.signal, exchange.signal])
-    passOn(exchange, question.method, question.params, { key: question.key, signal }).then(question.resolve, error => {
+    askClient(exchange, question.method, question.params, { key: question.key, signal }).then(question.resolve, error => {
       if (error instanceof McpError && error.kind === 'suspended') this.#leave(exchange, error)
-      else question.reject(exchange.cancelled ? cancelled() : passedOn(error))
+      else question.reject(exchange.cancelled ? cancelled() : translatedError(error))
     })
   }
 
@@ -283,7 +283,7 @@ async function answersOf(
   const { signal } = exchange
   const asked = entries.map(async ([name, request]) => {
     const { method, params } = questionIn(request)
-    return [name, await passOn(exchange, method, params, { key: keys(name), signal })] as const
+    return [name, await askClient(exchange, method, params, { key: keys(name), signal })] as const
   })
   return Object.fromEntries(await Promise.all(asked))
 }

@@ -20,7 +20,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { readTrust } from '../trust/check.ts'
 import { type TrustSettings, trustMembers } from '../trust/settings.ts'
 import { authFaults, type UpstreamAuth, type UpstreamAuthOption } from '../upstreams/auth.ts'
-import { type Frame, readFrame } from './frame.ts'
+import { type GatewayOwnSettings, readOwnSettings } from './own-settings.ts'
 
 /** Reports a mistake at a line of the file. */
 export type TellFault = (at: { readonly line: number }, rule: string, message: string, fix: string) => void
@@ -42,7 +42,7 @@ export interface GatewayConfig<Trust> {
   readonly files: readonly string[]
   readonly servers: ReadonlyMap<string, FoundServer>
   /** The settings of the gateway itself. */
-  readonly frame: Frame
+  readonly frame: GatewayOwnSettings
   readonly trust: Trust
   readonly faults: readonly ConfigFault[]
   /** The line of each member at the top of the file. */
@@ -79,7 +79,7 @@ export async function readGatewayConfig(
   for (const [name, at] of members) if (!isServers(name)) said.set(name, expanded(at, name, around, tell))
   const trust = readTrust(said, tell)
   const lines = new Map([...members].map(([name, { line }]) => [name, line] as const))
-  return { file, files: [...files], servers, frame: readFrame(said, around.folder, tell), trust, faults, lines }
+  return { file, files: [...files], servers, frame: readOwnSettings(said, around.folder, tell), trust, faults, lines }
 }
 
 /** The members at the top of the file; empty where it cannot be parsed. */

@@ -6,7 +6,7 @@
 import { logFrom } from '../../core/log.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
-import type { Notes } from '../../policy/audit/call-notes.ts'
+import type { GatewayAuditLog } from '../../policy/audit/gateway-audit.ts'
 import type { HeldLaunch, Launches } from '../../policy/pins/launches.ts'
 import { heldText, type KeptTool, type ToolPins } from '../../policy/pins/tool-pins.ts'
 import type { Server } from '../../server/api.ts'
@@ -44,7 +44,7 @@ export type Approval =
 interface ApprovalsParts {
   readonly pins: ToolPins
   readonly launches: Launches
-  readonly notes: Notes
+  readonly notes: GatewayAuditLog
   /** Confirmations of the server face; undefined until it exists. */
   confirmations(): Server['confirmations'] | undefined
 }
@@ -116,7 +116,7 @@ export function noticesTo({
 }
 
 /** How an operator approves an entry: a command or a method call. */
-export function approveWith({ config, store = 'memory:' }: GatewayOptions, id: string): string {
+export function howToApproveEntry({ config, store = 'memory:' }: GatewayOptions, id: string): string {
   if (config === undefined) return `gateway.approve('${id}'), or refuse`
   if (store === 'memory:') return 'Give the gateway a store (store: sqlite:PATH): then the command can answer'
   return `vivarium gateway approvals ${word(config)} --approve ${word(id)}`

@@ -7,9 +7,9 @@ import { digest } from '../../core/digest.ts'
 import { Problem, type ProblemCode, problem } from '../../core/problem.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import { declared } from '../../engine/extensions.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import type { Layer } from '../../engine/stages.ts'
-import { because, type CallToolResult, callTool } from '../../features/mcp/tools/messages.ts'
+import { type CallToolResult, callTool, failureProblem } from '../../features/mcp/tools/messages.ts'
 import { isCount, operationalExtension } from '../../features/reliability/cost/messages.ts'
 import { idempotencyExtension } from '../../features/reliability/idempotency/messages.ts'
 import { fromWire, problemExtension, toWire } from '../../features/reliability/problem/messages.ts'
@@ -19,8 +19,8 @@ import type { Principal } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
-import { type GatewayNote, type Notes, subjectOf } from '../../policy/audit/call-notes.ts'
 import { Denials } from '../../policy/audit/denials.ts'
+import { type GatewayAuditLog, type GatewayNote, subjectOf } from '../../policy/audit/gateway-audit.ts'
 import type { ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { Context } from '../../server/api.ts'
 import { cleaned } from '../bridge/returns.ts'
@@ -30,7 +30,7 @@ interface Parts {
   /** The name that the gateway gives itself. */
   readonly name: string
   readonly clock: Clock
-  readonly notes: Notes
+  readonly notes: GatewayAuditLog
   /** Whether results get a provenance stamp. */
   readonly provenance: boolean
   readonly clients: Clients
@@ -93,8 +93,8 @@ export class CallWrapper {
     const { peer } = exchange
     if (reporting.has(call.exposed)) charge(call, result)
     const own = cleaned(result, name)
-    const plain = result.isError === true && declared(peer, problemExtension) !== undefined ? explained(call, own) : own
-    return provenance && declared(peer, provenanceExtension) !== undefined ? this.#sourced(call, exchange, plain) : plain
+    const plain = result.isError === true && declaredSettings(peer, problemExtension) !== undefined ? explained(call, own) : own
+    return provenance && declaredSettings(peer, provenanceExtension) !== undefined ? this.#sourced(call, exchange, plain) : plain
   }
 
   /** Adds the source of a result, after the sources that the upstream states itself. */
@@ -134,7 +134,7 @@ export class CallWrapper {
         if (exchange.begun || exchange.asking?.pending === true || !isRecord(result)) return result
         // A task gets its line when it ends.
         if (!Array.isArray(result['content'])) return result
-        const why = (result as { readonly [because]?: Problem })[because]
+        const why = (result as { readonly [failureProblem]?: Problem })[failureProblem]
         this.#note(exchange, why === undefined ? { outcome: 'replayed' } : { outcome: 'refused', code: why.code })
         return result
       },

@@ -5,7 +5,7 @@
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
-import { Runners } from '../../core/journal/runners.ts'
+import { ProcessLeases } from '../../core/journal/process-leases.ts'
 import { Tally } from '../../core/occupancy.ts'
 import { pause } from '../../engine/backoff.ts'
 import type { EventHandle } from '../../features/reliability/events/offering.ts'
@@ -177,7 +177,7 @@ interface Claim {
 /** Decides which process of a shared store publishes what an upstream announces. */
 export class NotificationOwner {
   readonly #parts: NotificationOwnerParts
-  readonly #runners: Runners | undefined
+  readonly #runners: ProcessLeases | undefined
   readonly #claims = new Map<string, Claim>()
   readonly #end = new AbortController()
   #timer: Cancel | undefined = undefined
@@ -189,7 +189,7 @@ export class NotificationOwner {
     this.#parts = parts
     const { store, clock } = parts
     if (store === undefined) return
-    this.#runners = new Runners({ store, clock, id: crypto.randomUUID(), leaseMs })
+    this.#runners = new ProcessLeases({ store, clock, id: crypto.randomUUID(), leaseMs })
     void this.#follow(store)
   }
 
@@ -308,7 +308,7 @@ export class NotificationOwner {
   }
 
   /** Whether the owner of an entry lives; cached during one check. */
-  async #lives({ value }: Entry, runners: Runners, alive: Map<string, boolean>): Promise<boolean> {
+  async #lives({ value }: Entry, runners: ProcessLeases, alive: Map<string, boolean>): Promise<boolean> {
     const known = alive.get(value) ?? (await runners.isAlive(value))
     alive.set(value, known)
     return known

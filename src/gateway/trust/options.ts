@@ -8,7 +8,7 @@ import type { ConfirmCaller, ConfirmFacts } from '../../features/reliability/con
 import { offeredCost } from '../../features/reliability/cost/messages.ts'
 import type { CostFacts } from '../../features/reliability/cost/server.ts'
 import { type Params, picked } from '../../jsonrpc/message.ts'
-import { subjectOf } from '../../policy/audit/call-notes.ts'
+import { subjectOf } from '../../policy/audit/gateway-audit.ts'
 import type { CallVerdict, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { ToolOptions } from '../../server/api.ts'
 import type { Clients } from './clients.ts'
@@ -31,7 +31,7 @@ export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 /** The options that rules and clients add to a tool. */
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
   const { clients } = parts
-  const judged: Judged = (args, caller) => judgedOf(clients, caller, args)
+  const judged: Judged = (args, caller) => policyCallFacts(clients, caller, args)
   // Repeating a read does no harm, so it is not deduplicated.
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
@@ -49,7 +49,7 @@ export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool):
 }
 
 /** The facts about a call that rules look at. */
-export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): PolicyCallFacts {
+export function policyCallFacts(clients: Clients, caller: ConfirmCaller, args: Params): PolicyCallFacts {
   return { client: clients.nameOf(caller), principal: subjectOf(caller), args }
 }
 

@@ -2,7 +2,7 @@
 import type { OAuthResourceOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/clock.ts'
 import { picked } from '../../jsonrpc/message.ts'
-import type { GatewayAudit } from '../../policy/audit/call-notes.ts'
+import type { GatewayAudit } from '../../policy/audit/gateway-audit.ts'
 import type { PinMode } from '../../policy/pins/pins.ts'
 import type { WrittenRule } from '../../policy/rules/call-policy.ts'
 import type { Otherwise, Patterns } from '../../policy/rules/rule.ts'

@@ -6,9 +6,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { handedOutTokens, oauth, type ResourceAuthorization, type VerifiedToken } from '../../auth/resource/options.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Trace } from '../../core/log.ts'
-import { stopCall, underWay } from '../../engine/disconnect.ts'
+import { activeExchanges, stopCall } from '../../engine/disconnect.ts'
 import { compensation, type Exchange } from '../../engine/exchange.ts'
-import { declaration } from '../../engine/extensions.ts'
+import { extensionCapability } from '../../engine/extensions.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
@@ -17,8 +17,8 @@ import { provenanceExtension } from '../../features/reliability/provenance/messa
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
-import { Notes } from '../../policy/audit/call-notes.ts'
 import { Denials } from '../../policy/audit/denials.ts'
+import { GatewayAuditLog } from '../../policy/audit/gateway-audit.ts'
 import { changedText, Launches } from '../../policy/pins/launches.ts'
 import { heldText, invisibleIn, ToolPins } from '../../policy/pins/tool-pins.ts'
 import { type CallVerdict, GatewayPolicy, oldRulesText } from '../../policy/rules/call-policy.ts'
@@ -27,14 +27,14 @@ import type { Server } from '../../server/api.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
 import type { GatewayOptions } from '../gateway.ts'
-import { approveBy } from '../upstreams/entry.ts'
-import { type Approval, approvalsOf, approveWith, noticesTo } from './approvals.ts'
+import { howToApproveLaunch } from '../upstreams/entry.ts'
+import { type Approval, approvalsOf, howToApproveEntry, noticesTo } from './approvals.ts'
 import { CallWrapper } from './call-wrapper.ts'
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
 import { UpstreamEvents } from './events.ts'
-import { callDenied, decideLayer, type ExplainedCall, type Explaining, explain, readingLayer } from './gate.ts'
-import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
+import { type AddedOptions, policyCallFacts, toolOptions } from './options.ts'
+import { callDenied, decideLayer, type ExplainedCall, type Explaining, explain, readingLayer } from './rule-layers.ts'
 import { type AuthSettings, type TrustSettings, trustOf } from './settings.ts'
 import { Visibility } from './visibility.ts'
 import { targetAbsent, visibilityLayers } from './visibility-layers.ts'
@@ -63,7 +63,7 @@ export interface TrustControl {
   /** What would happen to a call, and by which rule. Counts nothing and asks nobody. */
   explain(call: Explaining): ExplainedCall
   /** Reads and verifies the audit log. */
-  readonly audit: Notes['control']
+  readonly audit: GatewayAuditLog['control']
 }
 
 /** The trust features as the rest of the gateway uses them. */
@@ -83,7 +83,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
   const counts: RateCounts = shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
   const ruled = (): GatewayPolicy => new GatewayPolicy(settings.rules ?? [], settings.otherwise, clock, counts)
   const visibility = new Visibility(clients, ruled(), settings.listed, originOf)
-  const notes = new Notes({ store, clock, audit: settings.audit, notice: tell, failed })
+  const notes = new GatewayAuditLog({ store, clock, audit: settings.audit, notice: tell, failed })
   const denials = new Denials<readonly [from: string, status: number]>({
     clock,
     most: 100,
@@ -106,7 +106,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
       const { server, tool, why } = held
       trace('tool-held', why)
       const message = `${heldText(held)}${settings.pins === 'warn' ? '' : ', which is hidden until somebody approves it'}`
-      tell({ kind: 'tool-held', id, message, fix: approveWith(options, id) })
+      tell({ kind: 'tool-held', id, message, fix: howToApproveEntry(options, id) })
       notes.note({ client: '', upstream: server, tool: tool.name, outcome: 'held', rule: 'pins', code: why.code })
     },
     flagged,
@@ -115,7 +115,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
   const launches = new Launches({
     store,
     mode: settings.pins ?? 'block',
-    approveBy: upstream => approveBy(options, upstream),
+    approveBy: upstream => howToApproveLaunch(options, upstream),
     relaunch,
     held: ({ upstream, why, id }) => {
       trace('launch-held', why)
@@ -133,7 +133,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
   const waits = ({ id, tool, principal, about = {} }: WaitingCall): void => {
     const who = [about['client'], principal].filter(each => each !== undefined).join(', ')
     const message = `A call of ${clip(tool)} by ${clip(who)} waits for a yes, by the rule ${clip(about['rule'] ?? '')}`
-    tell({ kind: 'call-waits', id, message, fix: approveWith(options, id) })
+    tell({ kind: 'call-waits', id, message, fix: howToApproveEntry(options, id) })
   }
   let face: Server | undefined
   const { events = false } = settings
@@ -188,7 +188,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
       const layers = [...(audited ? [calls.layer] : []), decideLayer(visibility, decided), readingLayer(visibility)]
       server.engine.extend({
         layers,
-        ...(provenance && { capabilities: revision => declaration(revision, provenanceExtension) }),
+        ...(provenance && { capabilities: revision => extensionCapability(revision, provenanceExtension) }),
       })
     },
     /** Registers an offered tool and returns the options that rules add. */
@@ -231,7 +231,7 @@ export function createTrust(options: GatewayOptions, { name, store, clock, trace
     },
     /** Stops calls that the current settings no longer allow. Returns the same check for parked calls. */
     withdraw: (): ((first: Exchange) => boolean) => {
-      for (const exchange of face === undefined ? [] : underWay(face.engine)) {
+      for (const exchange of face === undefined ? [] : activeExchanges(face.engine)) {
         const why = withdrawnFrom(visibility, exchange)
         if (why !== undefined) stopCall(exchange, why)
       }
@@ -305,6 +305,6 @@ function withdrawnFrom(visibility: Visibility, exchange: Exchange): Error | unde
   if (!visibility.sees(caller, ...aim)) return targetAbsent(aim)
   const policy = visibility.policyOf(...aim)
   const args = aim[0] === 'tool' ? ((params['arguments'] ?? {}) as Params) : {}
-  const verdict = policy?.judge({ ...judgedOf(visibility.clients, caller, args), begun: true })
+  const verdict = policy?.judge({ ...policyCallFacts(visibility.clients, caller, args), begun: true })
   return policy !== undefined && verdict?.do === 'deny' ? callDenied(policy, verdict) : undefined
 }

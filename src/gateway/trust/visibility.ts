@@ -6,11 +6,11 @@
 import { permits, type RequestTarget } from '../../features/mcp/authorization/messages.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { subjectOf } from '../../policy/audit/call-notes.ts'
+import { subjectOf } from '../../policy/audit/gateway-audit.ts'
 import type { GatewayPolicy, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import type { TargetKind } from '../../policy/rules/rule.ts'
 import type { Clients } from './clients.ts'
-import { judgedOf } from './options.ts'
+import { policyCallFacts } from './options.ts'
 import type { TrustSettings } from './settings.ts'
 
 /** An entry of an upstream, by its own name. */
@@ -138,7 +138,7 @@ export class Visibility {
   reads(caller: Caller, kind: 'resource' | 'prompt', place: Place): boolean {
     if (this.clients.restricted && !this.given(caller, kind, place)) return false
     if (!this.policy.decidesReading) return true
-    return this.policy.for(kind, place.upstream, place.own).judge(judgedOf(this.clients, caller, {})).do !== 'deny'
+    return this.policy.for(kind, place.upstream, place.own).judge(policyCallFacts(this.clients, caller, {})).do !== 'deny'
   }
 
   /** The policy of a tool, or for a resource or prompt; undefined where no rule applies or nobody offers it. */

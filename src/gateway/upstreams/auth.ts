@@ -2,7 +2,6 @@
 
 import { readFile } from 'node:fs/promises'
 import { carriesCredentials } from '../../auth/addresses.ts'
-import type { Binding } from '../../auth/client/binding.ts'
 import {
   type AuthorizationContext,
   AuthorizationError,
@@ -14,6 +13,7 @@ import {
   type SigningAlgorithm,
   type TokenStorage,
 } from '../../auth/client/index.ts'
+import type { Binding } from '../../auth/client/issuer-binding.ts'
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'

@@ -1,7 +1,7 @@
 /** An upstream's entry as a program or a file gives it: options, connection entry, stderr filter, and the comparison for reloads. */
 
-import type { Binding } from '../../auth/client/binding.ts'
 import { bindingOf, type ClientAuthorization } from '../../auth/client/index.ts'
+import type { Binding } from '../../auth/client/issuer-binding.ts'
 import { userStorage } from '../../auth/client/user-storage.ts'
 import { createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -79,7 +79,7 @@ function word(text: string): string {
 }
 
 /** How the operator approves the launch of an upstream. */
-export function approveBy({ config, store = 'memory:' }: GatewayOptions, upstream: string): string {
+export function howToApproveLaunch({ config, store = 'memory:' }: GatewayOptions, upstream: string): string {
   if (config === undefined) return 'Look at it in approvals(), and approve it by its id'
   const fix = store === 'memory:' ? 'restart the gateway' : `vivarium gateway ${word(config)} --approve ${word(upstream)}`
   return `Look at its entry. If that is as you want it: ${fix}`
@@ -178,7 +178,7 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** Bounds how many upstreams connect at a time, so that hundreds of them do not all start at once. */
-export class Gate {
+export class ConnectLimit {
   readonly #most: number
   readonly #inside = new Set<string>()
   #waiting: { readonly name: string; readonly enter: () => void }[] = []

@@ -1,7 +1,7 @@
 /** What one upstream offers: reading its lists, comparing them with the previous ones, and reporting what is left out. */
 import { Client } from '../../client/client.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
-import { declared } from '../../engine/extensions.ts'
+import { declaredSettings } from '../../engine/extensions.ts'
 import { completesUnannounced } from '../../features/mcp/completion/messages.ts'
 import type { Prompt } from '../../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../../features/mcp/resources/messages.ts'
@@ -92,7 +92,7 @@ export async function readOffer(
   const completes = isRecord(capabilities['completions']) || completesUnannounced(revision)
   const { peer } = session.opened.conversation
   const tasks = isRecord(capabilities['extensions']) && isRecord(capabilities['extensions'][tasksExtension])
-  const stateful = peer !== undefined && declared(peer, stateExtension) !== undefined
+  const stateful = peer !== undefined && declaredSettings(peer, stateExtension) !== undefined
   const direct = directIn(capabilities)
   return { tools: offered, resources, templates, prompts, completes, tasks, stateful, direct, unread }
 }

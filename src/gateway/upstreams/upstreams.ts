@@ -11,14 +11,14 @@ import type { HostServer, ServerPort } from '../../host/servers/server.ts'
 import { type Applied, Servers } from '../../host/servers/servers.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { LaunchHeld } from '../../policy/pins/launches.ts'
+import { LaunchHeldError } from '../../policy/pins/launches.ts'
 import { version } from '../../revisions/revision.ts'
 import { referenceOf } from '../bridge/failures.ts'
 import type { UpstreamCall } from '../bridge/upstream-call.ts'
 import { UpstreamConnection, type UpstreamConnectionPort } from '../bridge/upstream-connection.ts'
 import type { GatewayOptions } from '../gateway.ts'
 import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './auth.ts'
-import { Gate, type GatewayServer, same, upstreamEntry } from './entry.ts'
+import { ConnectLimit, type GatewayServer, same, upstreamEntry } from './entry.ts'
 import { type Offer, readOffer } from './offer.ts'
 
 /** What upstreams need from the rest of the gateway. */
@@ -123,7 +123,7 @@ export class Upstreams {
   /** When each upstream was last retried by a call. */
   readonly #retried = new Map<string, number>()
   readonly #uses = new WeakMap<Client, Use>()
-  readonly #gate = new Gate(atOnce)
+  readonly #gate = new ConnectLimit(atOnce)
   #planned: Plan = new Map()
   /** Numbers entries, so that a new entry differs from the previous one of the same name. */
   #made = 0
@@ -150,9 +150,9 @@ export class Upstreams {
       heldBack: () => {},
       note: (kind, server, outcome, why, detail) => this.#note(server, why, { kind, server, outcome, why, detail }),
       stderr: port.stderr && ((server, line) => this.#planned.get(server)?.voice(line)),
-      explain: ({ name }, reason) => (reason instanceof LaunchHeld ? reason.why : credentialsWhy(name, reason)),
+      explain: ({ name }, reason) => (reason instanceof LaunchHeldError ? reason.why : credentialsWhy(name, reason)),
       mostMs: ({ name }, reason) => {
-        if (reason instanceof LaunchHeld || credentialsWhy(name, reason) !== undefined) return besideMs
+        if (reason instanceof LaunchHeldError || credentialsWhy(name, reason) !== undefined) return besideMs
         return this.#planned.get(name)?.address === undefined ? undefined : soonMs
       },
     })

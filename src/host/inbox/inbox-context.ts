@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type Clock, type Duration, durationText, realClock, toMilliseconds } from '../../core/clock.ts'
-import { Runners } from '../../core/journal/runners.ts'
+import { ProcessLeases } from '../../core/journal/process-leases.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -22,7 +22,7 @@ export class InboxContext {
   readonly clock: Clock
   readonly options: InboxOptions
   readonly settings: ReturnType<typeof settingsOf>
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   readonly owners: Owners
   readonly lanes: EventQueues
   readonly chains: Chains
@@ -45,7 +45,7 @@ export class InboxContext {
     this.clock = clock
     this.id = id
     this.random = random
-    this.runners = new Runners({ store, clock, id: id(), leaseMs: toMilliseconds(options.lease ?? '6s', 'lease') })
+    this.runners = new ProcessLeases({ store, clock, id: id(), leaseMs: toMilliseconds(options.lease ?? '6s', 'lease') })
     this.chains = new Chains(options.chain ?? {}, clock)
     this.owners = new Owners(store, this.runners)
     const perServer = options.perServer ?? Math.max(1, Math.ceil(concurrency / 2))
@@ -302,11 +302,11 @@ export class Chains {
 /** Which process runs the events of a server. */
 class Owners {
   readonly #store: Store
-  readonly #runners: Runners
+  readonly #runners: ProcessLeases
   /** Owned servers, with the version of the owner record. */
   readonly #owned = new Map<string, number>()
 
-  constructor(store: Store, runners: Runners) {
+  constructor(store: Store, runners: ProcessLeases) {
     this.#store = store
     this.#runners = runners
   }

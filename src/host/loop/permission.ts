@@ -4,7 +4,7 @@ import { Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { classify } from '../../features/reliability/problem/classify.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import type { Note } from '../../policy/audit/book.ts'
+import type { Note } from '../../policy/audit/host-audit.ts'
 import type { Asked } from '../../policy/rules/rule.ts'
 import type { LoopParts } from './ports.ts'
 

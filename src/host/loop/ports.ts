@@ -1,7 +1,7 @@
 /** What the parts of the loop share, and how they see the rest of the host: servers, policy, state, budgets and audit. Types only. */
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/suggestion.ts'
-import type { Note } from '../../policy/audit/book.ts'
+import type { Note } from '../../policy/audit/host-audit.ts'
 import type { Estimate } from '../../policy/budgets/budgets.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Op, Store } from '../../stores/store.ts'

@@ -11,8 +11,8 @@ import {
   toolTokens,
 } from '../models/model.ts'
 import { hostText, type QuoteSource, quoteExceptHostText, quoteFromServer, withoutMarks } from '../models/quoted.ts'
-import type { InjectedContext } from './before-hooks.ts'
 import type { CallOutcome, PlannedCall, TurnRecord } from './conversation-log.ts'
+import type { InjectedContext } from './inference-hooks.ts'
 
 /** One part of a prompt. */
 export interface PromptSection {

@@ -4,14 +4,14 @@
  */
 import { type Why, why } from '../../core/suggestion.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
-import type { Note } from '../../policy/audit/book.ts'
-import { usersTurns } from '../../policy/budgets/budgets.ts'
+import type { Note } from '../../policy/audit/host-audit.ts'
+import { userSpender } from '../../policy/budgets/budgets.ts'
 import type { Op } from '../../stores/store.ts'
 import type { Model, ModelToolUse } from '../models/model.ts'
-import { afterHooks, beforeHooks, holdsAnswers, type InjectedContext } from './before-hooks.ts'
 import { type CallParts, makeCall, resumeCall } from './calls.ts'
 import type { ConversationLog, LogRecord, PlannedCall, TurnRecord } from './conversation-log.ts'
 import { type Generation, generate } from './generate.ts'
+import { afterHooks, beforeHooks, holdsAnswers, type InjectedContext } from './inference-hooks.ts'
 import { deniedProblem } from './permission.ts'
 import type { LoopParts, LoopServer } from './ports.ts'
 import { type ComposedPrompt, composePrompt } from './prompt.ts'
@@ -101,7 +101,7 @@ class TurnRunner {
   async #converse(first: Shaped): Promise<void> {
     const { log, turn, model, signal, emit, heard } = this.#run
     const held = holdsAnswers(this.#parts, this.#servers)
-    const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
+    const payer = turn.from.kind === 'event' ? turn.from : { ...userSpender, user: true }
     const generating = { ...this.#parts, payer }
     const hear = (delta: string): void => {
       if (held) return

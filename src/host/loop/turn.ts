@@ -2,9 +2,9 @@
 import type { Why } from '../../core/suggestion.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelUsage } from '../models/model.ts'
-import type { AnswerChange } from './before-hooks.ts'
 import type { CallOutcome, PlannedCall, TurnRecord, UndoReport } from './conversation-log.ts'
 import type { HookReport } from './hooks.ts'
+import type { AnswerChange } from './inference-hooks.ts'
 import type { PromptSnapshot } from './prompt.ts'
 
 /** The answer of a turn. */

@@ -15,7 +15,7 @@ import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../jsonrpc/message.ts'
-import type { NoteOutcome } from '../../policy/audit/book.ts'
+import type { NoteOutcome } from '../../policy/audit/host-audit.ts'
 import type { HeldTool, Pins } from '../../policy/pins/pins.ts'
 import type { KnownServer } from './entry.ts'
 import { ToolList } from './tool-list.ts'
@@ -78,7 +78,7 @@ const healthCheck = { every: '15s', patient: true } as const
 const connectMs = 30_000
 
 /** Keeps one server connected. */
-export class ServerLine implements HostServer {
+export class ManagedServer implements HostServer {
   /** Settings that do not concern the connection may change while it lasts. */
   entry: KnownServer
   readonly #port: ServerPort

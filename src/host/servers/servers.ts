@@ -2,7 +2,7 @@
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { HeldTool } from '../../policy/pins/pins.ts'
 import type { KnownServer } from './entry.ts'
-import { type HostServer, ServerLine, type ServerPort, type ServerStatus } from './server.ts'
+import { type HostServer, ManagedServer, type ServerPort, type ServerStatus } from './server.ts'
 
 /** The effect of a new config. */
 export interface Applied {
@@ -16,7 +16,7 @@ export interface Applied {
 /** All servers of a host, by name. */
 export class Servers {
   readonly #port: ServerPort
-  readonly #lines = new Map<string, ServerLine>()
+  readonly #lines = new Map<string, ManagedServer>()
   readonly #refused = new Map<string, HostServer>()
 
   constructor(port: ServerPort) {
@@ -98,7 +98,7 @@ export class Servers {
 
   /** Connects a new server. */
   #start(entry: KnownServer): void {
-    const line = new ServerLine(entry, this.#port)
+    const line = new ManagedServer(entry, this.#port)
     this.#lines.set(entry.name, line)
     line.start()
   }

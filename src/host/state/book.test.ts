@@ -3,11 +3,11 @@ import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { type RollbackAnswer, StateBook, type StateBookOptions } from './book.ts'
-import type { StateKeeper } from './growth.ts'
+import type { StateHolder } from './checkpoint-writer.ts'
 
 type Answer = RollbackAnswer
 
-function world(keeper: StateKeeper = 'host', options: Partial<StateBookOptions> = {}) {
+function world(keeper: StateHolder = 'host', options: Partial<StateBookOptions> = {}) {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   const asked: string[] = []
@@ -300,7 +300,7 @@ describe('A13', () => {
 })
 
 describe('going back', () => {
-  async function two(keeper?: StateKeeper) {
+  async function two(keeper?: StateHolder) {
     const all = world(keeper)
     await call(all.book, { checkpoint: 'c1', parent: null, data: { n: 1 } })
     await call(all.book, { checkpoint: 'c2', parent: 'c1', patch: add('/n', 2) })

@@ -13,7 +13,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Store } from '../../stores/store.ts'
 import type { HostServer } from '../servers/server.ts'
 import { KeyedQueue } from '../waiting.ts'
-import { Contents, Growth, type Recorded, type StateKeeper } from './growth.ts'
+import { CachedStateVersions, CheckpointWriter, type Recorded, type StateHolder } from './checkpoint-writer.ts'
 import { Lineage, type StateCheckpoint } from './lineage.ts'
 
 /** What a call carries; pass it to `record` with the result. */
@@ -43,7 +43,7 @@ export interface RolledBack {
 /** What the book needs to know about servers. */
 interface StateBookPort {
   /** Who keeps the state of a set. */
-  keeper(server: string, featureSet: string): StateKeeper
+  keeper(server: string, featureSet: string): StateHolder
   /** Whether a set declares rollback. */
   rollsBack(server: string, featureSet: string): boolean
   /** Asks the server to roll back. */
@@ -94,8 +94,8 @@ const mostCheckpoints = 8_000
 /** The states of all servers. */
 export class StateBook {
   readonly #options: StateBookOptions
-  readonly #contents: Contents
-  readonly #growth: Growth
+  readonly #contents: CachedStateVersions
+  readonly #growth: CheckpointWriter
   /** Loaded lineages. */
   readonly #lineages = new Map<string, Promise<Lineage>>()
   /** One change at a time per lineage. */
@@ -104,8 +104,8 @@ export class StateBook {
   constructor(options: StateBookOptions) {
     this.#options = options
     const { store, clock, checkpoints: most = mostCheckpoints } = options
-    this.#contents = new Contents(store, clock, Math.min(most, mostCheckpoints))
-    this.#growth = new Growth({ store, clock, contents: this.#contents, most: Math.min(most, mostCheckpoints) })
+    this.#contents = new CachedStateVersions(store, clock, Math.min(most, mostCheckpoints))
+    this.#growth = new CheckpointWriter({ store, clock, contents: this.#contents, most: Math.min(most, mostCheckpoints) })
   }
 
   /** What a call of this set carries now. */
@@ -341,7 +341,7 @@ function noEarlierState(server: string, featureSet: string): Why {
 // What servers declare about state, remembered while they are down.
 
 interface Known {
-  readonly keeper: StateKeeper
+  readonly keeper: StateHolder
   readonly rollback: boolean
 }
 

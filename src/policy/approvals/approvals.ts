@@ -10,9 +10,9 @@ import type { Grant, GrantTerms } from '../../core/grant/grant.ts'
 import { Grants } from '../../core/grant/grants.ts'
 import { matches } from '../../core/scope.ts'
 import { clip, echo } from '../../jsonrpc/limits.ts'
-import { entriesUnder, type Store, storeWithin } from '../../stores/store.ts'
+import { entriesUnder, prefixedStore, type Store } from '../../stores/store.ts'
 import type { AskVerdict } from '../judge.ts'
-import { type Asked, beginners, type Kind } from '../rules/rule.ts'
+import { type Asked, initiatingServers, type Kind } from '../rules/rule.ts'
 
 /** What a temporary grant covers. Stars stand for any characters. */
 export interface GrantFor {
@@ -50,7 +50,7 @@ export class Approvals {
   readonly #sets = new Map<string, readonly Grant[]>()
 
   constructor(store: Store, clock: Clock, id: () => string) {
-    this.#store = storeWithin(store, 'policy/')
+    this.#store = prefixedStore(store, 'policy/')
     this.#grants = new Grants({ store: this.#store, clock, id, mostMs: yearMs })
   }
 
@@ -216,7 +216,7 @@ export function boundOf(asked: Asked, asking: AskVerdict, identity: string | und
   return {
     call: bindingDigest({ covers: 'call', ...thing, begunBy, conversation }),
     ...(offered('tool') && {
-      tool: bindingDigest({ covers: 'tool', server, identity, tool, definition, begunBy: beginners(begunBy) }),
+      tool: bindingDigest({ covers: 'tool', server, identity, tool, definition, begunBy: initiatingServers(begunBy) }),
     }),
     ...(offered('scope') && {
       scope: asking.scopes.map(each => bindingDigest({ covers: 'scope', server, identity, featureSet, scope: each })),
@@ -239,7 +239,7 @@ export function widerAnswers(asked: Asked, { about, scopes, flaw }: AskVerdict):
 }
 
 function everyCall({ server, tool = '', begunBy }: Asked): string {
-  const servers = beginners(begunBy).map(each => clip(each))
+  const servers = initiatingServers(begunBy).map(each => clip(each))
   const turns = servers.length === 0 ? 'turns that you begin' : `turns that events of ${servers.join(' and ')} begin`
   return `every call of the tool ${clip(tool)} of ${clip(server)}, with any arguments, in all ${turns}`
 }

@@ -1,6 +1,6 @@
 /** What is refused over and over, in the audit log: the first of a kind at once, the others of that minute as one, so that nobody can flood it. */
 import type { Cancel, Clock } from '../../core/clock.ts'
-import type { Note } from './book.ts'
+import type { Note } from './host-audit.ts'
 
 const everyMs = 60_000
 

@@ -1,6 +1,6 @@
 import * as api from '@opentelemetry/api'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Noted } from './book.ts'
+import type { Noted } from './host-audit.ts'
 import { openSpans } from './spans.ts'
 
 /** What a tracer that is registered with the package was told. */

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Attributes } from '@opentelemetry/api'
-import type { Noted } from './book.ts'
+import type { Noted } from './host-audit.ts'
 
 type Api = typeof import('@opentelemetry/api')
 

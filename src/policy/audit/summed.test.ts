@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { why } from '../../core/suggestion.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import type { Note } from './book.ts'
 import { SummedNotes } from './denials.ts'
+import type { Note } from './host-audit.ts'
 
 const tooMany = why('RATE_LIMITED', 'inbox.rate', 'It sends too much', 'Send less')
 const refusal = (eventId: string, server = 'loud'): Note => {

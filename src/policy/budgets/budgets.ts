@@ -7,13 +7,13 @@ import { type Clock, type Duration, durationText, realClock, toMilliseconds } fr
 import { Budgets, type Reservation as CoreReservation } from '../../core/grant/budgets.ts'
 import { Grants } from '../../core/grant/grants.ts'
 import type { Quota } from '../../core/grant/quota.ts'
-import { Runners } from '../../core/journal/runners.ts'
+import { ProcessLeases } from '../../core/journal/process-leases.ts'
 import { Problem } from '../../core/problem.ts'
 import { matches } from '../../core/scope.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { add, entriesUnder, type Op, type Store, storeWithin } from '../../stores/store.ts'
+import { add, entriesUnder, type Op, prefixedStore, type Store } from '../../stores/store.ts'
 
 interface HostBudgetsOptions {
   readonly store: Store
@@ -77,7 +77,7 @@ export class HostBudgets {
   readonly #store: Store
   readonly #clock: Clock
   #limits: readonly BudgetLimit[]
-  readonly #runners: Runners
+  readonly #runners: ProcessLeases
   readonly #budgets: Budgets
   readonly #onWarn: HostBudgetsOptions['onWarn']
   /** Windows that were warned of. */
@@ -85,11 +85,11 @@ export class HostBudgets {
 
   constructor({ store, limits = [], onWarn, clock = realClock, id = randomUUID }: HostBudgetsOptions) {
     checkLimits(limits)
-    this.#store = storeWithin(store, 'budgets/')
+    this.#store = prefixedStore(store, 'budgets/')
     this.#clock = clock
     this.#limits = limits
     this.#onWarn = onWarn
-    this.#runners = new Runners({ store: this.#store, clock, id: id() })
+    this.#runners = new ProcessLeases({ store: this.#store, clock, id: id() })
     this.#budgets = new Budgets({ grants: new Grants({ store: this.#store, clock, id }), runners: this.#runners, id })
   }
 
@@ -292,11 +292,11 @@ export interface Spender {
 }
 
 /** The one who spends in turns that the user begins. */
-export const usersTurns = { server: 'host', featureSet: 'conversation' } as const satisfies Spender
+export const userSpender = { server: 'host', featureSet: 'conversation' } as const satisfies Spender
 
 /** Whether the user spends, in a turn that the user began. */
-export function isUsers({ server, featureSet }: Spender): boolean {
-  return server === usersTurns.server && featureSet === usersTurns.featureSet
+export function isUserSpender({ server, featureSet }: Spender): boolean {
+  return server === userSpender.server && featureSet === userSpender.featureSet
 }
 
 const members = new Set(['name', 'counts', 'most', 'per', 'server', 'featureSet', 'by', 'warnAt', 'user'])

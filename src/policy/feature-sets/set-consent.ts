@@ -10,10 +10,10 @@ import type { HostSelection } from '../../features/live/dialects/selection.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { entriesUnder, type Store, storeWithin } from '../../stores/store.ts'
+import { entriesUnder, prefixedStore, type Store } from '../../stores/store.ts'
 import { type Approvals, bindingDigest, boundOf } from '../approvals/approvals.ts'
 import { type PolicyDecision, wordsForUses } from '../approvals/question.ts'
-import { type AskVerdict, allowFix, judge, type World } from '../judge.ts'
+import { type AskVerdict, allowFix, judge, type PolicyInputs } from '../judge.ts'
 import type { PolicyOptions } from '../policy.ts'
 import type { Asked } from '../rules/rule.ts'
 
@@ -37,7 +37,7 @@ interface ConsentParts {
   readonly store: Store
   readonly approvals: Approvals
   readonly options: PolicyOptions
-  world(): World
+  world(): PolicyInputs
 }
 
 /** Sets of one server whose uses are remembered. Those that come after are taken as new each time. */
@@ -57,7 +57,7 @@ export class SetConsent {
 
   constructor(parts: ConsentParts) {
     this.#parts = parts
-    this.#store = storeWithin(parts.store, 'policy/agreed/')
+    this.#store = prefixedStore(parts.store, 'policy/agreed/')
   }
 
   /** Reads what sets were able to do in earlier lives. */

@@ -6,7 +6,7 @@ import { digest, digestText } from '../../core/digest.ts'
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
-import { put, type Store, storeWithin } from '../../stores/store.ts'
+import { prefixedStore, put, type Store } from '../../stores/store.ts'
 import type { PinMode } from './pins.ts'
 
 /** A server that is not started. */
@@ -35,7 +35,7 @@ interface LaunchesParts {
 }
 
 /** Thrown in the place of a connection. */
-export class LaunchHeld extends Error {
+export class LaunchHeldError extends Error {
   override readonly name = 'LaunchHeld'
   readonly why: Why
 
@@ -63,7 +63,7 @@ export class Launches {
 
   constructor(parts: LaunchesParts) {
     this.#parts = parts
-    this.#store = storeWithin(parts.store, 'gateway/')
+    this.#store = prefixedStore(parts.store, 'gateway/')
     this.change(parts.mode)
   }
 
@@ -90,7 +90,7 @@ export class Launches {
     if (this.#mode === 'warn') return
     if (first && !pinned) void this.#ask(held)
     this.#held.set(upstream, held)
-    throw new LaunchHeld(held.why)
+    throw new LaunchHeldError(held.why)
   }
 
   /** From now on this way is the one. */

@@ -7,7 +7,7 @@ import { quoted } from '../../core/suggestion.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { entriesUnder, type Op, put, remove, type Store, storeWithin } from '../../stores/store.ts'
+import { entriesUnder, type Op, prefixedStore, put, remove, type Store } from '../../stores/store.ts'
 import { type HeldTool, type PinMode, Pins } from './pins.ts'
 
 interface PinsParts {
@@ -37,7 +37,7 @@ export class ToolPins {
 
   constructor(parts: PinsParts) {
     this.#parts = parts
-    this.#store = storeWithin(parts.store, 'gateway/')
+    this.#store = prefixedStore(parts.store, 'gateway/')
     this.#pins = new Pins({ store: this.#store, clock: parts.clock })
     this.kept = new HeldTools(this.#store, parts.clock)
     this.change(parts.mode)

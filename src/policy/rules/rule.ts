@@ -232,7 +232,7 @@ export type BegunBy =
     }
 
 /** Every server that had a part in beginning the turn; none where the user began it. */
-export function beginners(begunBy: BegunBy | undefined): readonly string[] {
+export function initiatingServers(begunBy: BegunBy | undefined): readonly string[] {
   if (begunBy?.kind !== 'event') return []
   return [...new Set([begunBy.server, ...(begunBy.through ?? [])])].sort()
 }
@@ -240,13 +240,13 @@ export function beginners(begunBy: BegunBy | undefined): readonly string[] {
 /** As rules name it: `user`, or `event/SERVER` for every server that had a part in it. Nothing where there is no turn. */
 export function begunByNames(begunBy: BegunBy | undefined): readonly string[] {
   if (begunBy === undefined) return []
-  return begunBy.kind === 'user' ? ['user'] : beginners(begunBy).map(server => `event/${server}`)
+  return begunBy.kind === 'user' ? ['user'] : initiatingServers(begunBy).map(server => `event/${server}`)
 }
 
 /** For sentences; empty where the user began the turn, or there is none. */
 export function begunByText(begunBy: BegunBy | undefined): string {
   if (begunBy?.kind !== 'event') return ''
-  const through = beginners(begunBy).filter(server => server !== begunBy.server)
+  const through = initiatingServers(begunBy).filter(server => server !== begunBy.server)
   const before = through.length === 0 ? '' : `, which came of an event of ${through.map(server => clip(server)).join(' and ')}`
   return ` in a turn that the event ${quoted(begunBy.eventId)} of ${clip(begunBy.server)} began${before}`
 }

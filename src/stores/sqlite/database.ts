@@ -1,7 +1,7 @@
 /** One open file: answers what came together, all its commits in one transaction, so that they share one sync to disk. */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { obstacle, scanBounds, sumOf } from '../checks.ts'
+import { scanBounds, sumOf, unmetCondition } from '../checks.ts'
 import { type Committed, type Conflict, type Entry, type LogEntry, messageOf, type Op, type OpResult } from '../store.ts'
 import type { Batch, WorkerAnswer, WorkerReply, WorkerRequest } from './protocol.ts'
 
@@ -224,12 +224,12 @@ class Tables {
 
   #putStep(op: Op & { op: 'put' }): Step {
     // A put without conditions need not know what it replaces.
-    const reason = op.ifAbsent || op.ifVersion !== undefined ? obstacle(op, this.#found(op.key)) : undefined
+    const reason = op.ifAbsent || op.ifVersion !== undefined ? unmetCondition(op, this.#found(op.key)) : undefined
     return reason ?? { version: this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.now + op.ttl) }
   }
 
   #deleteStep(op: Op & { op: 'delete' }): Step {
-    const reason = op.ifVersion === undefined ? undefined : obstacle(op, this.#found(op.key))
+    const reason = op.ifVersion === undefined ? undefined : unmetCondition(op, this.#found(op.key))
     if (reason === undefined) this.#delete.run(op.key)
     return reason ?? {}
   }

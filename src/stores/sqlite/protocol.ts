@@ -43,4 +43,4 @@ export type WorkerAnswer = { readonly id: number; readonly value: WorkerReply } 
 export const closeWord = 'close'
 
 /** The worker says one of these first. */
-export type Hello = { readonly ready: true } | { readonly failed: string }
+export type WorkerStarted = { readonly ready: true } | { readonly failed: string }

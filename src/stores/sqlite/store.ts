@@ -19,11 +19,11 @@ import { checkSqlitePath, correctPath, unopened } from './path.ts'
 import {
   type Batch,
   closeWord,
-  type Hello,
   type Pragmas,
   type WorkerAnswer,
   type WorkerReply,
   type WorkerRequest,
+  type WorkerStarted,
 } from './protocol.ts'
 
 interface SqliteStoreOptions {
@@ -87,7 +87,7 @@ class SqliteStore implements Store {
         this.#end(new StoreError('failed', `The store sqlite:${this.#path} failed: ${message}`, cause))
         fail(this.#ended)
       }
-      this.#worker.once('message', (hello: Hello) => {
+      this.#worker.once('message', (hello: WorkerStarted) => {
         if ('failed' in hello) return end(hello.failed)
         this.#worker.on('message', (text: string) => this.#answered(JSON.parse(text)))
         if (this.#waiting.size === 0) this.#worker.unref()

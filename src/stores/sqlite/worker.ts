@@ -1,7 +1,7 @@
 /** The thread that owns the file. Whatever queued up while it was busy is one batch: that is the group commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../store.ts'
-import { type Batch, closeWord, type Hello } from './protocol.ts'
+import { type Batch, closeWord, type WorkerStarted } from './protocol.ts'
 
 /** Enough to share a sync, little enough not to keep the first ones waiting. */
 const MOST = 512
@@ -33,9 +33,9 @@ try {
       port.close()
     }
   })
-  port.postMessage({ ready: true } satisfies Hello)
+  port.postMessage({ ready: true } satisfies WorkerStarted)
 } catch (error) {
-  port.postMessage({ failed: messageOf(error) } satisfies Hello)
+  port.postMessage({ failed: messageOf(error) } satisfies WorkerStarted)
   port.close()
 }
 

@@ -14,7 +14,7 @@ import {
   maxUntaken,
   type OpenHttpCall,
   sessionGone,
-  untaken,
+  tooManyUndelivered,
   type WireCall,
   type WirePort,
 } from './client-wire.ts'
@@ -75,7 +75,7 @@ export class HttpClientConnection implements Connection, WirePort {
 
   /** Sends responses and notifications, limited in number: a server that asks without end must not make them pile up. */
   #deliver(frame: string, outgoing: Outgoing): Promise<void> {
-    if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
+    if (this.#untaken >= maxUntaken) return Promise.reject(tooManyUndelivered)
     this.#untaken++
     return new Promise<void>((resolve, reject) => new HttpClientExchange(this, outgoing, resolve, reject).post(frame)).finally(
       () => {

@@ -4,7 +4,7 @@
  */
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { unreached } from '../unreached.ts'
+import { unreachableError } from '../unreachable.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** The standard `fetch`, or a function with the same signature. */
@@ -75,7 +75,7 @@ function translate(thrown: unknown, url: string): ConnectionError {
   const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   const why = code ?? clip(thrown instanceof Error ? thrown.message : String(thrown))
   return code !== undefined && neverLeft.has(code)
-    ? unreached(new URL(url), code, why, thrown)
+    ? unreachableError(new URL(url), code, why, thrown)
     : new ConnectionError('lost', `The request failed (${why}); whether the server acted is unknown${hint(url)}`, {
         cause: thrown,
       })

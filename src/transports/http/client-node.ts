@@ -12,7 +12,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { unreached } from '../unreached.ts'
+import { unreachableError } from '../unreachable.ts'
 import { type AnswerReader, type HeaderView, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** Options of the sockets on Node. */
@@ -259,7 +259,7 @@ function translate(cause: NodeJS.ErrnoException, reached: boolean, address: URL)
         `The connection broke before the answer (${reason(cause)}); whether the server acted is unknown`,
         { cause },
       )
-    : unreached(address, code, reason(cause), cause)
+    : unreachableError(address, code, reason(cause), cause)
 }
 
 function reason(cause: unknown): string {

@@ -8,9 +8,9 @@ import { connect, type Socket } from 'node:net'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { unreached } from '../unreached.ts'
-import { AnswerCutter, type AnswerHead } from './client-cutter.ts'
+import { unreachableError } from '../unreachable.ts'
 import type { NodeWireOptions } from './client-node.ts'
+import { type AnswerHead, HttpResponseParser } from './client-parser.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, Paced, type WireCall, type WireRequest } from './client-wire.ts'
 
 /** After an idle time this long, the event loop runs first, so that sockets which the server closed meanwhile are noticed. */
@@ -204,7 +204,7 @@ class SocketCall implements WireCall {
   readonly #request: WireRequest
   readonly #reader: AnswerReader
   #line: Line | undefined = undefined
-  #cutter: AnswerCutter | undefined = undefined
+  #cutter: HttpResponseParser | undefined = undefined
   #paced: Paced | undefined = undefined
   #repeated = false
 
@@ -217,7 +217,7 @@ class SocketCall implements WireCall {
   /** A socket is available. */
   go(line: Line): void {
     this.#line = line
-    this.#cutter = new AnswerCutter(this)
+    this.#cutter = new HttpResponseParser(this)
     try {
       write(line, this.#request, this.#wire.address.host)
     } catch (cause) {
@@ -372,7 +372,7 @@ function write({ socket }: Line, { method, path, headers, body }: WireRequest, h
 }
 
 function unanswered(address: URL, line: Line, cause: NodeJS.ErrnoException | undefined): ConnectionError {
-  if (!line.opened) return unreached(address, cause?.code, reason(cause), cause)
+  if (!line.opened) return unreachableError(address, cause?.code, reason(cause), cause)
   const words = `The connection broke before the answer (${reason(cause)}); whether the server acted is unknown`
   return new ConnectionError('lost', words, { cause })
 }

@@ -245,7 +245,7 @@ function answerError(kind: ConnectionError['kind'], message: string, status: num
  * The error for too many undelivered messages. One shared instance: creating an error for each would cost more than all the
  * rest.
  */
-export const untaken: ConnectionError = new ConnectionError(
+export const tooManyUndelivered: ConnectionError = new ConnectionError(
   'too-large',
   `${maxUntaken} messages wait for the server to take them; this one is not sent`,
 )

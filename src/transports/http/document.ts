@@ -8,7 +8,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Refusal } from './refusal.ts'
 
 /** A document for authorized callers; its content may depend on the caller. */
-export interface OwnDocument {
+export interface CallerDocument {
   /** Below the endpoint address, such as `/capabilities`. */
   readonly path: string
   read(caller: Caller): Promise<DocumentText>
@@ -24,7 +24,7 @@ export interface DocumentText {
 }
 
 /** The refusal for methods other than GET and HEAD; undefined for those two. */
-export function notRead(method: string | undefined): Refusal | undefined {
+export function refuseUnlessGet(method: string | undefined): Refusal | undefined {
   if (method === 'GET' || method === 'HEAD') return undefined
   const message = `Method ${clip(method ?? '')} is not served here. Read this document by GET`
   return { status: 405, message, headers: { allow: 'GET, HEAD' } }

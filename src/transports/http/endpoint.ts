@@ -3,11 +3,11 @@
  * is read, namely Host and Origin, content types and CORS. Independent of node:http and fetch.
  */
 
-import type { Authorizer, Entrance, HeaderReader } from '../../core/credentials.ts'
+import type { Authorizer, HeaderReader, HttpRequestFacts } from '../../core/credentials.ts'
 import type { Caller, CarrierRefusal, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import type { Downloads, OwnDocument } from './document.ts'
+import type { CallerDocument, Downloads } from './document.ts'
 import type { HttpLane } from './lane.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
 import { authority, checkNames, type GuardNames } from './names.ts'
@@ -15,20 +15,20 @@ import { type Refusal, tooLarge } from './refusal.ts'
 import { Streams } from './streams.ts'
 
 /** Identifies the caller, or refuses with an HTTP status (401, 403). Called after the guard and before everything else. */
-export type Identify = (header: HeaderReader, entrance: Entrance) => Awaitable<Principal | Refusal | undefined>
+export type AuthenticateCaller = (header: HeaderReader, entrance: HttpRequestFacts) => Awaitable<Principal | Refusal | undefined>
 
 /** The options of the HTTP carriers. */
 export interface HttpOptions extends GuardOptions {
   /** Limits that differ from the defaults. */
   readonly limits?: Partial<HttpLimits>
   /** Identifies the caller before anything is read. */
-  readonly identify?: Identify
+  readonly identify?: AuthenticateCaller
   /** Identifies callers, and supplies challenges and the metadata document that names the authorization server. */
   readonly authorizer?: Authorizer
   /** Called for each request whose token is refused, with the status and the caller's address. */
   readonly onDenied?: ((status: number, address: string | undefined) => void) | undefined
   /** A document beside the endpoint, for authorized callers. */
-  readonly document?: OwnDocument | undefined
+  readonly document?: CallerDocument | undefined
   /** Downloads beside the endpoint, by signed address. */
   readonly downloads?: Downloads | undefined
   /** Share the streams of several carriers, so that the limits apply to all of them together. */
@@ -50,10 +50,10 @@ export interface Endpoint {
   readonly guard: Guard
   readonly limits: HttpLimits
   readonly streams: Streams
-  readonly identify: Identify | undefined
+  readonly identify: AuthenticateCaller | undefined
   readonly authorizer: Authorizer | undefined
   readonly onDenied: HttpOptions['onDenied']
-  readonly document: OwnDocument | undefined
+  readonly document: CallerDocument | undefined
   readonly downloads: Downloads | undefined
   /** What the Accept header allows. The last result is cached, since clients rarely change the header. */
   readonly takes: (accept: string | undefined) => number

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { EventQueue } from './reader.ts'
+import { EventQueue } from './event-writer.ts'
 
 const all = (queue: EventQueue) => {
   const texts: (string | undefined)[] = []

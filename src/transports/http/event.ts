@@ -39,7 +39,7 @@ const encoder = new TextEncoder()
 // session has a position in several streams: `<stream>-<number>.<stream>-<number>`.
 
 /** A position in one stream: the reader has seen the events up to this number. */
-export interface StreamPlace {
+export interface EventPosition {
   readonly stream: string
   readonly number: number
 }
@@ -48,7 +48,7 @@ export interface StreamPlace {
 export const mostPlaces = 8
 
 /** The number of the event that replaces an answer which will not come: higher than any real one. */
-export const pastAll = 999_999_999_999_999
+export const finalEventNumber = 999_999_999_999_999
 
 const one = /^([^.-]{1,64})-(\d{1,15})$/
 
@@ -60,9 +60,9 @@ export function eventId(stream: string, number: number, beside?: ReadonlyMap<str
 }
 
 /** Parses an id; empty if it is not one of ours. */
-export function placesIn(id: string): readonly StreamPlace[] {
+export function parseEventId(id: string): readonly EventPosition[] {
   if (id.length > mostPlaces * 80) return []
-  const places: StreamPlace[] = []
+  const places: EventPosition[] = []
   for (const part of id.split('.')) {
     const [, stream, number] = one.exec(part) ?? []
     if (stream === undefined || places.length === mostPlaces) return []

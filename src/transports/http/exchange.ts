@@ -2,22 +2,22 @@
  * One HTTP request from its first check to its answer, independent of node:http and fetch: Host and Origin, preflights, identity,
  * then routing by method. `node.ts` and `fetch.ts` supply how a request is read and answered.
  */
-import type { Entrance } from '../../core/credentials.ts'
+import type { HttpRequestFacts } from '../../core/credentials.ts'
 import { callerAccount } from '../../core/occupancy.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
-import { type DocumentText, type Download, downloadName, notRead, type OwnDocument } from './document.ts'
-import { badOrigin, checkBody, type Endpoint, type Guard, type Identify, isRefusal, takesStream } from './endpoint.ts'
+import { type CallerDocument, type DocumentText, type Download, downloadName, refuseUnlessGet } from './document.ts'
+import { type AuthenticateCaller, badOrigin, checkBody, type Endpoint, type Guard, isRefusal, takesStream } from './endpoint.ts'
+import type { StreamAccount, StreamOutlet } from './event-writer.ts'
 import { HttpLane } from './lane.ts'
-import type { StreamOutlet, Tenant } from './reader.ts'
 import { failed, type Refusal } from './refusal.ts'
 
 /** One request and its answer. Headers of answers are flat lists of names and values. */
-export abstract class HttpExchange implements Entrance {
+export abstract class HttpExchange implements HttpRequestFacts {
   protected readonly endpoint: Endpoint
   /** The document that was requested in place of the endpoint. */
-  #wanted: OwnDocument | undefined = undefined
+  #wanted: CallerDocument | undefined = undefined
   /** Set once the caller is admitted: before that it learns nothing about sessions. */
   #caller: Caller | undefined = undefined
   /** The revocation epoch at which the caller was identified. */
@@ -51,7 +51,7 @@ export abstract class HttpExchange implements Entrance {
   protected abstract send(download: Download): void | Promise<void>
 
   /** How callers are identified; undefined if all are let in as they are. */
-  protected get identify(): Identify | undefined {
+  protected get identify(): AuthenticateCaller | undefined {
     return this.endpoint.identify
   }
 
@@ -82,7 +82,7 @@ export abstract class HttpExchange implements Entrance {
   }
 
   /** Answers with a document for authorized callers, after the same checks as for any request. */
-  own(document: OwnDocument): void {
+  own(document: CallerDocument): void {
     this.#wanted = document
     this.begin()
   }
@@ -120,7 +120,7 @@ export abstract class HttpExchange implements Entrance {
   }
 
   /** Who the streams of this request are counted for, and until when they may stay open. */
-  get tenant(): Tenant | undefined {
+  get tenant(): StreamAccount | undefined {
     if (this.#caller === undefined) return undefined
     const { principal } = this.#caller
     const account = callerAccount(this.#caller)
@@ -205,8 +205,8 @@ export abstract class HttpExchange implements Entrance {
     }
   }
 
-  async #show(caller: Caller, document: OwnDocument): Promise<void> {
-    const refusal = notRead(this.method)
+  async #show(caller: Caller, document: CallerDocument): Promise<void> {
+    const refusal = refuseUnlessGet(this.method)
     if (refusal !== undefined) return this.refuse(refusal)
     const { status, headers, body } = ownAnswer(await document.read(caller), this.header('if-none-match'))
     this.reply(status, [...headers, ...this.#cors()], body)
@@ -242,7 +242,7 @@ export abstract class HttpExchange implements Entrance {
 }
 
 /** If identification throws, the request is refused. */
-function attempt(identify: Identify, exchange: HttpExchange): ReturnType<Identify> {
+function attempt(identify: AuthenticateCaller, exchange: HttpExchange): ReturnType<AuthenticateCaller> {
   try {
     return identify(name => exchange.header(name), exchange)
   } catch {

@@ -2,9 +2,9 @@
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import type { Download } from './document.ts'
-import { createEndpoint, type Endpoint, type HttpOptions, type Identify } from './endpoint.ts'
+import { type AuthenticateCaller, createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
+import type { OutletOwner, StreamAccount, StreamOutlet } from './event-writer.ts'
 import { HttpExchange } from './exchange.ts'
-import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
 import { failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** What the runtime knows about a caller beyond its Request. */
@@ -99,7 +99,7 @@ class FetchExchange extends HttpExchange {
   }
 
   /** Nobody is identified whom code in front has identified. */
-  protected override get identify(): Identify | undefined {
+  protected override get identify(): AuthenticateCaller | undefined {
     return this.#info.principal === undefined ? this.endpoint.identify : undefined
   }
 
@@ -211,7 +211,7 @@ const mostHeld = 64 * 1024
 /** Writes an event stream to the body of a web Response. */
 export class FetchOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
-  readonly tenant: Tenant | undefined
+  readonly tenant: StreamAccount | undefined
   readonly body: ReadableStream<Uint8Array>
   silence = 0
   blocked = false
@@ -223,7 +223,7 @@ export class FetchOutlet implements StreamOutlet {
   readonly #clock: Clock
   #stall: Cancel | undefined = undefined
 
-  constructor(stallMs: number, tenant: Tenant | undefined, clock: Clock) {
+  constructor(stallMs: number, tenant: StreamAccount | undefined, clock: Clock) {
     this.#clock = clock
     this.#stallMs = stallMs
     this.tenant = tenant

@@ -2,13 +2,13 @@
  * The lane of one HTTP request: a JSON answer if the first frame is the final one, an event stream as soon as another frame
  * precedes it. One is created per request, so it is small, and the stream is created only when needed.
  */
-import type { Lane, Resumed, SendHints } from '../../jsonrpc/connection.ts'
+import type { Lane, ResumeOutcome, SendHints } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { takesJson, takesStream } from './endpoint.ts'
-import { eventId, eventText, pastAll, placesIn } from './event.ts'
+import { eventId, eventText, finalEventNumber, parseEventId } from './event.ts'
+import { EventStreamWriter, type StreamOutlet } from './event-writer.ts'
 import type { HttpExchange } from './exchange.ts'
-import type { Foreign } from './log-follower.ts'
-import { HttpStreamReader, type StreamOutlet } from './reader.ts'
+import type { RemoteStream } from './log-follower.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
@@ -100,12 +100,12 @@ export class HttpLane implements Lane {
     stream?.release(retryMs)
   }
 
-  resume(session: string, lastEventId: string): Awaitable<Resumed> {
+  resume(session: string, lastEventId: string): Awaitable<ResumeOutcome> {
     if (!this.#listening || this.#stream !== undefined || this.#ended || this.#exchange.gone) return false
     const { shared } = this.#streams
     const found = this.#streams.find(session, lastEventId)
     if (found === undefined) {
-      const places = shared === undefined ? [] : placesIn(lastEventId)
+      const places = shared === undefined ? [] : parseEventId(lastEventId)
       return places.length > 0 && shared !== undefined && shared.find(session, places).then(others => this.#goOn(session, others))
     }
     const { stream, number, others } = found
@@ -137,7 +137,7 @@ export class HttpLane implements Lane {
   }
 
   /** Continues streams of other processes: one that awaits an answer until that comes, others beside a new stream here. */
-  #goOn(session: string, others: readonly Foreign[]): Resumed {
+  #goOn(session: string, others: readonly RemoteStream[]): ResumeOutcome {
     const [first] = others
     if (first === undefined) return false
     if (this.#ended || this.#exchange.gone) return true
@@ -216,8 +216,8 @@ class Followed {
   readonly listening = true
   readonly #stop: () => void
 
-  constructor(streams: Streams, outlet: StreamOutlet, { stream, number, will, follow }: Foreign) {
-    const reader = new HttpStreamReader(streams, outlet, this)
+  constructor(streams: Streams, outlet: StreamOutlet, { stream, number, will, follow }: RemoteStream) {
+    const reader = new EventStreamWriter(streams, outlet, this)
     let last = number
     this.#stop = follow({
       event: event => {
@@ -225,7 +225,7 @@ class Followed {
         reader.write(eventText(event.frame, eventId(stream, last)), true)
       },
       // The replacement is sent once: a reader that has its id has received it.
-      over: how => reader.end(how === 'gone' && last !== pastAll ? words(stream, will) : undefined),
+      over: how => reader.end(how === 'gone' && last !== finalEventNumber ? words(stream, will) : undefined),
       failed: () => reader.cut(),
     })
   }
@@ -237,5 +237,5 @@ class Followed {
 
 /** The event that replaces an answer which will not come. */
 function words(stream: string, will: string | undefined): string | undefined {
-  return will === undefined ? undefined : eventText(will, eventId(stream, pastAll))
+  return will === undefined ? undefined : eventText(will, eventId(stream, finalEventNumber))
 }

@@ -10,7 +10,7 @@ import { callerAccount, Occupancy } from '../../core/occupancy.ts'
 import type { Door, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
-import { downloadName, notRead, pathOf } from './document.ts'
+import { downloadName, pathOf, refuseUnlessGet } from './document.ts'
 import { checkBody, createEndpoint, type Endpoint, isRefusal } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
 import type { Listening, ListenOptions, OpenPage } from './listening.ts'
@@ -194,7 +194,7 @@ function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>,
 function pageHandler(endpoint: Endpoint, page: OpenPage): NodeHttpHandler {
   return (req, res) => {
     const exchange = new NodeExchange(endpoint, req, res)
-    const refusal = notRead(req.method)
+    const refusal = refuseUnlessGet(req.method)
     if (refusal !== undefined) return exchange.refuse(refusal)
     show(page, endpoint, exchange).catch(() => exchange.refuse(failed))
   }

@@ -3,9 +3,9 @@
  * the stream ends or its process is gone. Also holds the polling loop over a store that this and `store-logs.ts` use.
  */
 import type { Clock } from '../../core/clock.ts'
-import type { Runners } from '../../core/journal/runners.ts'
+import type { ProcessLeases } from '../../core/journal/process-leases.ts'
 import { put, remove, type Store } from '../../stores/store.ts'
-import type { StreamPlace } from './event.ts'
+import type { EventPosition } from './event.ts'
 import { type Ending, entriesUnder, keys, readRecord, type StreamRecord, Unpacker } from './log-records.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
@@ -13,7 +13,7 @@ import type { LoggedEvent } from './stream-log.ts'
 interface FollowerPort {
   readonly store: Store
   readonly clock: Clock
-  readonly runners: Runners
+  readonly runners: ProcessLeases
 }
 
 /** Receives what is read. */
@@ -26,7 +26,7 @@ interface FollowerUser {
 }
 
 /** A stream of another process, for a reader that reconnected here. */
-export interface Foreign extends StreamPlace {
+export interface RemoteStream extends EventPosition {
   readonly listening: boolean
   /** What to send in place of the answer if that process is gone. */
   readonly will: string | undefined
@@ -43,9 +43,9 @@ const tellEveryMs = 5_000
 export function foreignStream(
   port: FollowerPort,
   session: string,
-  place: StreamPlace,
+  place: EventPosition,
   { listening, will }: StreamRecord,
-): Foreign {
+): RemoteStream {
   return {
     ...place,
     listening,
@@ -71,7 +71,7 @@ class Follower {
   /** The key and version of the mark. */
   #told: readonly [key: string, version: number] | undefined = undefined
 
-  constructor(port: FollowerPort, session: string, place: StreamPlace, user: FollowerUser) {
+  constructor(port: FollowerPort, session: string, place: EventPosition, user: FollowerUser) {
     this.#port = port
     this.#session = session
     this.#stream = place.stream

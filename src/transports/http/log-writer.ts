@@ -4,7 +4,7 @@
  */
 
 import type { Cancel, Clock } from '../../core/clock.ts'
-import type { Runners } from '../../core/journal/runners.ts'
+import type { ProcessLeases } from '../../core/journal/process-leases.ts'
 import { Tally } from '../../core/occupancy.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import { byteLength } from './event.ts'
@@ -16,7 +16,7 @@ import type { LoggedEvent, StreamFacts } from './stream-log.ts'
 export interface StoreLogsOptions {
   readonly store: () => Promise<Store>
   /** The registry of processes that are alive. */
-  readonly runners: () => Promise<Runners>
+  readonly runners: () => Promise<ProcessLeases>
   readonly clock: Clock
   readonly limits: HttpLimits
   /** Reports failures of the store; operations are retried. */
@@ -51,7 +51,7 @@ export class LogWriter {
     for (const streams of this.sessions.values()) yield* streams.values()
   }
 
-  async open(): Promise<{ readonly store: Store; readonly runners: Runners }> {
+  async open(): Promise<{ readonly store: Store; readonly runners: ProcessLeases }> {
     const [store, runners] = await Promise.all([this.#options.store(), this.#options.runners()])
     return { store, runners }
   }
@@ -124,7 +124,7 @@ export class LogWriter {
   }
 
   /** One commit: new events of as many streams as fit, and removals. */
-  async #commit(store: Store, runners: Runners): Promise<void> {
+  async #commit(store: Store, runners: ProcessLeases): Promise<void> {
     const { clock, limits } = this.#options
     const ops: Op[] = []
     const plans: CommitPlan[] = []
@@ -147,7 +147,7 @@ export class LogWriter {
   }
 
   /** Updates the counts after a commit. */
-  #done(plan: CommitPlan, runners: Runners): void {
+  #done(plan: CommitPlan, runners: ProcessLeases): void {
     const { own, bytes, over } = plan
     // The stream was dropped while the commit was running.
     if (own.dropped) return this.doom([keys.record(own.key, own.id), ...plan.added.map(({ key }) => key)])

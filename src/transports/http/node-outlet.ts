@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Download } from './document.ts'
 import { byteLength } from './event.ts'
-import type { OutletOwner, StreamOutlet, Tenant } from './reader.ts'
+import type { OutletOwner, StreamAccount, StreamOutlet } from './event-writer.ts'
 
 /** Characters held back before the headers are sent. */
 const mostHeld = 64 * 1024
@@ -16,7 +16,7 @@ const mostHeld = 64 * 1024
 /** An event stream on a node:http response. */
 export class NodeOutlet implements StreamOutlet {
   owner: OutletOwner | undefined = undefined
-  readonly tenant: Tenant | undefined
+  readonly tenant: StreamAccount | undefined
   silence = 0
   blocked = false
   readonly #res: ServerResponse
@@ -27,7 +27,7 @@ export class NodeOutlet implements StreamOutlet {
   #held = ''
   #unwatch: (() => void) | undefined = undefined
 
-  constructor(res: ServerResponse, headers: string[], stallMs: number, tenant: Tenant | undefined) {
+  constructor(res: ServerResponse, headers: string[], stallMs: number, tenant: StreamAccount | undefined) {
     this.#res = res
     this.#head = headers
     this.#stallMs = stallMs

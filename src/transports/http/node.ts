@@ -8,9 +8,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import { type Download, pathOf } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
+import type { StreamOutlet } from './event-writer.ts'
 import { HttpExchange } from './exchange.ts'
 import { cutWhenStalled, NodeOutlet, sendDownload } from './node-outlet.ts'
-import type { StreamOutlet } from './reader.ts'
 import { notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** A node:http request handler. `parsedBody`: the body, if a framework has already read it. */

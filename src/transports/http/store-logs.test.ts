@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { Runners } from '../../core/journal/runners.ts'
+import { ProcessLeases } from '../../core/journal/process-leases.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
@@ -26,7 +26,7 @@ function world(limits: Partial<HttpLimits> = {}) {
       return inner.commit(ops)
     },
   }
-  const runners = new Runners({ store, clock, id: 'one' })
+  const runners = new ProcessLeases({ store, clock, id: 'one' })
   const logs = storeLogs({
     store: async () => store,
     runners: async () => runners,

@@ -4,8 +4,8 @@
  * so that processes that die leave nothing behind.
  */
 import { remove, type Store } from '../../stores/store.ts'
-import type { StreamPlace } from './event.ts'
-import { type Foreign, followMs, foreignStream, pollStore } from './log-follower.ts'
+import type { EventPosition } from './event.ts'
+import { followMs, foreignStream, pollStore, type RemoteStream } from './log-follower.ts'
 import { entriesUnder, keys, readRecord, sessionKey, Unpacker } from './log-records.ts'
 import { LogWriter, OwnStream, type StoreLogsOptions } from './log-writer.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
@@ -104,13 +104,13 @@ class StoreLogs implements SharedLogs {
     for (const own of this.#writer.all()) if (own.over === undefined && own.dueAt > 0 && own.dueAt <= now) this.#writer.touch(own)
   }
 
-  async find(session: string, places: readonly StreamPlace[]): Promise<readonly Foreign[]> {
+  async find(session: string, places: readonly EventPosition[]): Promise<readonly RemoteStream[]> {
     const { clock } = this.#options
     const { store, runners } = await this.#writer.open()
     const key = await sessionKey(session)
     const stop = new AbortController()
     const cancel = clock.setTimeout(() => stop.abort(), graceMs)
-    const found: Foreign[] = []
+    const found: RemoteStream[] = []
     const look = async (): Promise<boolean> => {
       for (const place of places) {
         const record = await readRecord(store, keys.record(key, place.stream))

@@ -3,9 +3,9 @@
  * memory, bounded in events, bytes and age. `store-logs.ts` implements it on a shared store.
  */
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import { byteLength, type StreamPlace } from './event.ts'
+import { byteLength, type EventPosition } from './event.ts'
 import { httpLimits } from './limits.ts'
-import type { Foreign } from './log-follower.ts'
+import type { RemoteStream } from './log-follower.ts'
 
 /** One event of a stream. */
 export interface LoggedEvent {
@@ -42,7 +42,7 @@ export interface SharedLogs extends StreamLogs {
   /** A stream has ended. */
   end(session: string, stream: string, answered: boolean): void
   /** Streams of other processes at these positions; empty if none is known. */
-  find(session: string, places: readonly StreamPlace[]): Promise<readonly Foreign[]>
+  find(session: string, places: readonly EventPosition[]): Promise<readonly RemoteStream[]>
   /** Whether another process serves its reader. */
   isFollowed(session: string, stream: string): boolean
   /** The reader is back here: any other process that served it stops. */

@@ -3,9 +3,9 @@
  * has an id `<stream>-<number>` and stays in the log for a while (2025-11-25 basic/transports, "Resumability and Redelivery").
  */
 import { isThenable } from '../../jsonrpc/message.ts'
-import { eventId, eventText, mostPlaces, primingText, retryText, type StreamPlace } from './event.ts'
-import type { Foreign } from './log-follower.ts'
-import { HttpStreamReader, type StreamOutlet } from './reader.ts'
+import { type EventPosition, eventId, eventText, mostPlaces, primingText, retryText } from './event.ts'
+import { EventStreamWriter, type StreamOutlet } from './event-writer.ts'
+import type { RemoteStream } from './log-follower.ts'
 import type { LoggedEvent } from './stream-log.ts'
 import type { Streams } from './streams.ts'
 
@@ -21,7 +21,7 @@ export class Stream {
   /** When it ended or lost its reader. */
   idleSince = 0
   readonly #table: Streams
-  #reader: HttpStreamReader | undefined
+  #reader: EventStreamWriter | undefined
   /** The number of the last event. */
   #number = 0
   /** The number of the last event written to the reader. */
@@ -41,7 +41,7 @@ export class Stream {
     this.id = table.nextId()
     this.listening = listening
     this.account = outlet.tenant?.account
-    this.#reader = new HttpStreamReader(table, outlet, this)
+    this.#reader = new EventStreamWriter(table, outlet, this)
   }
 
   get ended(): boolean {
@@ -70,7 +70,7 @@ export class Stream {
     this.#onFree.push(fn)
   }
 
-  readerFree(reader: HttpStreamReader): void {
+  readerFree(reader: EventStreamWriter): void {
     if (reader === this.#reader) this.#free()
   }
 
@@ -150,7 +150,7 @@ export class Stream {
    * The reader also has positions in streams of other processes; from now on each event id includes them. Returns a function
    * that starts following those that were found.
    */
-  standsIn(places: readonly StreamPlace[]): (found: readonly Foreign[]) => void {
+  standsIn(places: readonly EventPosition[]): (found: readonly RemoteStream[]) => void {
     const reader = this.#reader
     const beside = new Map(places.slice(0, mostPlaces - 1).map(({ stream, number }) => [stream, number]))
     this.#beside = beside
@@ -160,7 +160,7 @@ export class Stream {
     }
   }
 
-  #join(reader: HttpStreamReader, beside: Map<string, number>, found: readonly Foreign[]): void {
+  #join(reader: EventStreamWriter, beside: Map<string, number>, found: readonly RemoteStream[]): void {
     const others = found.filter(({ stream }) => beside.has(stream))
     for (const stream of [...beside.keys()]) if (others.every(other => other.stream !== stream)) beside.delete(stream)
     this.#stops = others.map(({ stream, follow }) =>
@@ -180,11 +180,11 @@ export class Stream {
     this.#detach()?.end()
     if (!this.#ended) this.#table.recall(this)
     this.#told = after
-    this.#reader = new HttpStreamReader(this.#table, outlet, this)
+    this.#reader = new EventStreamWriter(this.#table, outlet, this)
     this.#replay(this.#reader, after)
   }
 
-  readerGone(reader: HttpStreamReader): void {
+  readerGone(reader: EventStreamWriter): void {
     if (reader !== this.#reader) return
     this.#detach()
     if (this.session === undefined) this.#lose()
@@ -205,7 +205,7 @@ export class Stream {
     for (const fn of closers ?? []) fn()
   }
 
-  #detach(): HttpStreamReader | undefined {
+  #detach(): EventStreamWriter | undefined {
     const reader = this.#reader
     this.#reader = undefined
     this.#replaying = false
@@ -229,7 +229,7 @@ export class Stream {
   }
 
   /** Replays the log until the reader is up to date; events sent meanwhile are in the log too. */
-  #replay(reader: HttpStreamReader, after: number): void {
+  #replay(reader: EventStreamWriter, after: number): void {
     const { session } = this
     if (session === undefined) return
     this.#replaying = true
@@ -242,7 +242,7 @@ export class Stream {
   }
 
   /** `head` is the last event when the read began; later ones may or may not be in what was read. */
-  #replayed(reader: HttpStreamReader, events: readonly LoggedEvent[], after: number, head: number): void {
+  #replayed(reader: EventStreamWriter, events: readonly LoggedEvent[], after: number, head: number): void {
     if (reader !== this.#reader) return
     for (const { number, frame } of events) reader.write(eventText(frame, this.#idOf(number)), true)
     const last = events.at(-1)?.number ?? after

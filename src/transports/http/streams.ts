@@ -5,9 +5,9 @@
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { Occupancy, shareText, Tally } from '../../core/occupancy.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
-import { keepAliveText, placesIn, type StreamPlace } from './event.ts'
+import { type EventPosition, keepAliveText, parseEventId } from './event.ts'
+import type { StreamAccount, StreamOutlet } from './event-writer.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
-import type { StreamOutlet, Tenant } from './reader.ts'
 import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
 import { type LoggedEvent, MemoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
@@ -84,7 +84,7 @@ export class Streams {
   }
 
   /** Why one more stream cannot be opened; undefined if it can. Without a tenant only the total is checked. */
-  refusal(tenant: Tenant | undefined): Refusal | undefined {
+  refusal(tenant: StreamAccount | undefined): Refusal | undefined {
     const { streams } = this.limits
     if (this.#open.size >= streams) return busy(`${streams} event streams are open, which is this server's limit (streams)`)
     if (tenant === undefined) return undefined
@@ -132,9 +132,9 @@ export class Streams {
   }
 
   /** The resumable stream of an event id, the number of that event, and the position in streams of other processes. */
-  find(session: string, eventId: string): { stream: Stream; number: number; others: readonly StreamPlace[] } | undefined {
+  find(session: string, eventId: string): { stream: Stream; number: number; others: readonly EventPosition[] } | undefined {
     const streams = this.#kept.get(session)
-    const places = streams === undefined ? [] : placesIn(eventId)
+    const places = streams === undefined ? [] : parseEventId(eventId)
     const own = places.find(place => streams?.has(place.stream))
     const stream = own && streams?.get(own.stream)
     if (stream === undefined || own === undefined || own.number > stream.head) return undefined

@@ -1,6 +1,6 @@
 /** The body of an outbound answer as a stream, limited in size and in pauses, for both ways of sending a request. */
 import { OutboundError } from '../../core/outbound.ts'
-import { type Destination, shown } from './destination.ts'
+import { type Destination, displayUrl } from './destination.ts'
 import type { Hop } from './send.ts'
 
 type Chunk = Uint8Array<ArrayBuffer>
@@ -19,7 +19,7 @@ export function boundedBody({ to, maxBytes, signal, idleMs }: Hop, { read, stop,
   let size = 0
   const next = async (): Promise<Chunk | undefined> => {
     const late = Promise.withResolvers<never>()
-    const pause = `${shown(to.url)} paused for more than ${idleMs} ms and was given up`
+    const pause = `${displayUrl(to.url)} paused for more than ${idleMs} ms and was given up`
     const timer = idleMs && setTimeout(() => late.reject(new OutboundError('limit', pause)), idleMs)
     try {
       return await Promise.race([read(), late.promise])
@@ -51,5 +51,5 @@ export function boundedBody({ to, maxBytes, signal, idleMs }: Hop, { read, stop,
 
 /** The error for an answer beyond the limit. */
 export function tooLarge(to: Destination, maxBytes: number): OutboundError {
-  return new OutboundError('limit', `The answer of ${shown(to.url)} is larger than ${maxBytes} bytes and was cut off`)
+  return new OutboundError('limit', `The answer of ${displayUrl(to.url)} is larger than ${maxBytes} bytes and was cut off`)
 }

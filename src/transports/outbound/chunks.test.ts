@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { guard, publicServer } from '../../../test/transports/outbound-servers.ts'
-import { giveBack } from '../../stores/blobs.ts'
+import { releaseBuffer } from '../../stores/blobs.ts'
 
 const piece = randomBytes(65_536)
 const MiB = 1024 ** 2
@@ -53,7 +53,7 @@ it.each([
     if (count++ % 7 === 0) await new Promise(setImmediate)
     hash.update(chunk)
     // Whoever has it may do with it what he likes.
-    giveBack(chunk)
+    releaseBuffer(chunk)
   }
   expect(hash.digest('hex')).toBe(digestOf(pieces))
 })
@@ -73,7 +73,7 @@ it('a body of any length needs no more memory than a short one, where its reader
   const before = process.memoryUsage().arrayBuffers
   let most = 0
   for await (const chunk of answer.body ?? []) {
-    giveBack(chunk)
+    releaseBuffer(chunk)
     most = Math.max(most, process.memoryUsage().arrayBuffers - before)
   }
   expect(most).toBeLessThan(16 * MiB)

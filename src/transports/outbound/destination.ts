@@ -43,19 +43,21 @@ const namePattern = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a
 /** Parses and checks an address without the network. `allowLoopback` permits http and https to this machine. */
 export function readDestination(given: string | URL, allowLoopback: boolean): Destination {
   const url = parse(given)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refused(url, 'only https is spoken; give an https address')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw refusedAddress(url, 'only https is spoken; give an https address')
   if (url.username !== '' || url.password !== '')
-    throw refused(url, 'it carries a user name or password; leave out what stands before the @')
+    throw refusedAddress(url, 'it carries a user name or password; leave out what stands before the @')
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  if (host.endsWith('.')) throw refused(url, 'its name ends with a dot; leave that out')
+  if (host.endsWith('.')) throw refusedAddress(url, 'its name ends with a dot; leave that out')
   const own = isOwnName(host) || isLoopback(host)
   if (own && !allowLoopback)
-    throw refused(url, 'it leads to this machine itself; set loopback: true if that is meant, for development')
+    throw refusedAddress(url, 'it leads to this machine itself; set loopback: true if that is meant, for development')
   const secure = url.protocol === 'https:'
-  if (!secure && !own) throw refused(url, 'it is plain http; only https is spoken to other machines')
-  if (!host.includes(':') && !namePattern.test(host)) throw refused(url, 'its name is none that DNS has; check its spelling')
+  if (!secure && !own) throw refusedAddress(url, 'it is plain http; only https is spoken to other machines')
+  if (!host.includes(':') && !namePattern.test(host))
+    throw refusedAddress(url, 'its name is none that DNS has; check its spelling')
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
-  if (badPorts.has(port)) throw refused(url, `port ${port} belongs to another protocol; use 443 or a port of your own`)
+  if (badPorts.has(port)) throw refusedAddress(url, `port ${port} belongs to another protocol; use 443 or a port of your own`)
   const literal = host.includes(':') || /^[\d.]+$/.test(host)
   return { url, secure, host, literal, port, loopback: own }
 }
@@ -66,13 +68,13 @@ export function isOwnName(host: string): boolean {
 }
 
 /** The address for messages: without query and credentials, which may be secret. */
-export function shown(url: URL): string {
+export function displayUrl(url: URL): string {
   return clip(`${url.protocol}//${url.host}${url.pathname}`)
 }
 
 /** The error for an address that is not allowed. */
-export function refused(url: URL, why: string): OutboundError {
-  return new OutboundError('refused', `The address ${shown(url)} is refused: ${why}`)
+export function refusedAddress(url: URL, why: string): OutboundError {
+  return new OutboundError('refused', `The address ${displayUrl(url)} is refused: ${why}`)
 }
 
 function parse(given: string | URL): URL {
@@ -158,7 +160,7 @@ export function judgeDestination(
   try {
     const to = readDestination(url, loopback)
     const fault = to.literal && !to.loopback ? addressFault(to.host, readRanges(allow)) : undefined
-    return fault === undefined ? to : refused(to.url, `it is ${fault}; only public addresses are spoken to`)
+    return fault === undefined ? to : refusedAddress(to.url, `it is ${fault}; only public addresses are spoken to`)
   } catch (error) {
     if (error instanceof OutboundError) return error
     throw error

@@ -6,7 +6,7 @@ import { type Clock, type Duration, realClock, toMilliseconds } from '../../core
 import { unlessAborted } from '../../core/deadlines.ts'
 import { type Outbound, OutboundError, type OutboundRequest } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Destination, readDestination, readRanges, refused, shown } from './destination.ts'
+import { type Destination, displayUrl, readDestination, readRanges, refusedAddress } from './destination.ts'
 import { type Answer, addressesOf, type Resolve, sendOnce } from './send.ts'
 
 /** Statuses that have no body (https://fetch.spec.whatwg.org/#null-body-status). */
@@ -18,7 +18,7 @@ const bodiless = new Set([204, 205, 304])
  */
 function responseOf({ status, headers, body }: Answer, url: URL, redirected: boolean): Response {
   if (status < 200 || status > 599)
-    throw new OutboundError('failed', `${shown(url)} answered with status ${status}, which HTTP does not have`)
+    throw new OutboundError('failed', `${displayUrl(url)} answered with status ${status}, which HTTP does not have`)
   // Cookies are neither stored nor exposed.
   headers.delete('set-cookie')
   const response = new Response(bodiless.has(status) ? null : body, { status, headers })
@@ -79,7 +79,8 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
       const next = redirectOf(answer)
       if (next === undefined || draft.redirect === 'manual') return responseOf(answer, to.url, hops > 0)
       discard(answer)
-      if (hops === maxRedirects) throw refused(to.url, `it is the ${hops + 1}th redirect in a row; the limit is ${maxRedirects}`)
+      if (hops === maxRedirects)
+        throw refusedAddress(to.url, `it is the ${hops + 1}th redirect in a row; the limit is ${maxRedirects}`)
       const from = to
       to = follow(next, from, draft, loopback)
       if (to.url.origin !== from.url.origin) draft = withoutSecrets(draft)
@@ -115,14 +116,18 @@ function redirectOf({ status, headers }: Answer): string | undefined {
 
 /** Checks a redirect like any other address. It must not lead from https to http, nor from another machine to this one. */
 function follow(location: string, from: Destination, draft: Draft, loopback: boolean): Destination {
-  if (draft.redirect === 'error') throw refused(from.url, 'it answers with a redirect, and none was wanted')
+  if (draft.redirect === 'error') throw refusedAddress(from.url, 'it answers with a redirect, and none was wanted')
   if (draft.method !== 'GET' && draft.method !== 'HEAD')
-    throw refused(from.url, `it answers ${draft.method} with a redirect, which only GET and HEAD follow; give the final address`)
-  if (!URL.canParse(location, from.url)) throw refused(from.url, 'it redirects to what is no URL')
+    throw refusedAddress(
+      from.url,
+      `it answers ${draft.method} with a redirect, which only GET and HEAD follow; give the final address`,
+    )
+  if (!URL.canParse(location, from.url)) throw refusedAddress(from.url, 'it redirects to what is no URL')
   const to = readDestination(new URL(location, from.url), loopback)
   if (from.secure && !to.secure)
-    throw refused(to.url, `${shown(from.url)} redirects to it from https, which plain http may not follow`)
-  if (to.loopback && !from.loopback) throw refused(to.url, 'another machine redirects to it, and it is this machine itself')
+    throw refusedAddress(to.url, `${displayUrl(from.url)} redirects to it from https, which plain http may not follow`)
+  if (to.loopback && !from.loopback)
+    throw refusedAddress(to.url, 'another machine redirects to it, and it is this machine itself')
   return to
 }
 

@@ -12,9 +12,9 @@ import { getCACertificates } from 'node:tls'
 import { joinBytes } from '../../core/base64.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { giveBack } from '../../stores/blobs.ts'
+import { releaseBuffer } from '../../stores/blobs.ts'
 import { boundedBody, tooLarge } from './body.ts'
-import { addressFault, type Destination, isOwnName, type Ranges, refused, shown } from './destination.ts'
+import { addressFault, type Destination, displayUrl, isOwnName, type Ranges, refusedAddress } from './destination.ts'
 
 /** One request to one destination, without redirects. */
 export interface Hop {
@@ -123,7 +123,7 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
   if (encoding !== null && encoding.toLowerCase() !== 'identity')
     throw new OutboundError(
       'failed',
-      `The answer of ${shown(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
+      `The answer of ${displayUrl(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
     )
   if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(to, maxBytes)
   if (thrift !== undefined) {
@@ -143,7 +143,7 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
 function failure(to: Destination, cause: unknown): OutboundError {
   const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   const why = code ?? (cause instanceof Error ? cause.message : 'the connection ended without an answer')
-  return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
+  return new OutboundError('failed', `${displayUrl(to.url)} gave no answer: ${clip(why)}`, cause)
 }
 
 // The body of an answer, chunk by chunk, with no more memory than the chunk being read.
@@ -206,7 +206,7 @@ class Thrift {
   }
 
   #read(data: Chunk): void {
-    if (this.#copied === true) giveBack(data)
+    if (this.#copied === true) releaseBuffer(data)
     if (this.#copied !== undefined) return
     this.#reads.push(data.buffer)
     // Too many reads to tell which of them the chunk came from.
@@ -238,7 +238,7 @@ export async function addressesOf(to: Destination, resolve: Resolve | undefined,
     const fault = addressFault(address, allowed)
     if (fault === undefined) continue
     const where = to.literal ? 'it' : `${clip(address)}, to which its name leads,`
-    throw refused(to.url, `${where} is ${fault}; only public addresses are spoken to`)
+    throw refusedAddress(to.url, `${where} is ${fault}; only public addresses are spoken to`)
   }
   return addresses
 }
@@ -248,9 +248,11 @@ async function ask(to: Destination, resolve: Resolve): Promise<readonly string[]
   try {
     found = await resolve(to.host)
   } catch (cause) {
-    throw new OutboundError('failed', `The name of ${shown(to.url)} cannot be resolved; check its spelling`, cause)
+    throw new OutboundError('failed', `The name of ${displayUrl(to.url)} cannot be resolved; check its spelling`, cause)
   }
-  if (found.length === 0) throw new OutboundError('failed', `The name of ${shown(to.url)} has no address; check its spelling`)
-  if (found.length > addressCount) throw refused(to.url, `its name has ${found.length} addresses; the limit is ${addressCount}`)
+  if (found.length === 0)
+    throw new OutboundError('failed', `The name of ${displayUrl(to.url)} has no address; check its spelling`)
+  if (found.length > addressCount)
+    throw refusedAddress(to.url, `its name has ${found.length} addresses; the limit is ${addressCount}`)
   return found
 }

@@ -6,7 +6,7 @@
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { boundedBody } from './body.ts'
-import { addressFault, type Destination, type Ranges, refused, shown } from './destination.ts'
+import { addressFault, type Destination, displayUrl, type Ranges, refusedAddress } from './destination.ts'
 import type { Answer, Hop, Resolve } from './send.ts'
 
 /** Sends one request. Rejects with the reason of the signal if that aborts. */
@@ -18,7 +18,7 @@ export async function sendOnce(hop: Hop): Promise<Answer> {
     throw signal.aborted ? signal.reason : failure(to, cause)
   })
   if (response.type === 'opaqueredirect')
-    throw new OutboundError('failed', `${shown(to.url)} redirects, and a page is not told where to; give the final address`)
+    throw new OutboundError('failed', `${displayUrl(to.url)} redirects, and a page is not told where to; give the final address`)
   const headers = new Headers(response.headers)
   // The platform has already decompressed the body; with these headers, libraries would do it again.
   for (const name of ['content-encoding', 'content-length']) headers.delete(name)
@@ -50,7 +50,7 @@ function initOf({ method, headers, body }: Hop, signal: AbortSignal): RequestIni
 /** The error for a request without an answer. */
 function failure(to: Destination, cause: unknown): OutboundError {
   const why = cause instanceof Error ? cause.message : 'the connection ended without an answer'
-  return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
+  return new OutboundError('failed', `${displayUrl(to.url)} gave no answer: ${clip(why)}`, cause)
 }
 
 // The platform resolves names itself and does not reveal the address, so an address can only be refused by how it is written.
@@ -64,11 +64,12 @@ const inside = /^[^.]+$|\.(local|internal|home\.arpa|lan|corp|home|test|invalid|
  */
 export async function addressesOf(to: Destination, resolve: Resolve | undefined, allowed: Ranges): Promise<readonly string[]> {
   if (to.loopback) return []
-  if (!to.literal && inside.test(to.host)) throw refused(to.url, 'its name is no public one; only public addresses are spoken to')
+  if (!to.literal && inside.test(to.host))
+    throw refusedAddress(to.url, 'its name is no public one; only public addresses are spoken to')
   const addresses = to.literal ? [to.host] : await resolve?.(to.host)
   for (const address of addresses ?? []) {
     const fault = addressFault(address, allowed)
-    if (fault !== undefined) throw refused(to.url, `it is ${fault}; only public addresses are spoken to`)
+    if (fault !== undefined) throw refusedAddress(to.url, `it is ${fault}; only public addresses are spoken to`)
   }
   return []
 }

@@ -21,7 +21,7 @@ import {
   mediaType,
   type OpenHttpCall,
   redirection,
-  untaken,
+  tooManyUndelivered,
   type WireCall,
   type WirePort,
   wrongContent,
@@ -103,7 +103,7 @@ class SseClientConnection implements Connection, WirePort, AnswerReader {
   /** Resolves when the server has taken the message; its answer comes by the stream. */
   send(frame: string, outgoing: Outgoing = {}): Promise<void> {
     if (outgoing.id !== undefined) return this.#before.then(() => this.#deliver(frame, outgoing))
-    if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
+    if (this.#untaken >= maxUntaken) return Promise.reject(tooManyUndelivered)
     this.#untaken++
     const sent = this.#before.then(() => this.#deliver(frame, outgoing))
     const taken = (): void => void this.#untaken--

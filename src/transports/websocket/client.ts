@@ -10,7 +10,7 @@ import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
-import { unreached } from '../unreached.ts'
+import { unreachableError } from '../unreachable.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs } from './ws.ts'
 
@@ -145,7 +145,7 @@ async function handshake(
 function unreachable(url: URL, cause: unknown): ConnectionError {
   const code = isRecord(cause) && typeof cause.code === 'string' ? cause.code : undefined
   const why = cause instanceof Error && cause.message !== '' ? cause.message : (code ?? 'no reason known')
-  return unreached(url, code, why, cause)
+  return unreachableError(url, code, why, cause)
 }
 
 /** The error for a handshake that was answered with another status than 101. */

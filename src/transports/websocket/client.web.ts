@@ -8,7 +8,7 @@ import { settlesWithin } from '../../core/deadlines.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
-import { unreached } from '../unreached.ts'
+import { unreachableError } from '../unreachable.ts'
 
 /** The options of a client's WebSocket on this platform. */
 interface WebSocketClientOptions {
@@ -78,7 +78,7 @@ class WebSocketClient implements Connection {
       // retried once without it.
       await this.#open([subprotocol]).catch(() => this.#open([]))
     } catch (error) {
-      const reason = error instanceof ConnectionError ? error : unreached(this.#url, undefined, String(error), error)
+      const reason = error instanceof ConnectionError ? error : unreachableError(this.#url, undefined, String(error), error)
       this.#finish(reason)
       throw reason
     }
@@ -94,7 +94,7 @@ class WebSocketClient implements Connection {
         cancel()
         socket.onopen = null
         socket.close()
-        reject(unreached(this.#url, undefined, why, undefined))
+        reject(unreachableError(this.#url, undefined, why, undefined))
       }
       const cancel = this.#clock.setTimeout(() => fail(`no answer for ${this.#handshakeMs} ms`), this.#handshakeMs)
       socket.onopen = () => {

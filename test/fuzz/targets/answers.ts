@@ -1,6 +1,6 @@
 /** Answers over HTTP/1.1: what is cut out does not depend on the pieces, nothing but a ConnectionError comes of it, and no length is said twice. */
 import { ConnectionError } from '../../../src/jsonrpc/connection.ts'
-import { AnswerCutter } from '../../../src/transports/http/client-cutter.ts'
+import { HttpResponseParser } from '../../../src/transports/http/client-parser.ts'
 import { cuts, stream } from '../bytes.ts'
 import { demand, demandSame, target } from '../target.ts'
 
@@ -36,7 +36,7 @@ function read(chunks: readonly Buffer[], closes: boolean): unknown[] {
   const seen: unknown[] = []
   let body = ''
   let twice = false
-  const cutter = new AnswerCutter({
+  const cutter = new HttpResponseParser({
     head: ({ status, headers, framing }) => {
       twice = headers.get('content-length') !== undefined && headers.get('transfer-encoding') !== undefined
       seen.push(status, framing)

@@ -10,7 +10,7 @@ import {
   readPush,
   readRollback,
 } from '../../../src/features/live/dialects/messages.ts'
-import { readReceipt, writeSelection } from '../../../src/features/live/dialects/selection.ts'
+import { readSelectionReply, writeSelection } from '../../../src/features/live/dialects/selection.ts'
 import { requestInference } from '../../../src/features/live/inference/messages.ts'
 import { pushEvent, type WirePush } from '../../../src/features/live/push-events/messages.ts'
 import { isRecord, type Params } from '../../../src/jsonrpc/message.ts'
@@ -64,7 +64,7 @@ export const live = target<Input>({
     if (isRecord(result)) readLiveState(result)
     readBefore(before)
     readRollback(result, 'c')
-    readReceipt(receipt)
+    readSelectionReply(receipt)
     readContent(isRecord(message) ? message['content'] : message)
   },
 })

@@ -1,7 +1,7 @@
 /** Tapes that others wrote, or that were cut or bent on the way: read whole, or refused in one sentence; and what is read can be played. */
 import { keptFrame, lineText, type RecordingLine } from '../../../src/recording/format.ts'
 import { tapeOf } from '../../../src/recording/mock-server.ts'
-import { Script } from '../../../src/recording/script.ts'
+import { ConnectionPlayback } from '../../../src/recording/script.ts'
 import { bentText, value } from '../json.ts'
 import { mutated } from '../mutate.ts'
 import { demand, target } from '../target.ts'
@@ -37,7 +37,7 @@ export const tapes = target<Input>({
   check: ({ text, asked }) => {
     const tape = readOrRefused(text)
     for (const { frames } of tape?.conversations ?? []) {
-      const script = new Script(frames, out => void JSON.parse(out))
+      const script = new ConnectionPlayback(frames, out => void JSON.parse(out))
       for (const frame of asked) play(script, frame)
     }
   },
@@ -52,7 +52,7 @@ function readOrRefused(text: string): ReturnType<typeof tapeOf> | undefined {
   }
 }
 
-function play(script: Script, frame: unknown): void {
+function play(script: ConnectionPlayback, frame: unknown): void {
   const { id, method, params } = (frame ?? {}) as { id?: number; method?: string; params?: unknown }
   if (typeof method === 'string') script.play({ method, params, ...(id !== undefined && { id }) })
   else if (typeof frame === 'object' && frame !== null) script.answered(frame as Record<string, unknown>)

@@ -3,7 +3,7 @@
 import type { InboxRecord } from '../../../host/inbox/options.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ApprovalQuestion } from '../../../policy/approvals/question.ts'
-import type { AuditQuestion, Noted } from '../../../policy/audit/book.ts'
+import type { AuditQuestion, Noted } from '../../../policy/audit/host-audit.ts'
 import type { TerminalCommand, TerminalSession } from '../terminal.ts'
 import { brief, foreignMark, say } from '../text.ts'
 import { clockText, showNote, showWhy, spanText } from '../words.ts'

@@ -3,10 +3,10 @@
  * send some of these as notifications, so both forms are read. On stateless wires a host sends requests only, because only a request
  * identifies its sender.
  */
-import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { notification, officialIds, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { anything, array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import { wireContent } from '../content/messages.ts'
-import { speakingLive } from '../feature-sets/messages.ts'
+import { liveDeclaration } from '../feature-sets/messages.ts'
 
 /** A channel as it is described on the wire. */
 export interface WireChannel {
@@ -40,8 +40,8 @@ interface ChannelVerdicts {
   readonly results: readonly { readonly id: string; readonly accepted: boolean; readonly reason?: string }[]
 }
 
-const toClient = { to: 'client', in: sessionIds } as const
-const toServer = { to: 'server', in: officialIds, declares: speakingLive } as const
+const toClient = { to: 'client', in: sessionRevisionIds } as const
+const toServer = { to: 'server', in: officialIds, declares: liveDeclaration } as const
 /** Lenient on purpose: members of the wrong type are ignored, not refused. */
 const named = object({ id: string, type: optional(anything), label: optional(anything) })
 
@@ -71,7 +71,7 @@ export const incomingMessagesNotice = notification(incoming)
 export const listChannels = request<{ readonly channels: readonly WireChannel[] }>()({
   name: 'channels/list',
   to: 'both',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({}),
 })
 

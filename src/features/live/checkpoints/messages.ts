@@ -2,9 +2,9 @@
  * Wire types and methods of tool state (MCP Live 0.2 §8). State travels with `tools/call`: `state` or `checkpoint` in the request,
  * `state` in the result. Each has a copy in `_meta`, because libraries drop members they do not know.
  */
-import { officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { officialIds, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { anything, array, object, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
-import { speakingLive, type WireSelection } from '../feature-sets/messages.ts'
+import { liveDeclaration, type WireSelection } from '../feature-sets/messages.ts'
 
 /** The state of a feature set at a checkpoint, whole or as a patch of its parent. */
 export interface StateReport {
@@ -68,14 +68,14 @@ export const rollbackState = request<RollbackResult>()({
   to: 'server',
   in: officialIds,
   params: object({ featureSet: string, checkpoint: string }),
-  declares: speakingLive,
+  declares: liveDeclaration,
 })
 
 /** A server reports state outside of a call. */
 export const updateState = request<{ readonly accepted: boolean }>()({
   name: 'state/update',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({
     featureSet: string,
     checkpoint: string,
@@ -89,6 +89,6 @@ export const updateState = request<{ readonly accepted: boolean }>()({
 export const getState = request<Readonly<Record<string, unknown>>>()({
   name: 'state/get',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ featureSet: optional(string), checkpoint: optional(string) }),
 })

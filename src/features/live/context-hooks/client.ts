@@ -11,7 +11,7 @@ import { readBefore, type SetUse, writeTurn } from '../dialects/messages.ts'
 import {
   type AfterInference,
   afterInference,
-  afterInferenceTold,
+  afterInferenceNotice,
   type BeforeInference,
   beforeInference,
   type Injection,
@@ -20,13 +20,13 @@ import {
 } from './messages.ts'
 
 /** What a server injects before an inference. */
-export interface Before {
+export interface HookInjections {
   readonly featureSet: string
   readonly injections: readonly Injection[]
 }
 
 /** What a server changes after an inference. */
-export interface After {
+export interface HookAnswerChange {
   readonly featureSet: string
   /** Replaces the model's answer. */
   readonly modifiedResponse?: string
@@ -86,7 +86,7 @@ export class ContextHooks {
   }
 
   /** Asks the server for injections; undefined if it has none or may not inject. */
-  async before(turn: BeforeInference, signal: AbortSignal): Promise<Before | undefined> {
+  async before(turn: BeforeInference, signal: AbortSignal): Promise<HookInjections | undefined> {
     if (!this.allowed.before) return undefined
     const { announced } = this.#gate
     // The user's message is sent only if a set may observe; a server that announces `observe` separately needs the grant too.
@@ -102,12 +102,12 @@ export class ContextHooks {
   }
 
   /** Asks or tells the server about the answer; undefined if nothing changes. */
-  async after(turn: AfterInference, signal: AbortSignal): Promise<After | undefined> {
+  async after(turn: AfterInference, signal: AbortSignal): Promise<HookAnswerChange | undefined> {
     const { after } = this.allowed
     if (after === false) return undefined
     const params = writeTurn(turn, this.#gate.announced, true, true)
     if (after === 'told') {
-      this.#calls.notify(afterInferenceTold, params as unknown as Params)
+      this.#calls.notify(afterInferenceNotice, params as unknown as Params)
       return undefined
     }
     const answer = await this.#run(afterInference, params, signal)

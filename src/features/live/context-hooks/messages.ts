@@ -5,7 +5,7 @@
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import { integer, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { LiveBlock, WireContent } from '../content/messages.ts'
-import { speakingLive } from '../feature-sets/messages.ts'
+import { liveDeclaration } from '../feature-sets/messages.ts'
 import type { ModelInfo } from '../model-info/messages.ts'
 
 /** An inference that is about to begin, as hooks see it. */
@@ -86,7 +86,7 @@ export const beforeInference = request<BeforeResult>()({
   to: 'server',
   in: officialIds,
   params: object(turn),
-  declares: speakingLive,
+  declares: liveDeclaration,
 })
 
 const after = {
@@ -97,9 +97,9 @@ const after = {
 } as const
 
 /** Asks a server whether it changes the answer of an inference. */
-export const afterInference = request<AfterResult>()({ ...after, declares: speakingLive })
+export const afterInference = request<AfterResult>()({ ...after, declares: liveDeclaration })
 /** Tells a server the answer of an inference. */
-export const afterInferenceTold = notification(after)
+export const afterInferenceNotice = notification(after)
 
 /** Tells a server that an inference began or ended (0.5). */
 export const inferenceLifecycle = notification({

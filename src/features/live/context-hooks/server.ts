@@ -14,7 +14,7 @@ import {
   type AfterInference,
   type AfterResult,
   afterInference,
-  afterInferenceTold,
+  afterInferenceNotice,
   type BeforeInference,
   beforeInference,
   type Position,
@@ -93,7 +93,7 @@ export function hooksServer(parts: HooksParts): Side {
         afterInference,
         { offered: () => parts.sets().some(set => set.after !== undefined), execute: e => rework(parts, hosted(e), e) },
       ],
-      [afterInferenceTold, (exchange: Exchange) => told(parts, exchange)],
+      [afterInferenceNotice, (exchange: Exchange) => told(parts, exchange)],
     ],
   }
 }

@@ -14,7 +14,7 @@ import {
   refusedRollback,
   toolSetOf,
 } from './messages.ts'
-import { type HostSelection, readReceipt, writeSelection } from './selection.ts'
+import { type HostSelection, readSelectionReply, writeSelection } from './selection.ts'
 
 const writeContent = (blocks: readonly LiveBlock[], form: 'source' | 'flat') => writeBlocks(blocks, form === 'source')
 
@@ -218,15 +218,15 @@ describe('selections', () => {
   })
 
   test('whatever comes back is a receipt', () => {
-    fc.assert(fc.property(fc.jsonValue(), wire => void readReceipt(wire)))
+    fc.assert(fc.property(fc.jsonValue(), wire => void readSelectionReply(wire)))
     expect(
-      readReceipt({ accepted: true, unavailableFeatures: [{ featureSet: 'a', missingCapabilities: ['b', 7] }, 'x'] }),
+      readSelectionReply({ accepted: true, unavailableFeatures: [{ featureSet: 'a', missingCapabilities: ['b', 7] }, 'x'] }),
     ).toEqual({
       accepted: true,
       fallback: 'mcp-only',
       unavailable: [{ featureSet: 'a', missing: ['b'] }],
     })
-    expect(readReceipt({ accepted: false, fallback: 'close' })).toMatchObject({ accepted: false, fallback: 'close' })
+    expect(readSelectionReply({ accepted: false, fallback: 'close' })).toMatchObject({ accepted: false, fallback: 'close' })
   })
 })
 

@@ -36,10 +36,10 @@ export {
 } from './announced.ts'
 export {
   type EnabledSet,
+  type EncodedSelection,
   type HostSelection,
-  type ReadReceipt,
-  readReceipt,
-  type ToldSelection,
+  readSelectionReply,
+  type SelectionReply,
   writeSelection,
 } from './selection.ts'
 

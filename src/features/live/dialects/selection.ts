@@ -34,7 +34,7 @@ export interface EnabledSet {
 }
 
 /** A selection in its wire forms, with what it enables. */
-export interface ToldSelection {
+export interface EncodedSelection {
   readonly enabled: ReadonlyMap<string, EnabledSet>
   /** The granted capability paths. */
   readonly granted: ReadonlySet<string>
@@ -47,7 +47,7 @@ export interface ToldSelection {
 const systemPath = 'contextHooks.beforeInference.inject.system'
 
 /** Writes a selection for a server, and computes which sets and capabilities it enables. */
-export function writeSelection(announced: Announced, selection: HostSelection): ToldSelection {
+export function writeSelection(announced: Announced, selection: HostSelection): EncodedSelection {
   const on = new Map<string, EnabledSet>()
   for (const [name, facts] of announced.sets) {
     if (isEnabled(name, selection)) on.set(name, { facts, uses: usesOf(name, facts, selection) })
@@ -91,7 +91,7 @@ function isGranted(
 }
 
 /** A server's answer to a selection. */
-export interface ReadReceipt {
+export interface SelectionReply {
   readonly accepted: boolean
   /** What the server does if it does not accept. */
   readonly fallback: 'mcp-only' | 'close'
@@ -100,7 +100,7 @@ export interface ReadReceipt {
 }
 
 /** Reads the receipt of a selection; everything but an explicit refusal counts as accepted. */
-export function readReceipt(wire: unknown): ReadReceipt {
+export function readSelectionReply(wire: unknown): SelectionReply {
   const receipt: Partial<Receipt> = isRecord(wire) ? wire : {}
   const listed: readonly unknown[] = Array.isArray(receipt.unavailableFeatures) ? receipt.unavailableFeatures : []
   return {

@@ -12,12 +12,12 @@ import {
   carriesState,
   declaredUses,
   type EnabledSet,
+  type EncodedSelection,
   type HostSelection,
   isConsented,
   mostSets,
   readDeclarations,
   type SetUse,
-  type ToldSelection,
   usesUnder,
   writeSelection,
 } from '../dialects/messages.ts'
@@ -42,7 +42,7 @@ const nothing = announcedBy({}, {})
 const mostTold = 1_000
 
 /** Tracks the feature sets of one server and decides what they may do. */
-export class SetBook implements LiveGate {
+export class FeatureSetRegistry implements LiveGate {
   /** Reports something that was dropped or ignored to the host. */
   readonly diagnose: (what: Why) => void
   readonly #host: SelectingHost
@@ -161,7 +161,7 @@ export class SetBook implements LiveGate {
   }
 
   /** Asks the host for a selection. What it withdraws is withdrawn at once. */
-  choose(): ToldSelection {
+  choose(): EncodedSelection {
     const selection = this.#host.select(this.#announced.sets)
     const told = writeSelection(this.#announced, selection)
     this.#selection = selection
@@ -170,7 +170,7 @@ export class SetBook implements LiveGate {
   }
 
   /** The server knows the selection. Sets that were redeclared meanwhile wait for the next one. */
-  told({ enabled, granted }: ToldSelection): void {
+  told({ enabled, granted }: EncodedSelection): void {
     const { sets, paths } = this.#announced
     this.#knows = true
     this.#enabled = new Map([...enabled].filter(([name, { facts }]) => isSame(facts, sets.get(name))))

@@ -4,7 +4,7 @@
  */
 
 import { type Problem, problem } from '../../../core/problem.ts'
-import { NS, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { NS, notification, officialIds, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { anything, array, dictionary, object, optional, string } from '../../../jsonrpc/shape.ts'
@@ -26,7 +26,7 @@ export function asCapabilities({ extensionsIn, era }: Revision, live: Params): C
 }
 
 /** What a host declares with each live request on stateless wires. */
-export const speakingLive = { extensions: { [liveExtension]: { version: liveVersion } } }
+export const liveDeclaration = { extensions: { [liveExtension]: { version: liveVersion } } }
 
 /** A feature set as declared on the wire. */
 export interface FeatureSetFacts {
@@ -107,13 +107,13 @@ const update = { name: 'featureSets/update', to: 'server', in: officialIds, para
 /** Tells a server the selection. */
 export const updateSets = notification(update)
 /** The request form, which the server answers with a receipt. */
-export const updateSetsByRequest = request<Receipt>()({ ...update, declares: speakingLive })
+export const updateSetsByRequest = request<Receipt>()({ ...update, declares: liveDeclaration })
 
 /** A server's feature sets have changed. */
 export const setsChanged = notification({
   name: 'featureSets/changed',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   // An object by name or an array; both are read.
   params: object({ added: optional(anything), removed: optional(array(string)) }),
 })
@@ -124,14 +124,14 @@ export const readLiveManifest = request<Readonly<Record<string, unknown>>>()({
   to: 'server',
   in: officialIds,
   params: object({}),
-  declares: speakingLive,
+  declares: liveDeclaration,
 })
 
 /** A server's declarations have changed (0.5). */
 export const manifestChanged = notification({
   name: 'mcpl/manifestChanged',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ revision: optional(string) }),
 })
 

@@ -8,7 +8,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
-import type { HostDialect, KeptSelected, LiveHost } from '../hosts/messages.ts'
+import type { HostDialect, LiveHost, TransferableSelection } from '../hosts/messages.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
 import {
   asCapabilities,
@@ -266,7 +266,7 @@ function missingFrom(granted: readonly string[], { facts }: OfferedSet): readonl
 type SelectionReading = 'delta' | 'whole' | 'narrow'
 
 /** The selection of one host. */
-export class SelectedSets implements KeptSelected {
+export class SelectedSets implements TransferableSelection {
   readonly #said = new Map<string, boolean>()
   #scopes = new Map<string, ScopeLists>()
   /** Whether the host has named any set. */

@@ -16,7 +16,7 @@ export interface HostDialect {
 }
 
 /** What a host allows a server to do. */
-export interface Selected {
+export interface HostSelectionView {
   enabled(featureSet: string): boolean
   /** Whether it has disabled the set explicitly. */
   disabled(featureSet: string): boolean
@@ -25,7 +25,7 @@ export interface Selected {
 }
 
 /** A selection that can be handed to another process. */
-export interface KeptSelected extends Selected {
+export interface TransferableSelection extends HostSelectionView {
   save(): unknown
   restore(saved: unknown): void
 }
@@ -43,7 +43,7 @@ export interface HostCall {
 /** A live host, as server features use it. */
 export interface LiveHost {
   readonly dialect: HostDialect
-  readonly selected: Selected
+  readonly selected: HostSelectionView
   /** The id of its principal, if known. */
   readonly principal: string | undefined
   /** Whether a message sent now would arrive. */
@@ -58,7 +58,7 @@ export interface LiveHost {
 /** The sender of a request, if it speaks MCP Live. */
 export interface LiveCaller {
   readonly dialect: HostDialect
-  readonly selected: Selected
+  readonly selected: HostSelectionView
   /** The connection to it; undefined if it holds no stream open. */
   readonly host: LiveHost | undefined
 }

@@ -1,15 +1,15 @@
 /** The hosts of a server: those with a session, and those that listen. Also detects the dialect of a host from its declarations. */
-import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Conversation, ConversationSlot } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import { given, type Id, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Peer } from '../../../revisions/index.ts'
 import { liveExtension, mcplName } from '../feature-sets/messages.ts'
-import type { HostCall, HostDialect, KeptSelected, LiveHost, Selected } from './messages.ts'
+import type { HostCall, HostDialect, HostSelectionView, LiveHost, TransferableSelection } from './messages.ts'
 
-interface HostsParts<S extends KeptSelected> {
+interface HostsParts<S extends TransferableSelection> {
   readonly engine: () => Engine
   /** How sets are declared, if the author has fixed it. */
   readonly form: SetsForm | undefined
@@ -25,8 +25,8 @@ interface Seat<S> {
 }
 
 /** Creates the registry of hosts. */
-export function createHosts<S extends KeptSelected>(parts: HostsParts<S>) {
-  const memory: Memory<Seat<S>> = {
+export function createHosts<S extends TransferableSelection>(parts: HostsParts<S>) {
+  const memory: ConversationSlot<Seat<S>> = {
     make: conversation => {
       const peer = conversation.peer as Peer
       const said = liveIn(peer) ?? {}
@@ -46,7 +46,7 @@ export function createHosts<S extends KeptSelected>(parts: HostsParts<S>) {
   }
   return {
     /** Makes selections part of what a session remembers. */
-    memory: memory as Memory<unknown>,
+    memory: memory as ConversationSlot<unknown>,
     /** The dialect of a peer; undefined for a plain client. */
     dialectOf: (peer: Peer): HostDialect | undefined => {
       const said = liveIn(peer)
@@ -57,7 +57,7 @@ export function createHosts<S extends KeptSelected>(parts: HostsParts<S>) {
       hostDialectOf({ ...liveIn(peer), ...more }, peer.info, parts.form),
     seat,
     /** Stores the selection of a host for other processes. */
-    keep: ({ conversation }: Exchange): void => void conversation.persist?.(memory as Memory<unknown>),
+    keep: ({ conversation }: Exchange): void => void conversation.persist?.(memory as ConversationSlot<unknown>),
     /** All connected hosts, reachable or not. */
     *all(): Iterable<LiveHost> {
       const { connected, sessions } = parts.engine()
@@ -76,7 +76,7 @@ type SetsForm = 'object' | 'array' | 'auto'
 
 /** What a host declared about MCP Live; undefined for a plain client. */
 function liveIn(peer: Peer): Readonly<Record<string, unknown>> | undefined {
-  if (peer.revision.era === 'request') return declared(peer, liveExtension)
+  if (peer.revision.era === 'request') return declaredSettings(peer, liveExtension)
   const { experimental } = peer.capabilities
   const said = isRecord(experimental) ? experimental[mcplName] : undefined
   return isRecord(said) ? said : said === true ? {} : undefined
@@ -109,12 +109,12 @@ function readsArrays(said: Capabilities, info: Implementation | undefined, label
 
 class SessionHost implements LiveHost {
   readonly dialect: HostDialect
-  readonly selected: Selected
+  readonly selected: HostSelectionView
   readonly #engine: Engine
   readonly #conversation: Conversation
   readonly #chunks = new Map<Id, NonNullable<HostCall['onChunk']>>()
 
-  constructor(engine: Engine, conversation: Conversation, dialect: HostDialect, selected: Selected) {
+  constructor(engine: Engine, conversation: Conversation, dialect: HostDialect, selected: HostSelectionView) {
     this.#engine = engine
     this.#conversation = conversation
     this.dialect = dialect

@@ -1,5 +1,5 @@
 /** Wire messages of inference that a server requests (MCP Live 0.2 §11). */
-import { notification, request, sessionIds } from '../../../engine/method.ts'
+import { notification, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { array, boolean, integer, number, object, oneOf, optional, string, token } from '../../../jsonrpc/shape.ts'
 import { type LiveBlock, wireContent } from '../content/messages.ts'
 import type { Usage } from '../context-hooks/messages.ts'
@@ -64,7 +64,7 @@ const messages: typeof listed = {
 export const requestInference = request<WireInferenceResult>()({
   name: 'inference/request',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({
     featureSet: string,
     conversationId: optional(string),
@@ -78,6 +78,6 @@ export const requestInference = request<WireInferenceResult>()({
 export const inferenceChunk = notification({
   name: 'inference/chunk',
   to: 'server',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ requestId: token, index: integer, delta: string }),
 })

@@ -2,10 +2,10 @@
  * Wire messages of the listen binding: on stateless wires a host keeps one long request open, on which the server delivers its
  * messages, and answers by separate requests. See `docs/live-binding.md`.
  */
-import { notification, request, requestIds } from '../../../engine/method.ts'
+import { notification, request, statelessRevisionIds } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { anything, array, boolean, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
-import { liveExtension, selectionShape, speakingLive, type WireSelection } from '../feature-sets/messages.ts'
+import { liveDeclaration, liveExtension, selectionShape, type WireSelection } from '../feature-sets/messages.ts'
 
 /** The params of `live/listen`. */
 export interface WireListen {
@@ -20,7 +20,7 @@ export interface WireListen {
 }
 
 /** Why the stream ended; the host may listen again. */
-export interface Listened {
+export interface ListenEnd {
   readonly reason: 'closing' | 'replaced' | 'overload'
 }
 
@@ -48,10 +48,10 @@ export interface WireAnswer {
   readonly chunks?: readonly WireChunk[] | undefined
 }
 
-const toServer = { to: 'server', in: requestIds, extension: liveExtension, declares: speakingLive } as const
+const toServer = { to: 'server', in: statelessRevisionIds, extension: liveExtension, declares: liveDeclaration } as const
 
 /** Opens the stream for the server's messages. */
-export const listenLive = request<Listened>()({
+export const listenLive = request<ListenEnd>()({
   ...toServer,
   name: 'live/listen',
   lasting: true,
@@ -66,7 +66,7 @@ export const listenLive = request<Listened>()({
 /** The first message on the stream; unanswered deliveries follow. */
 export const listeningLive = notification({
   to: 'client',
-  in: requestIds,
+  in: statelessRevisionIds,
   name: 'live/listening',
   params: object({ cursor: string, redelivers: integer }),
 })
@@ -74,7 +74,7 @@ export const listeningLive = notification({
 /** Carries one message of the server. */
 export const deliverLive = notification({
   to: 'client',
-  in: requestIds,
+  in: statelessRevisionIds,
   name: 'live/deliver',
   params: object({ deliveryId: string, cursor: string, answer: boolean, method: string, params: record }),
 })

@@ -14,11 +14,11 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { liveExtension, type WireSelection } from '../feature-sets/messages.ts'
-import type { HostCall, HostDialect, LiveHost, Selected } from '../hosts/messages.ts'
+import type { HostCall, HostDialect, HostSelectionView, LiveHost } from '../hosts/messages.ts'
 import {
   answerLive,
   deliverLive,
-  type Listened,
+  type ListenEnd,
   listeningLive,
   listenLive,
   type WireAnswer,
@@ -42,7 +42,11 @@ interface ListenParts {
   readonly seat: (
     exchange: Exchange,
     said: Readonly<Record<string, unknown>>,
-  ) => { readonly dialect: HostDialect; readonly selected: Selected; readonly select: (selection: WireSelection) => void }
+  ) => {
+    readonly dialect: HostDialect
+    readonly selected: HostSelectionView
+    readonly select: (selection: WireSelection) => void
+  }
   /** Called when a host starts to listen. */
   readonly heard: () => void
   /** How long a host whose stream ended is kept. */
@@ -122,15 +126,15 @@ async function listen(
   exchange: Exchange,
   take: (exchange: Exchange) => Seat,
   leave: (seat: Seat) => void,
-): Promise<Listened | undefined> {
+): Promise<ListenEnd | undefined> {
   if (exchange.reply.answerOnly === true)
     throw new McpError('invalid-request', 'A host listens on a stream of events; accept text/event-stream with its request')
   const seat = take(exchange)
   const { after, policy } = exchange.params as unknown as WireListen
   if (policy !== undefined) seat.select(policy)
   const { signal } = exchange
-  const ended = await new Promise<Listened | undefined>(resolve => {
-    const end = (result: Listened): void => {
+  const ended = await new Promise<ListenEnd | undefined>(resolve => {
+    const end = (result: ListenEnd): void => {
       // Answered at once, not after the handler settles: the connection may be closed by then.
       exchange.engine.succeed(exchange, result)
       resolve(result)
@@ -188,7 +192,7 @@ interface Delivery {
 interface ListenHostOptions {
   readonly hostId: string
   readonly dialect: HostDialect
-  readonly selected: Selected
+  readonly selected: HostSelectionView
   readonly principal: string | undefined
   readonly clock: Clock
   readonly timeoutMs: number
@@ -201,13 +205,13 @@ const kept = 100
 class ListenHost implements LiveHost {
   readonly hostId: string
   readonly dialect: HostDialect
-  readonly selected: Selected
+  readonly selected: HostSelectionView
   readonly principal: string | undefined
   gone = false
   readonly #options: ListenHostOptions
   readonly #pending = new Map<string, Delivery>()
   readonly #notices: { readonly seq: number; readonly wire: WireDelivery }[] = []
-  #stream: { readonly exchange: Exchange; readonly end: (result: Listened) => void } | undefined = undefined
+  #stream: { readonly exchange: Exchange; readonly end: (result: ListenEnd) => void } | undefined = undefined
   #seq = 0
 
   constructor(options: ListenHostOptions) {
@@ -228,7 +232,7 @@ class ListenHost implements LiveHost {
   }
 
   /** Attaches a stream, and repeats unanswered requests and notifications after the cursor. */
-  attach(exchange: Exchange, after: string | undefined, end: (result: Listened) => void): void {
+  attach(exchange: Exchange, after: string | undefined, end: (result: ListenEnd) => void): void {
     this.#stream?.end({ reason: 'replaced' })
     this.#stream = { exchange, end }
     const heard = after === undefined ? Number.NEGATIVE_INFINITY : Number(after)
@@ -248,7 +252,7 @@ class ListenHost implements LiveHost {
   }
 
   /** The host will not come back; all pending requests fail. */
-  end(reason?: Listened): void {
+  end(reason?: ListenEnd): void {
     this.gone = true
     if (reason !== undefined) this.#stream?.end(reason)
     this.#stream = undefined

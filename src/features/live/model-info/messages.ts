@@ -1,5 +1,5 @@
 /** Wire message for asking which model the host runs (MCP Live 0.2 §12). */
-import { request, sessionIds } from '../../../engine/method.ts'
+import { request, sessionRevisionIds } from '../../../engine/method.ts'
 import { array, integer, object, string } from '../../../jsonrpc/shape.ts'
 
 /** The model that the host runs. */
@@ -16,4 +16,4 @@ export interface ModelInfo {
 export const modelInfoShape = object({ id: string, vendor: string, contextWindow: integer, capabilities: array(string) })
 
 /** Asks the host which model it runs. */
-export const modelInfo = request<ModelInfo>()({ name: 'model/info', to: 'client', in: sessionIds, params: object({}) })
+export const modelInfo = request<ModelInfo>()({ name: 'model/info', to: 'client', in: sessionRevisionIds, params: object({}) })

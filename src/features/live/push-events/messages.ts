@@ -1,6 +1,6 @@
 /** Wire messages of pushed events (MCP Live 0.2 §9). */
 import type { Why } from '../../../core/suggestion.ts'
-import { notification, request, sessionIds } from '../../../engine/method.ts'
+import { notification, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { array, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import { type LiveBlock, type WireContent, wireContent } from '../content/messages.ts'
 
@@ -68,7 +68,7 @@ const eventId: Shape<string> = {
 const push = {
   name: 'push/event',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({
     featureSet: string,
     eventId,

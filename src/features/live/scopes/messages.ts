@@ -1,5 +1,5 @@
 /** Wire messages of scopes (MCP Live 0.2 §7): what a server wants to act on, and whether the host allows it. */
-import { request, sessionIds } from '../../../engine/method.ts'
+import { request, sessionRevisionIds } from '../../../engine/method.ts'
 import { array, boolean, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
 /** What a set wants to act on. */
@@ -37,6 +37,6 @@ export const elevationShape = object({ approved: boolean, payload: optional(reco
 export const elevateScope = request<Elevation>()({
   name: 'scope/elevate',
   to: 'client',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ featureSet: string, scope: scopeShape }),
 })

@@ -13,7 +13,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 
 /** A grant that its holder presented with a request. */
-export interface Admission {
+export interface PresentedGrant {
   /** The key of the principal. */
   readonly owner: string
   readonly id: string
@@ -24,7 +24,7 @@ export interface Admission {
 }
 
 /** The grant that let a request in, where its caller presented one: what is opened by the request ends with the grant. */
-export const admission = field<Admission>()
+export const admission = field<PresentedGrant>()
 
 /** Scopes that something needs; undefined: none are named. */
 export type Scopes = readonly string[] | undefined
@@ -36,7 +36,7 @@ export interface GrantedRights {
   /** Whether a caller may hear of what has these scopes. */
   hears(asker: Asker, name: string, scopes: Scopes): Awaitable<boolean>
   /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
-  lapses(admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void): () => void
+  lapses(admission: Pick<PresentedGrant, 'owner' | 'id'>, ended: (reason: string) => void): () => void
   /** The same for what a request has opened; undefined: no grant let it in. */
   listens(exchange: Exchange, ended: (reason: string, meta?: Params) => void): (() => void) | undefined
   /** Told which subscriptions of a conversation have ended with a grant. */

@@ -8,7 +8,7 @@ import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../input-required/messages.ts'
-import { type CachePlace, type ClientCache, cachePort, type ListSource } from './messages.ts'
+import { type CacheKey, type ClientCache, cachePort, type ListSource } from './messages.ts'
 
 /** How long the lists of a server may be. */
 export interface ListLimits {
@@ -43,13 +43,13 @@ class ResultCache implements ClientCache {
     this.#limits = limits
   }
 
-  place(method: string, params: Params, meta: Params | undefined): CachePlace {
+  place(method: string, params: Params, meta: Params | undefined): CacheKey {
     const { _meta, ...rest } = params
     const key = `${method} ${JSON.stringify(meta === undefined ? [rest] : [rest, meta])}`
     return { method, key, uri: params['uri'], changes: this.#changes }
   }
 
-  get({ key }: CachePlace): unknown {
+  get({ key }: CacheKey): unknown {
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
     if (kept.expires > this.#kit.clock.now()) return kept.result
@@ -58,7 +58,7 @@ class ResultCache implements ClientCache {
   }
 
   /** Keeps a result for as long as it says; absent, negative or odd values mean not at all. */
-  put({ method, key, uri, changes }: CachePlace, result: unknown): void {
+  put({ method, key, uri, changes }: CacheKey, result: unknown): void {
     const { ttlMs: ttl, cacheScope } = isRecord(result) ? result : {}
     if (typeof ttl !== 'number' || !(ttl > 0) || changes !== this.#changes) return
     if (this.#kept.size >= most) this.#kept.delete(this.#kept.keys().next().value as string)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cacheHint, unkept, withoutCacheHint } from './messages.ts'
+import { cacheHint, noCache, withoutCacheHint } from './messages.ts'
 
 describe('what is stamped on a result that may be kept', () => {
   it('is nothing to keep, and for the caller alone, unless the author says otherwise', () => {
@@ -17,6 +17,6 @@ describe('what is stamped on a result that may be kept', () => {
   })
 
   it('is taken off for wires that have no caching', () => {
-    expect(withoutCacheHint({ contents: [], ...unkept })).toEqual({ contents: [] })
+    expect(withoutCacheHint({ contents: [], ...noCache })).toEqual({ contents: [] })
   })
 })

@@ -17,10 +17,10 @@ export interface CacheOptions {
 }
 
 /** For what must not be used again: a result that came of questions is for its own call only. */
-export const unkept: CacheHint = { ttlMs: 0, cacheScope: 'private' }
+export const noCache: CacheHint = { ttlMs: 0, cacheScope: 'private' }
 
 /** What is stamped on a result: whole milliseconds, as the wire wants them. */
-export function cacheHint(options: CacheOptions | undefined, standard: CacheHint = unkept): CacheHint {
+export function cacheHint(options: CacheOptions | undefined, standard: CacheHint = noCache): CacheHint {
   const { ttl, scope } = options ?? {}
   return {
     ttlMs: ttl === undefined ? standard.ttlMs : Math.round(toMilliseconds(ttl, 'cache.ttl')),
@@ -34,7 +34,7 @@ export function withoutCacheHint(result: Wire): Wire {
 }
 
 /** Names a question to the server: what was asked, and when in the course of announced changes. */
-export interface CachePlace {
+export interface CacheKey {
   readonly method: string
   readonly key: string
   readonly uri: unknown
@@ -54,10 +54,10 @@ export interface ListSource {
 /** What a client keeps of a server's results, as long as the server allows it. */
 export interface ClientCache {
   /** Taken before asking: a change that is announced until the answer comes makes that stale. */
-  place(method: string, params: Params, meta: Params | undefined): CachePlace
+  place(method: string, params: Params, meta: Params | undefined): CacheKey
   /** What is kept and not too old. */
-  get(place: CachePlace): unknown
-  put(place: CachePlace, result: unknown): void
+  get(place: CacheKey): unknown
+  put(place: CacheKey, result: unknown): void
   /** A change was announced: of a list, or of the resource at `uri` or something below it. */
   drop(method: string, uri?: string): void
   /** How often credentials were replaced: what was kept under another number may be somebody else's. */

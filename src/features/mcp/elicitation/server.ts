@@ -1,8 +1,8 @@
 /** The server's side of asking the user. */
 import { type Compiled, compileSchema, type InferOutput, type Schema } from '../../../core/schema/index.ts'
-import type { Courier } from '../../../engine/asking.ts'
+import type { QuestionSender } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
-import { type CallContext, exchangeOf, held } from '../../../engine/context.ts'
+import { type CallContext, exchangeOf, ignoreUnhandledRejection } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -71,20 +71,20 @@ export const elicitationFeature = defineServerFeature<object>({
       const exchange = exchangeOf(this)
       const by = courier(exchange, question.task)
       const asked: Promise<unknown> = 'url' in question ? elicitUrl(exchange, question, by) : elicitForm(exchange, question, by)
-      return held(asked) as Promise<never>
+      return ignoreUnhandledRejection(asked) as Promise<never>
     },
     elicitationDone(elicitationId) {
       exchangeOf(this).notify(elicitationComplete, { elicitationId })
     },
     confirm(message, options = {}) {
       const exchange = exchangeOf(this)
-      return held(elicitYes(exchange, { message, ...options }, courier(exchange, options.task)))
+      return ignoreUnhandledRejection(elicitYes(exchange, { message, ...options }, courier(exchange, options.task)))
     },
   } satisfies ElicitationContext & ThisType<CallContext>,
   setup: () => ({ sides: [{ errors: elicitationErrors }] }),
 })
 
-function courier({ engine }: Exchange, wish: TaskWish | undefined): Courier | undefined {
+function courier({ engine }: Exchange, wish: TaskWish | undefined): QuestionSender | undefined {
   return engine.ports.get(tasksPort).courier(wish)
 }
 
@@ -94,7 +94,7 @@ const empty = { type: 'object', properties: {} } as const
 export async function elicitForm<S extends Schema>(
   exchange: Exchange,
   question: FormQuestion<S>,
-  by?: Courier,
+  by?: QuestionSender,
 ): Promise<Elicited<InferOutput<S>>> {
   const { message, schema, key, task, ...options } = question
   const compiled = schema === undefined ? undefined : compileSchema(schema)
@@ -125,7 +125,7 @@ export async function elicitForm<S extends Schema>(
 export async function elicitYes(
   exchange: Exchange,
   { message, key, task, ...options }: Omit<FormQuestion, 'schema'>,
-  by?: Courier,
+  by?: QuestionSender,
 ): Promise<boolean> {
   const params = { mode: 'form' as const, message, requestedSchema: yesNoForm }
   const answer = await exchange.ask(elicit, params, {
@@ -144,7 +144,7 @@ export async function elicitYes(
 async function elicitUrl(
   exchange: Exchange,
   question: UrlQuestion,
-  by?: Courier,
+  by?: QuestionSender,
 ): Promise<{ readonly action: ElicitResult['action']; readonly elicitationId: string }> {
   const { message, url, key, task, ...options } = question
   const elicitationId = await exchange.once(`elicitation-id ${key ?? url}`, () => crypto.randomUUID())

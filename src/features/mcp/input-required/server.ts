@@ -6,9 +6,9 @@
 import type { Clock } from '../../../core/clock.ts'
 import { digest } from '../../../core/digest.ts'
 import { HandleError, type Seal } from '../../../core/handle.ts'
-import { type Asking, type AskOptions, capabilityMissing } from '../../../engine/asking.ts'
-import { carried, type Exchange } from '../../../engine/exchange.ts'
-import { type Method, requestIds } from '../../../engine/method.ts'
+import { type AskOptions, capabilityMissing, type QuestionChannel } from '../../../engine/asking.ts'
+import { type Exchange, retryState } from '../../../engine/exchange.ts'
+import { type Method, statelessRevisionIds } from '../../../engine/method.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -62,7 +62,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
   return {
     stage: 'unseal',
     methods: askingMethods,
-    in: requestIds,
+    in: statelessRevisionIds,
     params: ['requestState', 'inputResponses'],
     when: ({ params }) => params['requestState'] !== undefined || params['inputResponses'] !== undefined,
     run: async (exchange, next) => {
@@ -70,7 +70,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
       if (inputResponses !== undefined && !isRecord(inputResponses))
         throw new McpError('invalid-params', 'params.inputResponses must be an object')
       const state = requestState === undefined ? fresh : await openState(exchange, requestState, options)
-      exchange.set(carried, state.carried)
+      exchange.set(retryState, state.carried)
       exchange.asking = new Replay(exchange, options, state, inputResponses ?? {})
       return next()
     },
@@ -78,7 +78,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
 }
 
 /** Makes how a call asks on stateless revisions: it ends with its questions and runs again with the answers. */
-export function replayAsking(options: ReplayOptions): (exchange: Exchange) => Asking {
+export function replayAsking(options: ReplayOptions): (exchange: Exchange) => QuestionChannel {
   return exchange => new Replay(exchange, options, fresh, {})
 }
 
@@ -111,7 +111,7 @@ interface Pending {
   readonly question: string
 }
 
-class Replay implements Asking {
+class Replay implements QuestionChannel {
   readonly #exchange: Exchange
   readonly #options: ReplayOptions
   readonly #state: State
@@ -233,7 +233,7 @@ class Replay implements Asking {
     const round = this.#state.round + 1
     if (round > this.#options.rounds)
       throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
-    const kept = this.#exchange.get(carried)
+    const kept = this.#exchange.get(retryState)
     const state: State = {
       round,
       answers: Object.fromEntries(this.#answers),

@@ -1,5 +1,5 @@
 /** Opening, probing and ending: `initialize`, `server/discover`, `ping`, and the dialect's `shutdown` and `exit`. */
-import { notification, request, requestIds, sessionIds } from '../../../engine/method.ts'
+import { notification, request, sessionRevisionIds, statelessRevisionIds } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, record, string } from '../../../jsonrpc/shape.ts'
 import type { Capabilities, Implementation, Revision, Wire } from '../../../revisions/index.ts'
@@ -50,7 +50,7 @@ export const initialize = request<InitializeResult>()({
   name: 'initialize',
   opening: true,
   to: 'server',
-  in: [...sessionIds, 's3'],
+  in: [...sessionRevisionIds, 's3'],
   params: object({
     protocolVersion: string,
     capabilities: record,
@@ -81,7 +81,7 @@ export const initialize = request<InitializeResult>()({
 export const initialized = notification({
   name: 'notifications/initialized',
   to: 'server',
-  in: [...sessionIds, 's3'],
+  in: [...sessionRevisionIds, 's3'],
   names: { s3: 'initialized' },
   params: record,
   paramsDown: { s3: () => ({}) },
@@ -94,7 +94,7 @@ export const initializedDialect = { ...initialized, in: ['s3' as const], names: 
 export const discover = request<DiscoverResult>()({
   name: 'server/discover',
   to: 'server',
-  in: requestIds,
+  in: statelessRevisionIds,
   params: record,
   resultDown: { 'draft-2026-v1': result => without(result, 'ttlMs', 'cacheScope') },
 })
@@ -109,7 +109,7 @@ export const ping = request<Record<string, never>>()({
   name: 'ping',
   instant: true,
   to: 'both',
-  in: [...sessionIds, 's3'],
+  in: [...sessionRevisionIds, 's3'],
   params: record,
 })
 

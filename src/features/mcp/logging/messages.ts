@@ -1,5 +1,5 @@
 /** Log messages to the client: by a session's level, or only where a request asked for them. */
-import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { notification, officialIds, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { anything, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 
 /** The levels of log messages, the least severe first. */
@@ -11,7 +11,7 @@ export type LogLevel = (typeof levels)[number]
 export const setLevel = request<Record<string, never>>()({
   name: 'logging/setLevel',
   to: 'server',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ level: oneOf(...levels) }),
 })
 

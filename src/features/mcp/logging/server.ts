@@ -1,6 +1,6 @@
 /** Log messages from handlers to the client, in both models: a level per session, or per request and else silence. */
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import type { Memory } from '../../../engine/conversation.ts'
+import type { ConversationSlot } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
@@ -8,7 +8,7 @@ import { ratesPort } from '../rates/messages.ts'
 import { type LogLevel, levels, message, setLevel } from './messages.ts'
 
 /** Undefined until the client sets it: then everything from info up. */
-const level: Memory<{ least: LogLevel }> = {
+const level: ConversationSlot<{ least: LogLevel }> = {
   make: () => ({ least: 'info' }),
   key: 'log-level',
   save: ({ least }) => least,

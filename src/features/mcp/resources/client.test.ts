@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Engine } from '../../../engine/engine.ts'
 import { clientLimits } from '../../../engine/limits.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { type RevisionId, revisionById, Spoken } from '../../../revisions/index.ts'
+import { type RevisionId, revisionById, SupportedRevisions } from '../../../revisions/index.ts'
 import { memoryPair } from '../../../transports/memory.ts'
 import { promptsSide } from '../prompts/client.ts'
 import { subscriptionOf, subscriptionsSide } from '../subscriptions/client.ts'
@@ -12,7 +12,13 @@ import { resourcesSide } from './client.ts'
 async function hearing(revision: RevisionId, sides: readonly Side[], ...frames: readonly object[]): Promise<void> {
   const [near, far] = memoryPair()
   const info = { name: 'client', version: '1' }
-  const engine = new Engine({ role: 'client', info, spoken: new Spoken([revision]), limits: clientLimits, sides: [...sides] })
+  const engine = new Engine({
+    role: 'client',
+    info,
+    spoken: new SupportedRevisions([revision]),
+    limits: clientLimits,
+    sides: [...sides],
+  })
   const conversation = engine.accept(near)
   conversation.peer = { revision: revisionById(revision), capabilities: {}, info: undefined, logLevel: undefined }
   far.start({ frame: () => {}, fault: () => {}, closed: () => {} })

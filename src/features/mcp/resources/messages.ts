@@ -1,6 +1,6 @@
 /** Resources on the wire: listing, reading, watching; and what each older wire gets instead of what it does not know. */
 import type { RequestOptions } from '../../../engine/client-feature.ts'
-import { everyId, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { everyId, notification, officialIds, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
 import { given, isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
@@ -105,7 +105,7 @@ export const readResource = request<ReadResourceResult>()({
 export const subscribe = request<Record<string, never>>()({
   name: 'resources/subscribe',
   to: 'server',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ uri: string }),
 })
 
@@ -113,7 +113,7 @@ export const subscribe = request<Record<string, never>>()({
 export const unsubscribe = request<Record<string, never>>()({
   name: 'resources/unsubscribe',
   to: 'server',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: object({ uri: string }),
 })
 

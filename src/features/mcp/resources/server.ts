@@ -12,7 +12,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { admission, authorizationPort, type GrantedRights } from '../authorization/messages.ts'
-import { unkept } from '../caching/messages.ts'
+import { noCache } from '../caching/messages.ts'
 import type { ResourceContents } from '../content/messages.ts'
 import type { OfferingOptions } from '../lifecycle/messages.ts'
 import {
@@ -220,7 +220,7 @@ function finish(entry: Readable, value: unknown, { params, engine }: Exchange, c
   const contents = toContents(value, uri, entry.mimeType, engine.info.name)
   if (contents === undefined) throw notFound(uri, missing(uri, isUnlisted(entry)))
   const retried = params['requestState'] !== undefined || params['inputResponses'] !== undefined
-  return { contents, ...(retried ? unkept : (entry.cache ?? cache)) }
+  return { contents, ...(retried ? noCache : (entry.cache ?? cache)) }
 }
 
 /** An author may also say in words that it is not there. */

@@ -1,13 +1,13 @@
 /** Who watches which resource, on wires where a conversation subscribes: found by URI, forgotten with the conversation. */
-import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Conversation, ConversationSlot } from '../../../engine/conversation.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Admission } from '../authorization/messages.ts'
+import type { PresentedGrant } from '../authorization/messages.ts'
 import { watchedLength } from './messages.ts'
 
 /** Which conversations have subscribed to which resources. */
 export type Subscribers = ReturnType<typeof createSubscribers>
 
-type Admitted = Pick<Admission, 'owner' | 'id'>
+type Admitted = Pick<PresentedGrant, 'owner' | 'id'>
 
 /** Options of the table of subscribers. */
 interface SubscribersOptions {
@@ -37,7 +37,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
   }
   /** By conversation and grant: what lets go of listening for its end. */
   const ends = new WeakMap<Watched, Map<string, () => void>>()
-  const watched: Memory<Watched> = {
+  const watched: ConversationSlot<Watched> = {
     make: conversation => {
       const uris: Watched = new Map()
       ends.set(uris, new Map())
@@ -88,7 +88,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
     }
   }
   return {
-    memory: watched as Memory<unknown>,
+    memory: watched as ConversationSlot<unknown>,
     /** `by`: the grant that lets it in, by which it ends. */
     add: (conversation: Conversation, uri: string, by?: Admitted): void => {
       checkWatch(conversation, uri)

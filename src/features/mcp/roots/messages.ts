@@ -1,5 +1,5 @@
 /** Which folders the client works in. */
-import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { notification, officialIds, request, sessionRevisionIds } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { record } from '../../../jsonrpc/shape.ts'
 import type { Wire } from '../../../revisions/index.ts'
@@ -34,7 +34,7 @@ export const listRoots = request<ListRootsResult>()({
 export const rootsChanged = notification({
   name: 'notifications/roots/list_changed',
   to: 'server',
-  in: sessionIds,
+  in: sessionRevisionIds,
   params: record,
 })
 

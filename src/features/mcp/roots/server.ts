@@ -1,6 +1,6 @@
 /** The server's side of roots: ask for them, hear that they changed. */
 import type { CallOptions } from '../../../engine/calls.ts'
-import { type CallContext, exchangeOf, held } from '../../../engine/context.ts'
+import { type CallContext, exchangeOf, ignoreUnhandledRejection } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
@@ -34,7 +34,7 @@ export const rootsFeature = defineServerFeature<object>({
   name: 'roots',
   context: {
     roots(options) {
-      return held(askRoots(exchangeOf(this), options))
+      return ignoreUnhandledRejection(askRoots(exchangeOf(this), options))
     },
   } satisfies RootsContext & ThisType<CallContext>,
   setup: () => ({ sides: [rootsServer()] }),

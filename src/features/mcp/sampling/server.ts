@@ -1,7 +1,7 @@
 /** The server's side of asking the client's model. */
-import type { Courier } from '../../../engine/asking.ts'
+import type { QuestionSender } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
-import { type CallContext, exchangeOf, held } from '../../../engine/context.ts'
+import { type CallContext, exchangeOf, ignoreUnhandledRejection } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -27,7 +27,9 @@ export const samplingFeature = defineServerFeature<object>({
   context: {
     sample(params, options = {}) {
       const exchange = exchangeOf(this)
-      return held(sample(exchange, params, options, exchange.engine.ports.get(tasksPort).courier(options.task)))
+      return ignoreUnhandledRejection(
+        sample(exchange, params, options, exchange.engine.ports.get(tasksPort).courier(options.task)),
+      )
     },
   } satisfies SamplingContext & ThisType<CallContext>,
   setup: () => ({}),
@@ -38,7 +40,7 @@ export function sample(
   exchange: Exchange,
   params: SamplingParams,
   { task, ...options }: SampleOptions = {},
-  by?: Courier,
+  by?: QuestionSender,
 ): Promise<SamplingResult> {
   const declared = exchange.peer.capabilities['sampling']
   const withTools = params.tools !== undefined || params.toolChoice !== undefined

@@ -1,18 +1,18 @@
 /** Announcements of the server as async iterables. Unread ones of the same subject coalesce, so a slow reader holds no queue. */
 
 /** Said when something may have gone unheard: whoever follows had better look for himself. */
-export const doubt = ''
+export const maybeMissed = ''
 
 /** The most different subjects that wait for one reader; beyond that they become one doubt. */
 const maxUnread = 1_000
 
 /** Who follows what, and who hears of an announcement. */
 export class Announcements {
-  readonly #following = new Map<string, Set<Following>>()
+  readonly #following = new Map<string, Set<ChangeQueue>>()
   #end: { readonly reason: unknown } | undefined = undefined
 
   /** Tells all who follow `topic`. */
-  tell(topic: string, subject = doubt): void {
+  tell(topic: string, subject = maybeMissed): void {
     for (const following of this.#following.get(topic) ?? []) following.hear(subject)
   }
 
@@ -33,10 +33,10 @@ export class Announcements {
   }
 
   /** Hears from this moment on, also before the first value is asked for; until the signal aborts or it is closed. */
-  follow(topic: string, signal: AbortSignal | undefined, wants: (subject: string) => boolean = () => true): Following {
+  follow(topic: string, signal: AbortSignal | undefined, wants: (subject: string) => boolean = () => true): ChangeQueue {
     const all = this.#following.get(topic) ?? new Set()
     this.#following.set(topic, all)
-    const following = new Following(wants, signal, () => all.delete(following))
+    const following = new ChangeQueue(wants, signal, () => all.delete(following))
     if (this.#end !== undefined) following.end(this.#end.reason)
     else all.add(following)
     return following
@@ -44,7 +44,7 @@ export class Announcements {
 }
 
 /** One reader's ear. */
-export class Following {
+export class ChangeQueue {
   readonly #wants: (subject: string) => boolean
   readonly #signal: AbortSignal | undefined
   readonly #left: () => void
@@ -61,10 +61,10 @@ export class Following {
   }
 
   hear(subject: string): void {
-    if (this.#over !== undefined || (subject !== doubt && !this.#wants(subject))) return
+    if (this.#over !== undefined || (subject !== maybeMissed && !this.#wants(subject))) return
     if (this.#unread.size >= maxUnread) {
       this.#unread.clear()
-      this.#unread.add(doubt)
+      this.#unread.add(maybeMissed)
     } else this.#unread.add(subject)
     this.#stir()
   }
@@ -108,8 +108,8 @@ export class Following {
 }
 
 /** What a reader follows, and how to let go of all that was set up for it. */
-export interface Followed {
-  readonly following: Following
+export interface ChangeSubscription {
+  readonly following: ChangeQueue
   close(): void
 }
 
@@ -118,13 +118,13 @@ export interface Followed {
  * waits for its next value, which is what this does most of the time.
  */
 export class AnnouncementReader<T> implements AsyncGenerator<T, void, undefined> {
-  readonly #open: () => Followed
+  readonly #open: () => ChangeSubscription
   readonly #read: (subject: string) => T
   readonly #signal: AbortSignal | undefined
-  #followed: Followed | undefined = undefined
+  #followed: ChangeSubscription | undefined = undefined
   #over = false
 
-  constructor(open: () => Followed, read: (subject: string) => T, signal: AbortSignal | undefined) {
+  constructor(open: () => ChangeSubscription, read: (subject: string) => T, signal: AbortSignal | undefined) {
     this.#open = open
     this.#read = read
     this.#signal = signal

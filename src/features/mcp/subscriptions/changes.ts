@@ -9,7 +9,13 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
 import { subscribe, unsubscribe } from '../resources/messages.ts'
-import { AnnouncementReader, type Announcements, doubt, type Followed, type Following } from './announcements.ts'
+import {
+  AnnouncementReader,
+  type Announcements,
+  type ChangeQueue,
+  type ChangeSubscription,
+  maybeMissed,
+} from './announcements.ts'
 import { type ListenFilter, listen } from './messages.ts'
 
 /** The lists of a server that may change. */
@@ -40,7 +46,7 @@ interface Hold {
   readonly key: string
   readonly topics: readonly string[]
   readonly filter: ListenFilter
-  readonly followers: Set<Following>
+  readonly followers: Set<ChangeQueue>
   readonly stop: AbortController
   /** Settles when the server has taken it up, or will not. */
   readonly held: PromiseWithResolvers<void>
@@ -67,7 +73,7 @@ export class Changes {
   ): AsyncGenerator<void, void, undefined> {
     const kinds = beside.includes(kind) ? beside : [kind, ...beside]
     const filter = Object.assign({}, ...kinds.map(each => filters[each])) as ListenFilter
-    const open = (): Followed => this.#follow(kinds, filter, this.#hub.follow(kind, signal))
+    const open = (): ChangeSubscription => this.#follow(kinds, filter, this.#hub.follow(kind, signal))
     return new AnnouncementReader(open, () => undefined, signal)
   }
 
@@ -75,12 +81,12 @@ export class Changes {
   ofResource(uri: string, signal: AbortSignal | undefined, held?: () => void): AsyncGenerator<string, void, undefined> {
     const wants = (updated: string): boolean => concerns(uri, updated)
     const filter = { resourceSubscriptions: [uri] }
-    const open = (): Followed => {
+    const open = (): ChangeSubscription => {
       const followed = this.#follow(['updated'], filter, this.#hub.follow('updated', signal, wants))
       if (held !== undefined) void this.#holds.get(JSON.stringify(filter))?.held.promise.then(held)
       return followed
     }
-    return new AnnouncementReader(open, updated => (updated === doubt ? uri : updated), signal)
+    return new AnnouncementReader(open, updated => (updated === maybeMissed ? uri : updated), signal)
   }
 
   /** The server has said what of a listen request it will do. */
@@ -89,7 +95,7 @@ export class Changes {
   }
 
   /** Sets up what is needed to hear of it, unless somebody has. */
-  #follow(topics: readonly string[], filter: ListenFilter, following: Following): Followed {
+  #follow(topics: readonly string[], filter: ListenFilter, following: ChangeQueue): ChangeSubscription {
     const key = JSON.stringify(filter)
     const hold = this.#holds.get(key) ?? this.#wider(filter) ?? this.#hold(key, topics, filter)
     hold.followers.add(following)

@@ -2,7 +2,7 @@
  * Changes as the dialect tells them: what came and went since this client was last told. A client that never listed has
  * nothing to compare with and hears nothing.
  */
-import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Conversation, ConversationSlot } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
@@ -10,7 +10,7 @@ import { listResources, type Resource, resourcesChangedDialect } from '../resour
 import { listTools, type Tool, toolsChangedDialect } from '../tools/messages.ts'
 
 /** What is offered now. */
-interface Offered {
+interface OfferedLists {
   readonly tools: () => readonly Tool[]
   readonly resources: () => readonly Resource[]
 }
@@ -25,10 +25,10 @@ interface Told {
   listed: ReadonlyMap<string, Named>
 }
 
-const memory: Memory<Told> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
+const memory: ConversationSlot<Told> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
 
 /** The notifications of changes as the dialect s3 has them: with the items that came and went. */
-export function dialectChanges(offered: Offered) {
+export function dialectChanges(offered: OfferedLists) {
   const layer: Layer = {
     stage: 'execute',
     methods: [listTools.name, listResources.name],
@@ -63,7 +63,7 @@ export function dialectChanges(offered: Offered) {
   }
 }
 
-function tellTools(engine: Engine, conversation: Conversation, offered: Offered): void {
+function tellTools(engine: Engine, conversation: Conversation, offered: OfferedLists): void {
   const told = conversation.remembered(memory)
   const before = told?.tools
   if (told === undefined || before === undefined) return
@@ -79,7 +79,7 @@ function tellTools(engine: Engine, conversation: Conversation, offered: Offered)
   })
 }
 
-function tellResources(engine: Engine, conversation: Conversation, offered: Offered): void {
+function tellResources(engine: Engine, conversation: Conversation, offered: OfferedLists): void {
   const told = conversation.remembered(memory)
   const before = told?.resources
   if (told === undefined || before === undefined) return
@@ -100,11 +100,11 @@ function idOf({ uri, name }: Named, known: Iterable<Named>): string {
 }
 
 /** What of all tools this client hears of. */
-function toolsFor({ shows }: Engine, { caller }: Conversation, { tools }: Offered): ReadonlyMap<string, Tool> {
+function toolsFor({ shows }: Engine, { caller }: Conversation, { tools }: OfferedLists): ReadonlyMap<string, Tool> {
   return byName(shows === undefined ? tools() : tools().filter(({ name }) => shows(caller, 'tool', name)))
 }
 
-function resourcesFor({ shows }: Engine, { caller }: Conversation, { resources }: Offered): ReadonlyMap<string, Resource> {
+function resourcesFor({ shows }: Engine, { caller }: Conversation, { resources }: OfferedLists): ReadonlyMap<string, Resource> {
   return byUri(shows === undefined ? resources() : resources().filter(({ uri }) => shows(caller, 'resource', uri)))
 }
 

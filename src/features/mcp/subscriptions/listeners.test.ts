@@ -3,10 +3,10 @@ import { type Frame, rawWire } from '../../../../test/raw-wire.ts'
 import { realClock } from '../../../core/clock.ts'
 import { Engine } from '../../../engine/engine.ts'
 import { serverLimits } from '../../../engine/limits.ts'
-import { notification, requestIds } from '../../../engine/method.ts'
+import { notification, statelessRevisionIds } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
-import { Spoken } from '../../../revisions/index.ts'
+import { SupportedRevisions } from '../../../revisions/index.ts'
 import { cancellation } from '../cancellation/receiver.ts'
 import type { ListenKind, Send } from './messages.ts'
 import { subscriptionsServer } from './server.ts'
@@ -15,7 +15,7 @@ import { subscriptionsServer } from './server.ts'
 const taskChanged = notification({
   name: 'notifications/tasks',
   to: 'client',
-  in: requestIds,
+  in: statelessRevisionIds,
   params: object({ taskId: string }),
 })
 
@@ -31,7 +31,7 @@ function station(kind: ListenKind): { engine: Engine; subscriptions: ReturnType<
   const engine: Engine = new Engine({
     role: 'server',
     info: { name: 'station', version: '1' },
-    spoken: new Spoken(['2026-07-28']),
+    spoken: new SupportedRevisions(['2026-07-28']),
     limits: serverLimits,
     sides: [subscriptions.side, cancellation()],
   })

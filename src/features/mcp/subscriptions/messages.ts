@@ -5,7 +5,7 @@
 
 import { type ExtensionPoint, extensionPoint } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { type Method, notification, request, requestIds } from '../../../engine/method.ts'
+import { type Method, notification, request, statelessRevisionIds } from '../../../engine/method.ts'
 import { type Port, port } from '../../../engine/ports.ts'
 import { subscriptionKey } from '../../../engine/reserved.ts'
 import type { Awaitable, Id, Params } from '../../../jsonrpc/message.ts'
@@ -72,7 +72,7 @@ export const subscriptionsPort = port<SubscriptionsPort>('subscriptions')
 export const listen = request<ListenResult>()({
   name: 'subscriptions/listen',
   to: 'server',
-  in: requestIds,
+  in: statelessRevisionIds,
   params: object({ notifications: filter }),
   lasting: true,
 })
@@ -81,7 +81,7 @@ export const listen = request<ListenResult>()({
 export const acknowledged = notification({
   name: 'notifications/subscriptions/acknowledged',
   to: 'client',
-  in: requestIds,
+  in: statelessRevisionIds,
   params: object({ notifications: filter, _meta: optional(record) }),
 })
 

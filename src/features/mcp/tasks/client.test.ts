@@ -11,7 +11,7 @@ import { createPaging } from '../../../engine/paging.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { type RevisionId, revisionById, Spoken } from '../../../revisions/index.ts'
+import { type RevisionId, revisionById, SupportedRevisions } from '../../../revisions/index.ts'
 import { cancellation, sendCancel } from '../cancellation/receiver.ts'
 import { elicit } from '../elicitation/messages.ts'
 import { elicitForm } from '../elicitation/server.ts'
@@ -21,7 +21,7 @@ import { lifecycleServer } from '../lifecycle/server.ts'
 import { callTool } from '../tools/messages.ts'
 import { toolsServer } from '../tools/server.ts'
 import { listTasks, type Task, takingTasks, taskChanged, taskStatus } from './messages.ts'
-import { createdTask, finishTask, isTask, portTo, readTask, stopTask, takesTask } from './requestor.ts'
+import { createdTask, finishTask, isTask, readTask, stopTask, takesTask, taskRequesterFor } from './requestor.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
@@ -44,7 +44,7 @@ function serve(work: Work, clock: Clock): Engine {
   return new Engine({
     role: 'server',
     info: { name: 's', version: '1' },
-    spoken: new Spoken(wires),
+    spoken: new SupportedRevisions(wires),
     limits: serverLimits,
     sides,
     clock,
@@ -72,7 +72,15 @@ async function join(id: RevisionId, work: Work, clock: Clock = realClock): Promi
   const answers: Side = { handlers: [[elicit, () => answered]], capabilities: () => ({ elicitation: {} }) }
   const sides = [answers, tasksSide(task => told.push(task)), cancellation()]
   const info = { name: 'c', version: '1' }
-  const engine = new Engine({ role: 'client', info, spoken: new Spoken(wires), limits: clientLimits, sides, clock, sendCancel })
+  const engine = new Engine({
+    role: 'client',
+    info,
+    spoken: new SupportedRevisions(wires),
+    limits: clientLimits,
+    sides,
+    clock,
+    sendCancel,
+  })
   const server = serve(work, clock)
   engines.push(engine, server)
   const [theirs, ours] = joined({ id: 'ann' })
@@ -103,7 +111,11 @@ async function begin({ engine, conversation, wire }: Peer): Promise<Task> {
 }
 
 const finish = async (peer: Peer, options: Parameters<typeof finishTask>[2] = {}) =>
-  finishTask(portTo(peer.engine, peer.conversation), await begin(peer), { answer: () => answered, leastPollMs: 1, ...options })
+  finishTask(taskRequesterFor(peer.engine, peer.conversation), await begin(peer), {
+    answer: () => answered,
+    leastPollMs: 1,
+    ...options,
+  })
 const answered = { action: 'accept' as const, content: { name: 'Ann' } }
 const never = () => new Promise(() => {})
 const ask: Work = async exchange => {
@@ -185,8 +197,8 @@ describe('a client that waits for a task', () => {
   it.each(wires)('hears that somebody else cancelled it at %s', async wire => {
     const peer = await join(wire, never)
     const task = await begin(peer)
-    const waiting = finishTask(portTo(peer.engine, peer.conversation), task, { leastPollMs: 1 })
-    await stopTask(portTo(peer.engine, peer.conversation), task.taskId)
+    const waiting = finishTask(taskRequesterFor(peer.engine, peer.conversation), task, { leastPollMs: 1 })
+    await stopTask(taskRequesterFor(peer.engine, peer.conversation), task.taskId)
     await expect(waiting).rejects.toThrow('The task was cancelled')
   })
 
@@ -201,9 +213,9 @@ describe('a client that waits for a task', () => {
     }
     const peer = await join('2026-07-28', () => 'done', clock)
     const task = await begin(peer)
-    await finishTask(portTo(peer.engine, peer.conversation), { ...task, pollIntervalMs: 700 }, { mostPollMs: 500 })
-    await finishTask(portTo(peer.engine, peer.conversation), { ...task, pollIntervalMs: 70 }, { mostPollMs: 500 })
-    await finishTask(portTo(peer.engine, peer.conversation), { ...task, pollIntervalMs: 7 })
+    await finishTask(taskRequesterFor(peer.engine, peer.conversation), { ...task, pollIntervalMs: 700 }, { mostPollMs: 500 })
+    await finishTask(taskRequesterFor(peer.engine, peer.conversation), { ...task, pollIntervalMs: 70 }, { mostPollMs: 500 })
+    await finishTask(taskRequesterFor(peer.engine, peer.conversation), { ...task, pollIntervalMs: 7 })
     expect(waits.filter(ms => ms !== 1)).toEqual([500, 70, 50])
   })
 
@@ -219,11 +231,15 @@ describe('a client that waits for a task', () => {
     expect(takesTask(peer.conversation.peer, callTool.name)).toBe(true)
     expect(takesTask((await join('2026-07-28', never)).conversation.peer, callTool.name)).toBe(false)
     const { taskId } = await begin(peer)
-    await finishTask(portTo(peer.engine, peer.conversation), await readTask(portTo(peer.engine, peer.conversation), taskId), {
-      leastPollMs: 1,
-    })
+    await finishTask(
+      taskRequesterFor(peer.engine, peer.conversation),
+      await readTask(taskRequesterFor(peer.engine, peer.conversation), taskId),
+      {
+        leastPollMs: 1,
+      },
+    )
     expect(peer.told).toMatchObject([{ taskId, status: 'completed', ttlMs: 60_000, pollIntervalMs: 1 }])
-    const { tasks } = await portTo(peer.engine, peer.conversation).request(listTasks, {})
+    const { tasks } = await taskRequesterFor(peer.engine, peer.conversation).request(listTasks, {})
     expect(tasks).toMatchObject([{ taskId, ttlMs: 60_000 }])
   })
 })

@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/clock.ts'
 import type { CallOptions, Calls, Progress, SendOptions } from '../../../engine/calls.ts'
 import { type ClientKit, defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -18,9 +18,9 @@ import {
   type ClientTaskProgress,
   type ClientTasks,
   cancelCoreTask,
-  clientTaskIds,
+  clientTaskRevisions,
   clientTasksPort,
-  coreIds,
+  coreTaskRevisions,
   getCoreTask,
   type ListTasksResult,
   listTasks,
@@ -32,9 +32,9 @@ import {
   taskStatus,
   tasksExtension,
 } from './messages.ts'
-import { cancelCore, detailedTask, look, result, wishedTtl } from './receiver.ts'
+import { answerTaskGet, answerTaskResult, cancelCore, detailedTask, wishedTtl } from './receiver.ts'
 import { tableLimits } from './record.ts'
-import { createdTask, finishTask, stopTask, type TaskPort, takesTask } from './requestor.ts'
+import { createdTask, finishTask, stopTask, type TaskRequester, takesTask } from './requestor.ts'
 import type { Runner } from './runner.ts'
 
 interface Answering {
@@ -58,16 +58,16 @@ const never = new AbortController().signal
 
 function clientTasks(kit: ClientKit): ClientTasks {
   // Requests about tasks go the way of all calls: through middleware, and on to a new session when the old one is lost.
-  const tasks = (): TaskPort => {
+  const tasks = (): TaskRequester => {
     const { session } = kit
-    const core = coreIds.includes(session.opened.revision.id)
+    const core = coreTaskRevisions.includes(session.opened.revision.id)
     return { engine: session.engine, core, request: (method, params, options) => session.request(method, params, options) }
   }
   return {
     takes: method => takesTask(kit.session.opened.conversation.peer, method),
     get decides() {
       const { revision, capabilities } = kit.session.opened
-      return revision.era === 'request' && declared({ revision, capabilities }, tasksExtension) !== undefined
+      return revision.era === 'request' && declaredSettings({ revision, capabilities }, tasksExtension) !== undefined
     },
     wantedBy: wantsTask,
     created: createdTask,
@@ -186,7 +186,7 @@ function questionTasks(clock: Clock, sampling: boolean, elicitation: boolean) {
   const offered = (): boolean => sampling || elicitation
   const answer = (method: Method, does: (runner: Runner, exchange: Exchange) => unknown): [Method, GatedHandler] => {
     return [
-      { ...method, in: clientTaskIds },
+      { ...method, in: clientTaskRevisions },
       { offered, execute: async exchange => does(await runner.load(), exchange) },
     ]
   }
@@ -194,9 +194,9 @@ function questionTasks(clock: Clock, sampling: boolean, elicitation: boolean) {
   const unheard = (): void => {}
   const side: Side = {
     handlers: [
-      answer(getCoreTask, look),
+      answer(getCoreTask, answerTaskGet),
       answer(cancelCoreTask, cancelCore),
-      answer(taskResult, result),
+      answer(taskResult, answerTaskResult),
       answer(listTasks, list),
       [taskStatus, unheard],
       [taskChanged, unheard],
@@ -205,12 +205,13 @@ function questionTasks(clock: Clock, sampling: boolean, elicitation: boolean) {
       {
         stage: 'execute',
         methods: [createMessage.name, elicit.name],
-        in: clientTaskIds,
+        in: clientTaskRevisions,
         when: ({ params }) => params['task'] !== undefined,
         run: async (exchange, next) => runAtOnce(exchange, facts, next, await runner.load(), wishedTtl(exchange)),
       },
     ],
-    capabilities: ({ id }) => (clientTaskIds.includes(id) && offered() ? { tasks: capabilityOf(sampling, elicitation) } : {}),
+    capabilities: ({ id }) =>
+      clientTaskRevisions.includes(id) && offered() ? { tasks: capabilityOf(sampling, elicitation) } : {},
     errors: taskErrors,
   }
   // What runs is stopped at the end: nobody can fetch it any more.

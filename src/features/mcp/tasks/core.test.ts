@@ -10,7 +10,7 @@ import { createPaging } from '../../../engine/paging.ts'
 import type { Lane, Principal } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { type RevisionId, revisionById, Spoken } from '../../../revisions/index.ts'
+import { type RevisionId, revisionById, SupportedRevisions } from '../../../revisions/index.ts'
 import { cancellation, sendCancel } from '../cancellation/receiver.ts'
 import { elicitForm } from '../elicitation/server.ts'
 import { lifecycleServer } from '../lifecycle/server.ts'
@@ -18,7 +18,7 @@ import { sendProgress } from '../progress/server.ts'
 import type { TaskSupport } from '../tools/messages.ts'
 import { reply } from '../tools/result.ts'
 import { toolsServer } from '../tools/server.ts'
-import { background } from './current.ts'
+import { continueAsTask } from './current.ts'
 import { relatedTaskKey } from './messages.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
@@ -47,7 +47,7 @@ function serve(
   const engine = new Engine({
     role: 'server',
     info: { name: 'test', version: '1' },
-    spoken: new Spoken(['2025-06-18', '2025-11-25', 'draft-2026-v1']),
+    spoken: new SupportedRevisions(['2025-06-18', '2025-11-25', 'draft-2026-v1']),
     limits: serverLimits,
     sides: [lifecycleServer({ cache }), offered.side, tasks.side, cancellation()],
     clock,
@@ -283,7 +283,7 @@ describe('tasks of the core form (rev D §1.6)', () => {
   })
 
   it('is a task at once here, whatever its handler says later', async () => {
-    const peer = await serve({ slow: ['optional', async exchange => String(await background(exchange))] }).open()
+    const peer = await serve({ slow: ['optional', async exchange => String(await continueAsTask(exchange))] }).open()
     const { taskId } = await start(peer, 'slow')
     expect(await peer.result('tasks/result', { taskId })).toMatchObject({ content: [{ text: 'true' }] })
   })

@@ -4,7 +4,7 @@
  */
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { tasksExtension } from './messages.ts'
@@ -15,12 +15,12 @@ const tasks = new WeakMap<Exchange, RunningTask>()
 const starters = new WeakMap<Exchange, () => Promise<void>>()
 
 /** The call goes on as this task. */
-export function becomes(exchange: Exchange, task: RunningTask): void {
+export function setCurrentTask(exchange: Exchange, task: RunningTask): void {
   tasks.set(exchange, task)
 }
 
 /** The call becomes a task when its handler gives the word; undefined: it can not any more. */
-export function onceBackground(exchange: Exchange, start: (() => Promise<void>) | undefined): void {
+export function setTaskStarter(exchange: Exchange, start: (() => Promise<void>) | undefined): void {
   if (start === undefined) starters.delete(exchange)
   else starters.set(exchange, start)
 }
@@ -29,7 +29,7 @@ export function onceBackground(exchange: Exchange, start: (() => Promise<void>) 
  * From here on the call goes on as a task, if it may: its caller has an answer, and what the handler asks is asked by the task.
  * False where the call stays a call.
  */
-export async function background(exchange: Exchange): Promise<boolean> {
+export async function continueAsTask(exchange: Exchange): Promise<boolean> {
   if (tasks.has(exchange)) return true
   const start = starters.get(exchange)
   if (start === undefined) return false
@@ -61,7 +61,7 @@ export function requireExtension(exchange: Exchange): void {
 
 /** Whether this request declared the extension. */
 export function declaresTasks({ peer }: Exchange): boolean {
-  return declared(peer, tasksExtension) !== undefined
+  return declaredSettings(peer, tasksExtension) !== undefined
 }
 
 /** What is loaded when it is first asked for, and closed if it was. */

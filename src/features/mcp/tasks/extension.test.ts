@@ -10,7 +10,7 @@ import { createPaging } from '../../../engine/paging.ts'
 import type { Lane, Principal } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { Spoken } from '../../../revisions/index.ts'
+import { SupportedRevisions } from '../../../revisions/index.ts'
 import { elicitForm } from '../elicitation/server.ts'
 import { replayAsking, unsealLayer } from '../input-required/server.ts'
 import { lifecycleServer } from '../lifecycle/server.ts'
@@ -19,7 +19,7 @@ import { subscriptionsServer } from '../subscriptions/server.ts'
 import type { ToolFacts } from '../tools/entry.ts'
 import { reply } from '../tools/result.ts'
 import { toolsServer } from '../tools/server.ts'
-import { background, currentTask } from './current.ts'
+import { continueAsTask, currentTask } from './current.ts'
 import { type TaskFacts, tasksExtension } from './messages.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
@@ -61,7 +61,7 @@ function serve(tools: Record<string, [TaskFacts | undefined, Work]>, clock = rea
   const engine = new Engine({
     role: 'server',
     info: { name: 'test', version: '1' },
-    spoken: new Spoken(['2026-07-28']),
+    spoken: new SupportedRevisions(['2026-07-28']),
     limits: serverLimits,
     sides: [lifecycleServer({ cache }), offered.side, tasks.side, subscriptions.side, { layers: [unsealLayer(replay)] }],
     asking: replayAsking(replay),
@@ -286,7 +286,7 @@ describe('tasks of the extension (rev E §2.3)', () => {
     const work: Work = async exchange => {
       const id = await exchange.once('id', () => ++entered)
       const name = await askName(exchange, 'user_name')
-      expect(await background(exchange)).toBe(true)
+      expect(await continueAsTask(exchange)).toBe(true)
       return `${name} ${await exchange.once('id', () => 99)} ${id}, ${await askName(exchange, 'user_name')}`
     }
     const peer = serve({ mixed: [{ support: 'required', deferred: true }, work] }).peer()
@@ -309,7 +309,7 @@ describe('tasks of the extension (rev E §2.3)', () => {
     const gave = Promise.withResolvers<unknown>()
     const work: Work = async exchange => {
       exchange.cancel('enough')
-      gave.resolve(await background(exchange).catch((error: Error) => error.name))
+      gave.resolve(await continueAsTask(exchange).catch((error: Error) => error.name))
     }
     const peer = serve({ mixed: [{ support: 'optional', deferred: true }, work] }).peer()
     peer.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: modern({ name: 'mixed' }) })
@@ -322,7 +322,7 @@ describe('tasks of the extension (rev E §2.3)', () => {
   })
 
   it('keeps a call a call where it may not become a task', async () => {
-    const work: Work = async exchange => `${await background(exchange)} ${currentTask(exchange)?.id}`
+    const work: Work = async exchange => `${await continueAsTask(exchange)} ${currentTask(exchange)?.id}`
     const peer = serve({ mixed: [{ support: 'optional', deferred: true }, work] }).peer()
     expect(await peer.result('tools/call', modern({ name: 'mixed' }, {}))).toMatchObject({
       content: [{ text: 'false undefined' }],
@@ -330,7 +330,7 @@ describe('tasks of the extension (rev E §2.3)', () => {
   })
 
   it('leaves a deferred call to its handler when there is no room for a task', async () => {
-    const work: Work = async exchange => background(exchange).then(String, (error: Error) => error.message)
+    const work: Work = async exchange => continueAsTask(exchange).then(String, (error: Error) => error.message)
     const tools: Parameters<typeof serve>[0] = { slow: [optional, never], mixed: [{ support: 'optional', deferred: true }, work] }
     const { peer } = serve(tools, realClock, { runningTasksPerCaller: 200 })
     const full = peer({ id: 'ann' })

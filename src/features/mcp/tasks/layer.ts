@@ -3,22 +3,22 @@
  * caller asks for it; with the extension the server decides, and a handler may first ask its questions within the call.
  */
 import type { Progress } from '../../../engine/calls.ts'
-import type { Exchange, Outlet } from '../../../engine/exchange.ts'
+import type { BackgroundSender, Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { progress } from '../progress/messages.ts'
-import { declaresTasks, onceBackground, requireExtension } from './current.ts'
-import { coreIds, type TaskFacts, workAfterAnswer } from './messages.ts'
+import { declaresTasks, requireExtension, setTaskStarter } from './current.ts'
+import { coreTaskRevisions, type TaskFacts, workAfterAnswer } from './messages.ts'
 import { created, related, wishedTtl } from './receiver.ts'
 import type { Runner } from './runner.ts'
-import { hears, type RunningTask } from './running.ts'
+import { canNotifyCreator, type RunningTask } from './running.ts'
 
 /** Runs a call that is, or may become, a task. `facts` is what its tool says of that; undefined: it never is one. */
 export function runTask(exchange: Exchange, next: Next, facts: TaskFacts | undefined, runner: Runner): Awaitable<unknown> {
-  return (coreIds.includes(exchange.peer.revision.id) ? asked : decided)(exchange, facts, next, runner)
+  return (coreTaskRevisions.includes(exchange.peer.revision.id) ? asked : decided)(exchange, facts, next, runner)
 }
 
 /** Core form: the caller asks for a task. */
@@ -74,14 +74,14 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
       resolve(created(record))
       return task
     }
-    onceBackground(exchange, async () => {
+    setTaskStarter(exchange, async () => {
       begun ??= begin()
       await begun
       await answered(exchange)
     })
     const work = (async () => next())()
     const settle = (): void => {
-      onceBackground(exchange, undefined)
+      setTaskStarter(exchange, undefined)
       if (begun === undefined) work.then(resolve, reject)
       // A task that could not begin leaves the call to its handler.
       else
@@ -103,10 +103,13 @@ function answered({ engine }: Exchange): Promise<void> {
  * The extension has neither progress nor log messages for tasks; the core form sends them beside the answer, named as the task's. In
  * both the task says how far it is by its status message, for those who look at it.
  */
-function outletOf(task: RunningTask): Outlet {
+function outletOf(task: RunningTask): BackgroundSender {
   return (method, params) => {
     if (method.name === progress.name) task.progressed(progressText(params as unknown as Progress))
-    return hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
+    return (
+      canNotifyCreator(task) &&
+      task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
+    )
   }
 }
 

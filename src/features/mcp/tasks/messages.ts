@@ -4,7 +4,7 @@
  * `tasks/get`). The canonical task is the extension's.
  */
 import type { Duration } from '../../../core/clock.ts'
-import type { Courier } from '../../../engine/asking.ts'
+import type { QuestionSender } from '../../../engine/asking.ts'
 import type { Calls, Progress, SendOptions } from '../../../engine/calls.ts'
 import { type Exchange, field } from '../../../engine/exchange.ts'
 import { notification, request } from '../../../engine/method.ts'
@@ -26,7 +26,7 @@ interface TasksPort {
   /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
   detaches(exchange: Exchange): boolean
   /** How a question is asked whose answer shall be worked out as a task; undefined: as any other. */
-  courier(wish: TaskWish | undefined): Courier | undefined
+  courier(wish: TaskWish | undefined): QuestionSender | undefined
 }
 
 /** What other features may use of tasks. */
@@ -121,11 +121,11 @@ export function isTerminal(status: TaskStatus): boolean {
 }
 
 /** The wires of the core form. */
-export const coreIds: readonly RevisionId[] = ['2025-11-25', 'draft-2026-v1']
+export const coreTaskRevisions: readonly RevisionId[] = ['2025-11-25', 'draft-2026-v1']
 /** The one wire on which servers send requests and tasks are known: its clients run tasks for their server. */
-export const clientTaskIds: readonly RevisionId[] = ['2025-11-25']
+export const clientTaskRevisions: readonly RevisionId[] = ['2025-11-25']
 /** The revisions that have tasks as an extension. */
-export const extensionIds: readonly RevisionId[] = ['2026-07-28']
+export const extensionTaskRevisions: readonly RevisionId[] = ['2026-07-28']
 
 const named = object({ taskId: string })
 const shown = object({ taskId: string, status: oneOf(...statuses) })
@@ -137,7 +137,7 @@ const coreUp = { '2025-11-25': fromCore, 'draft-2026-v1': fromCore }
 /** What a caller declares that takes a task for an answer. */
 export const takingTasks = { extensions: { [tasksExtension]: {} } } as const
 
-const ofTask = { to: 'server', in: extensionIds, nameParam: 'taskId', declares: takingTasks } as const
+const ofTask = { to: 'server', in: extensionTaskRevisions, nameParam: 'taskId', declares: takingTasks } as const
 
 /** `tasks/get` of the extension: the task with its questions, result or failure. */
 export const getTask = request<DetailedTask>()({ ...ofTask, name: 'tasks/get', params: named })
@@ -153,12 +153,12 @@ export const updateTask = request<Record<string, never>>()({
 export const cancelTask = request<Record<string, never>>()({ ...ofTask, name: 'tasks/cancel', params: named })
 
 /** To those who listen for this task: all that `tasks/get` would say. */
-export const taskChanged = notification({ name: 'notifications/tasks', to: 'client', in: extensionIds, params: shown })
+export const taskChanged = notification({ name: 'notifications/tasks', to: 'client', in: extensionTaskRevisions, params: shown })
 
 // ── the core form ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Either end may run tasks for the other. */
-const ofCore = { to: 'both', in: coreIds } as const
+const ofCore = { to: 'both', in: coreTaskRevisions } as const
 
 /** `tasks/get` of the core form: the state alone. */
 export const getCoreTask = request<Task>()({
@@ -210,7 +210,7 @@ export const inputResponse = request<Record<string, unknown>>()({
 export const taskStatus = notification({
   name: 'notifications/tasks/status',
   to: 'both',
-  in: coreIds,
+  in: coreTaskRevisions,
   params: shown,
   paramsDown: coreDown,
   paramsUp: coreUp,

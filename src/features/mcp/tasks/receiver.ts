@@ -1,6 +1,6 @@
 /** What whoever runs tasks answers in the core form, be it server or client. */
 
-import { unasked } from '../../../engine/asking.ts'
+import { noStreamToClient } from '../../../engine/asking.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ConnectionError, type Lane } from '../../../jsonrpc/connection.ts'
@@ -10,32 +10,36 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { revisionById, stepsDown, type Wire } from '../../../revisions/index.ts'
 import type { InputRequiredResult } from '../input-required/messages.ts'
 import { type CallToolResult, callTool } from '../tools/messages.ts'
-import { coreIds, type DetailedTask, isTerminal, relatedTaskKey, type Task, toCore } from './messages.ts'
+import { coreTaskRevisions, type DetailedTask, isTerminal, relatedTaskKey, type Task, toCore } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
 import type { RunningTask, TaskQuestion } from './running.ts'
 
 /** Another's task, or one of another wire, is as unknown as one that never was. */
-export async function visible(runner: Runner, exchange: Exchange, id: string): Promise<TaskRecord | undefined> {
+export async function findVisibleTask(runner: Runner, exchange: Exchange, id: string): Promise<TaskRecord | undefined> {
   const record = await runner.table.get(id)
   return record?.owner === runner.owner(exchange) && record?.revision === exchange.peer.revision.id ? record : undefined
 }
 
 /** The caller's task of this id; throws where there is none. */
-export async function find(runner: Runner, exchange: Exchange, id = exchange.params['taskId'] as string): Promise<TaskRecord> {
-  const record = await visible(runner, exchange, id)
+export async function requireTask(
+  runner: Runner,
+  exchange: Exchange,
+  id = exchange.params['taskId'] as string,
+): Promise<TaskRecord> {
+  const record = await findVisibleTask(runner, exchange, id)
   if (record === undefined) throw new McpError('unknown-task', `There is no task "${clip(id)}", or its time is over`)
   return record
 }
 
 /** Answers `tasks/get`. */
-export async function look(runner: Runner, exchange: Exchange): Promise<object> {
-  return detailedTask(await find(runner, exchange), exchange.engine)
+export async function answerTaskGet(runner: Runner, exchange: Exchange): Promise<object> {
+  return detailedTask(await requireTask(runner, exchange), exchange.engine)
 }
 
 /** Answers `tasks/cancel` of the core form. */
 export async function cancelCore(runner: Runner, exchange: Exchange): Promise<object> {
-  const { id } = await find(runner, exchange)
+  const { id } = await requireTask(runner, exchange)
   const after = await runner.cancel(exchange.engine, id)
   if (after === undefined)
     throw new McpError('task-over', `The task "${clip(id)}" has ended; only one that still runs can be cancelled`)
@@ -43,9 +47,9 @@ export async function cancelCore(runner: Runner, exchange: Exchange): Promise<ob
 }
 
 /** Answers `tasks/result`. */
-export async function result(runner: Runner, exchange: Exchange): Promise<unknown> {
-  const record = await find(runner, exchange)
-  return answerResult(exchange, record, runner.running(record.id), () => find(runner, exchange), runner.table.durable)
+export async function answerTaskResult(runner: Runner, exchange: Exchange): Promise<unknown> {
+  const record = await requireTask(runner, exchange)
+  return answerResult(exchange, record, runner.running(record.id), () => requireTask(runner, exchange), runner.table.durable)
 }
 
 /** How long a caller wants its task kept, in milliseconds; undefined: as long as we like. */
@@ -133,7 +137,8 @@ function attend(exchange: Exchange, task: RunningTask, until: number): Promise<v
 function put(exchange: Exchange, task: RunningTask, until: number, signal: AbortSignal): void {
   for (const question of task.questions.values()) {
     if (question.asked) continue
-    const lane = exchange.conversation.connection === undefined ? (exchange.aside ?? unasked(question.method.name)) : undefined
+    const lane =
+      exchange.conversation.connection === undefined ? (exchange.aside ?? noStreamToClient(question.method.name)) : undefined
     question.asked = true
     send(exchange, task.id, question, until, signal, lane).then(
       answer => {
@@ -206,7 +211,7 @@ export function detailedTask(record: TaskRecord, engine: Engine): DetailedTask {
 /** The answer to a call that became a task, as its wire writes it. */
 export function created(record: TaskRecord): Wire {
   const task = taskOf(record)
-  return coreIds.includes(record.revision) ? { task: toCore(task as unknown as Wire) } : { resultType: 'task', ...task }
+  return coreTaskRevisions.includes(record.revision) ? { task: toCore(task as unknown as Wire) } : { resultType: 'task', ...task }
 }
 
 /** What the call itself would have answered, named as the task's; a failure is thrown. */

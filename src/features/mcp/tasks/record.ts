@@ -6,7 +6,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
-import { type CallToolResult, wraps } from '../tools/messages.ts'
+import { type CallToolResult, wrappedOutput } from '../tools/messages.ts'
 import { isTerminal, type Task } from './messages.ts'
 
 /** A failure as data: its kind is numbered when it is told. */
@@ -59,7 +59,7 @@ export function accountIn({ account, owner }: Pick<TaskRecord, 'account' | 'owne
 // way when there is no room. Stores that others share hold text; one of this process alone holds the objects themselves.
 
 /** What decides about a task when there is no room: its size, whether it has ended or who works on it, and its account. */
-export interface TaskPlace extends EvictionCandidate {
+export interface TaskIndexEntry extends EvictionCandidate {
   /** Sorts by age. */
   readonly order: string
   /** The process that works on it. */
@@ -71,7 +71,7 @@ export interface TaskFormat<V> {
   task(record: TaskRecord): V
   taskIn(value: V): TaskRecord
   place(record: TaskRecord): V
-  placeIn(key: string, value: V): TaskPlace
+  placeIn(key: string, value: V): TaskIndexEntry
   answers(answers: Params): V
   answersIn(value: V): Params
 }
@@ -79,14 +79,14 @@ export interface TaskFormat<V> {
 /** JSON. Whether older wires wrap a result is said beside it, because JSON holds no symbols. */
 export const textFormat: TaskFormat<string> = {
   task: record => {
-    const wrapped = record.result !== undefined && wraps in record.result
+    const wrapped = record.result !== undefined && wrappedOutput in record.result
     return JSON.stringify({ record, ...(wrapped ? { wrapped } : {}) })
   },
   taskIn: text => {
     const { record, wrapped }: { readonly record: TaskRecord; readonly wrapped?: true } = JSON.parse(text)
     const { owner, result } = record
     if (result === undefined || wrapped !== true) return { ...record, owner }
-    const marked: CallToolResult = Object.assign(result, { [wraps]: true })
+    const marked: CallToolResult = Object.assign(result, { [wrappedOutput]: true })
     return { ...record, owner, result: marked }
   },
   place: record => {
@@ -107,7 +107,7 @@ export const textFormat: TaskFormat<string> = {
 }
 
 /** A value of a store of objects. */
-export type TaskObject = { readonly task: TaskRecord } | { readonly place: TaskPlace } | { readonly answers: Params }
+export type TaskObject = { readonly task: TaskRecord } | { readonly place: TaskIndexEntry } | { readonly answers: Params }
 
 /** The objects as they are: neither written nor read. */
 export const objectFormat: TaskFormat<TaskObject> = {

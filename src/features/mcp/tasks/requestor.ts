@@ -16,7 +16,7 @@ import type { CallToolResult } from '../tools/messages.ts'
 import {
   cancelCoreTask,
   cancelTask,
-  coreIds,
+  coreTaskRevisions,
   type DetailedTask,
   fromCore,
   getCoreTask,
@@ -45,17 +45,17 @@ export async function askThroughTask(
   const created = createdTask(answer)
   if (created === undefined) return answer
   const { lane, signal, timeoutMs } = options
-  const port = portTo(engine, conversation)
+  const port = taskRequesterFor(engine, conversation)
   // Whatever is said about the task goes the way of the question: on the stream of the call that asks.
   const along = lane === undefined ? {} : { lane }
-  const request: TaskPort['request'] = (about, what, more) => port.request(about, what, { ...more, ...along })
+  const request: TaskRequester['request'] = (about, what, more) => port.request(about, what, { ...more, ...along })
   return finishTask({ ...port, request }, created, { signal, totalMs: timeoutMs })
 }
 
 // The requests of both forms as one: which of the two it is depends on the wire of the conversation.
 
 /** The way to whoever runs the tasks: the same for both roles, and whatever the caller's requests go through. */
-export interface TaskPort {
+export interface TaskRequester {
   readonly engine: Engine
   /** Which of the two forms the wire has. */
   readonly core: boolean
@@ -63,29 +63,29 @@ export interface TaskPort {
 }
 
 /** Straight to the other end of a conversation. */
-export function portTo(engine: Engine, conversation: Conversation): TaskPort {
+export function taskRequesterFor(engine: Engine, conversation: Conversation): TaskRequester {
   return {
     engine,
-    core: conversation.peer !== undefined && coreIds.includes(conversation.peer.revision.id),
+    core: conversation.peer !== undefined && coreTaskRevisions.includes(conversation.peer.revision.id),
     request: (method, params, options) => engine.call(conversation, method, params, options),
   }
 }
 
 /** The task as it is now, in either form. */
-export async function readTask(port: TaskPort, taskId: string, options?: SendOptions): Promise<DetailedTask> {
+export async function readTask(port: TaskRequester, taskId: string, options?: SendOptions): Promise<DetailedTask> {
   const task: DetailedTask = await port.request(port.core ? getCoreTask : getTask, { taskId }, options)
   return checkedTask(task)
 }
 
 /** Asks for a task's end. With the extension that is a wish: the task may still end otherwise. */
-export async function stopTask(port: TaskPort, taskId: string, options?: SendOptions): Promise<void> {
+export async function stopTask(port: TaskRequester, taskId: string, options?: SendOptions): Promise<void> {
   if (port.core) await port.request(cancelCoreTask, { taskId }, options)
   else await port.request(cancelTask, { taskId }, options)
 }
 
 /** Whether a peer takes `params.task` with this request (core form). */
 export function takesTask(peer: Peer | undefined, method: string): boolean {
-  if (peer === undefined || !coreIds.includes(peer.revision.id)) return false
+  if (peer === undefined || !coreTaskRevisions.includes(peer.revision.id)) return false
   let found: unknown = peer.capabilities['tasks']
   for (const name of ['requests', ...method.split('/')]) found = isRecord(found) ? found[name] : undefined
   return isRecord(found)
@@ -146,7 +146,7 @@ const dayMs = 86_400_000
 const maxQuestions = 1_000
 
 /** Waits for the end of the task that a call has become and gives the call's result; a failure is thrown. */
-export async function finishTask(port: TaskPort, created: Task, options: FinishOptions = {}): Promise<CallToolResult> {
+export async function finishTask(port: TaskRequester, created: Task, options: FinishOptions = {}): Promise<CallToolResult> {
   const { engine } = port
   const { signal } = options
   const stop = new AbortController()
@@ -182,14 +182,14 @@ function plain(result: CallToolResult): CallToolResult {
 }
 
 class Wait {
-  readonly #port: TaskPort
+  readonly #port: TaskRequester
   readonly #options: FinishOptions
   readonly #stop: AbortController
   readonly #until: number
   readonly #asked = new Set<string>()
   #task: DetailedTask
 
-  constructor(port: TaskPort, task: Task, options: FinishOptions, stop: AbortController, until: number) {
+  constructor(port: TaskRequester, task: Task, options: FinishOptions, stop: AbortController, until: number) {
     this.#port = port
     this.#task = task
     this.#options = options

@@ -7,7 +7,7 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
-import { becomes } from './current.ts'
+import { setCurrentTask } from './current.ts'
 import { isTerminal, type TaskFacts } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import { RunningTask } from './running.ts'
@@ -106,7 +106,7 @@ export class Runner {
     const before = exchange.asking ?? engine.asking(exchange)
     const task = new RunningTask(record.id, exchange, before, running => this.#save(running))
     exchange.asking = task
-    becomes(exchange, task)
+    setCurrentTask(exchange, task)
     this.#running.set(record.id, task)
     engine.inFlight.detached.set(exchange, why => this.#withdraw(task, why))
     engine.deadlines.add(record.createdAt + record.ttlMs, () => this.#expire(engine, record.id))

@@ -2,7 +2,7 @@
  * A task at work in this process: the questions it has open, and who waits for it to change. To the handler it is the way to
  * ask, whatever the wire: by `tasks/update`, by a request on the stream of `tasks/result`, or by the draft's input response.
  */
-import { type Asking, type AskOptions, type Courier, capabilityMissing } from '../../../engine/asking.ts'
+import { type AskOptions, capabilityMissing, type QuestionChannel, type QuestionSender } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -21,7 +21,7 @@ export interface TaskQuestion {
   /** Whether an answer has the form of the method's result. */
   readonly accepts: (answer: unknown) => boolean
   /** Sends the question in a way of its own. */
-  readonly by: Courier | undefined
+  readonly by: QuestionSender | undefined
   /** Somebody has been asked by a request of its own and may still answer. */
   asked: boolean
   resolve(answer: unknown): void
@@ -32,7 +32,7 @@ export interface TaskQuestion {
 const progressMs = 250
 
 /** A task while its call runs in this process: its open questions, and who watches it. */
-export class RunningTask implements Asking {
+export class RunningTask implements QuestionChannel {
   readonly id: string
   readonly exchange: Exchange
   /** The call has its answer already: questions never take its place. */
@@ -46,7 +46,7 @@ export class RunningTask implements Asking {
   over = false
   /** Described by its handler. */
   message: string | undefined = undefined
-  readonly #before: Asking
+  readonly #before: QuestionChannel
   readonly #save: (task: RunningTask) => Promise<unknown>
   readonly #used = new Set<string>()
   readonly #watchers = new Set<() => void>()
@@ -54,7 +54,7 @@ export class RunningTask implements Asking {
   #toldAt = 0
   #late = false
 
-  constructor(id: string, exchange: Exchange, before: Asking, save: (task: RunningTask) => Promise<unknown>) {
+  constructor(id: string, exchange: Exchange, before: QuestionChannel, save: (task: RunningTask) => Promise<unknown>) {
     this.id = id
     this.exchange = exchange
     this.#before = before
@@ -189,7 +189,7 @@ export class RunningTask implements Asking {
 }
 
 /** Whether whoever made the task can be told something unasked: on a wire that knows its caller beyond one request, and a stream is open. */
-export function hears({ exchange: { conversation, peer } }: RunningTask): boolean {
+export function canNotifyCreator({ exchange: { conversation, peer } }: RunningTask): boolean {
   const { connection, push } = conversation
   return conversation.peer?.revision === peer.revision && (connection !== undefined || push !== undefined)
 }

@@ -17,10 +17,10 @@ import {
   taskChanged,
   taskStatus,
 } from './messages.ts'
-import { cancelCore, detailedTask, find, look, related, result, visible } from './receiver.ts'
+import { answerTaskGet, answerTaskResult, cancelCore, detailedTask, findVisibleTask, related, requireTask } from './receiver.ts'
 import type { TaskRecord } from './record.ts'
 import { Runner, taskLimits } from './runner.ts'
-import { hears, type RunningTask } from './running.ts'
+import { canNotifyCreator, type RunningTask } from './running.ts'
 import type { TasksOptions } from './server.ts'
 import { memoryTasks, storeTasks, type TaskTable } from './table.ts'
 
@@ -42,14 +42,14 @@ export function createTasksRuntime(options: TasksOptions) {
     /** Runs a call whose tool has something to say of tasks, or whose caller asked for one. */
     run: (exchange: Exchange, next: Next, facts: TaskFacts | undefined): Awaitable<unknown> =>
       runTask(exchange, next, facts, runner),
-    get: (exchange: Exchange): Promise<unknown> => look(runner, exchange),
+    get: (exchange: Exchange): Promise<unknown> => answerTaskGet(runner, exchange),
     update: (exchange: Exchange): Promise<unknown> => update(runner, exchange, exchange.params['taskId']),
     cancel: (exchange: Exchange): Promise<unknown> => cancel(runner, exchange),
     cancelCore: (exchange: Exchange): Promise<unknown> => cancelCore(runner, exchange),
-    result: (exchange: Exchange): Promise<unknown> => result(runner, exchange),
+    result: (exchange: Exchange): Promise<unknown> => answerTaskResult(runner, exchange),
     list: (exchange: Exchange): Promise<unknown> => list(table, options, exchange),
     respond: (exchange: Exchange): Promise<unknown> => respond(runner, exchange),
-    listening: taskListening(listeners, (exchange, id) => visible(runner, exchange, id)),
+    listening: taskListening(listeners, (exchange, id) => findVisibleTask(runner, exchange, id)),
     close: (): void => runner.close(),
   }
 }
@@ -59,7 +59,7 @@ function tableOf({ table, store, runners, clock = realClock }: TasksOptions): Ta
 }
 
 async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<Record<string, never>> {
-  const record = await find(runner, exchange, id as string)
+  const record = await requireTask(runner, exchange, id as string)
   const task = runner.running(record.id)
   const answers = exchange.params['inputResponses'] as Params
   task?.answer(answers)
@@ -76,7 +76,7 @@ async function leave({ table }: Runner, { id, questions }: TaskRecord, answers: 
 
 /** An acknowledgement: cancelling what has ended is no mistake. */
 async function cancel(runner: Runner, exchange: Exchange): Promise<Record<string, never>> {
-  const record = await find(runner, exchange)
+  const record = await requireTask(runner, exchange)
   await runner.cancel(exchange.engine, record.id)
   return {}
 }
@@ -126,7 +126,7 @@ async function opened(
 /** Core form: whoever made the task hears of its status, where there is a stream for what is said unasked. */
 function tellStatus(record: TaskRecord, task: RunningTask): void {
   const { engine, conversation } = task.exchange
-  if (hears(task)) engine.notify(conversation, taskStatus, detailedTask(record, engine))
+  if (canNotifyCreator(task)) engine.notify(conversation, taskStatus, detailedTask(record, engine))
 }
 
 // Hearing of tasks instead of polling: what a `subscriptions/listen` may ask for under `taskIds` (2026-07-28, tasks extension).

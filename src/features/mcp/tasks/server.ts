@@ -2,8 +2,8 @@
 import type { Catalog } from '../../../core/catalog.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
-import type { Runners } from '../../../core/journal/runners.ts'
-import type { Courier } from '../../../engine/asking.ts'
+import type { ProcessLeases } from '../../../core/journal/process-leases.ts'
+import type { QuestionSender } from '../../../engine/asking.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
@@ -12,12 +12,12 @@ import type { Layer } from '../../../engine/stages.ts'
 import type { Store } from '../../../stores/store.ts'
 import { type ListenKind, subscriptionsPort } from '../subscriptions/messages.ts'
 import { callTool, type TaskSupport, toolsPort } from '../tools/messages.ts'
-import { background, currentTask, declaresTasks, loadedOnce, requireExtension } from './current.ts'
+import { continueAsTask, currentTask, declaresTasks, loadedOnce, requireExtension } from './current.ts'
 import {
   cancelCoreTask,
   cancelTask,
-  coreIds,
-  extensionIds,
+  coreTaskRevisions,
+  extensionTaskRevisions,
   getCoreTask,
   getTask,
   inputResponse,
@@ -52,7 +52,7 @@ export interface TasksOptions {
   /** Where tasks are kept for all processes that share it. */
   readonly store?: () => Promise<Store>
   /** Which of them are alive. */
-  readonly runners?: () => Promise<Runners>
+  readonly runners?: () => Promise<ProcessLeases>
   readonly clock?: Clock
   /** Seals the cursors of `tasks/list`. */
   readonly seal: Seal
@@ -76,7 +76,7 @@ export const tasksFeature = defineServerFeature<object>({
       return currentTask(exchangeOf(this))
     },
     background() {
-      return background(exchangeOf(this))
+      return continueAsTask(exchangeOf(this))
     },
   } satisfies TasksContext & ThisType<CallContext>,
   setup(kit) {
@@ -99,7 +99,7 @@ export const tasksFeature = defineServerFeature<object>({
 })
 
 /** Loaded when first wished for: most servers never ask so. */
-function courier(wish: TaskWish | undefined): Courier | undefined {
+function courier(wish: TaskWish | undefined): QuestionSender | undefined {
   if (wish === undefined || wish === false) return undefined
   return async (exchange, method, params, options) => {
     const { askThroughTask } = await import('./requestor.ts')
@@ -145,8 +145,8 @@ export function tasksServer(options: TasksOptions) {
     layers: [taskLayer(lazy, factsOf, offered)],
     capabilities: (revision, caller) => {
       if (!offered()) return {}
-      if (extensionIds.includes(revision.id)) return { extensions: { [tasksExtension]: {} } }
-      if (!coreIds.includes(revision.id)) return {}
+      if (extensionTaskRevisions.includes(revision.id)) return { extensions: { [tasksExtension]: {} } }
+      if (!coreTaskRevisions.includes(revision.id)) return {}
       const list = caller?.principal === undefined ? {} : { list: {} }
       return { tasks: { ...list, cancel: {}, requests: { tools: { call: {} } } } }
     },
@@ -162,9 +162,9 @@ export function tasksServer(options: TasksOptions) {
       const { params, peer, caller } = exchange
       const facts = taskFacts(tools.get(params['name'] as string)?.facts.task)
       if (facts === undefined) return false
-      if (coreIds.includes(peer.revision.id)) return params['task'] !== undefined
+      if (coreTaskRevisions.includes(peer.revision.id)) return params['task'] !== undefined
       const kept = caller.ephemeral !== true || options.store !== undefined || options.table?.durable === true
-      return extensionIds.includes(peer.revision.id) && declaresTasks(exchange) && facts.deferred !== true && kept
+      return extensionTaskRevisions.includes(peer.revision.id) && declaresTasks(exchange) && facts.deferred !== true && kept
     },
   }
 }
@@ -182,8 +182,8 @@ function taskLayer(lazy: LazyRuntime, facts: (tool: string) => TaskFacts | undef
     concerns: exchange => factsOf(exchange) !== undefined,
     when: exchange => {
       const { id } = exchange.peer.revision
-      const core = coreIds.includes(id)
-      if (!core && !extensionIds.includes(id)) return false
+      const core = coreTaskRevisions.includes(id)
+      if (!core && !extensionTaskRevisions.includes(id)) return false
       return factsOf(exchange) !== undefined || (core && exchange.params['task'] !== undefined && offered())
     },
     run: (exchange, next) => {

@@ -4,7 +4,7 @@
  * in `eviction.ts`. One whose process has gone fails as soon as anybody asks for it, or needs its place.
  */
 import type { Clock } from '../../../core/clock.ts'
-import type { Runners } from '../../../core/journal/runners.ts'
+import type { ProcessLeases } from '../../../core/journal/process-leases.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
@@ -19,8 +19,8 @@ import {
   roomForOne,
   type TableLimits,
   type TaskFormat,
+  type TaskIndexEntry,
   type TaskObject,
-  type TaskPlace,
   type TaskRecord,
   tableLimits,
   taskKeys,
@@ -75,7 +75,7 @@ interface StoreTasksOptions {
   readonly open: () => Promise<Store>
   readonly clock: Clock
   /** Which processes are alive. Without it all are taken to be. */
-  readonly runners?: (() => Promise<Runners>) | undefined
+  readonly runners?: (() => Promise<ProcessLeases>) | undefined
   readonly limits?: TableLimits
 }
 
@@ -101,7 +101,7 @@ class StoreTasks<V> implements TaskTable {
   readonly #format: TaskFormat<V>
   readonly #clock: Clock
   readonly #limits: TableLimits
-  readonly #runners: (() => Promise<Runners>) | undefined
+  readonly #runners: (() => Promise<ProcessLeases>) | undefined
   /** What this process works on, where others must know that it lives. */
   readonly #held = new Set<string>()
   /** At most so much is kept, where nobody else writes: as long as that is little, nothing has to be counted. */
@@ -297,7 +297,7 @@ class StoreTasks<V> implements TaskTable {
   }
 
   /** Whether there were any. One look for each process, however many tasks it had. */
-  async #failAbandoned(store: Store<V>, kept: readonly TaskPlace[]): Promise<boolean> {
+  async #failAbandoned(store: Store<V>, kept: readonly TaskIndexEntry[]): Promise<boolean> {
     const runners = await this.#runners?.()
     if (runners === undefined) return false
     const alive = new Map<string | undefined, boolean>([[runners.id, true]])
@@ -320,8 +320,8 @@ class StoreTasks<V> implements TaskTable {
   }
 
   /** What is kept, oldest first. */
-  async #kept(store: Store<V>): Promise<readonly TaskPlace[]> {
-    const found: TaskPlace[] = []
+  async #kept(store: Store<V>): Promise<readonly TaskIndexEntry[]> {
+    const found: TaskIndexEntry[] = []
     let bytes = 0
     for (let after: string | undefined; ; ) {
       const page = await store.scan(taskKeys.places, after === undefined ? {} : { after })

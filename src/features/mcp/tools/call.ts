@@ -13,7 +13,7 @@ import type { ClientTaskProgress, ClientTasks, Task } from '../tasks/messages.ts
 import type { KnownTools } from './client.ts'
 import { mirrorHeaders } from './headers.ts'
 import {
-  type CallManner,
+  type CallDirectives,
   type CallToolResult,
   callTool,
   hasStructuredContent,
@@ -58,7 +58,7 @@ export async function callToolOn(
   name: string,
   args: Params | undefined,
   options: ToolCallOptions,
-  manner?: CallManner,
+  manner?: CallDirectives,
 ): Promise<ToolAnswer> {
   const { hooks } = caller
   const send = sendOptions(caller, name, options, manner)
@@ -81,7 +81,12 @@ export async function callToolOn(
   })
 }
 
-function sendOptions(caller: ToolCaller, name: string, options: ToolCallOptions, manner: CallManner | undefined): SendOptions {
+function sendOptions(
+  caller: ToolCaller,
+  name: string,
+  options: ToolCallOptions,
+  manner: CallDirectives | undefined,
+): SendOptions {
   const { onProgress } = options
   const { peer } = caller.session.opened.conversation
   let send = caller.send(options)
@@ -121,7 +126,7 @@ async function callOnce(
 }
 
 /** Answers for the one who made the call, where that is somebody else than who connected. */
-export interface Between {
+export interface CallProxy {
   /** What the call was answered with, where it was made before: it goes on from there. */
   begun(): Promise<unknown> | undefined
   /** Goes on with a result that asks, until there is one that does not. */
@@ -141,7 +146,7 @@ export async function rawResult(
   args: Params | undefined,
   options: ToolCallOptions,
   first: SendOptions,
-  between?: Between,
+  between?: CallProxy,
 ): Promise<CallToolResult> {
   const { onProgress } = first
   if (onProgress === undefined) return resultOf(caller, name, args, options, first, between)
@@ -159,7 +164,7 @@ async function resultOf(
   args: Params | undefined,
   options: ToolCallOptions,
   first: SendOptions,
-  between?: Between,
+  between?: CallProxy,
   progress?: ClientTaskProgress,
 ): Promise<CallToolResult> {
   let send = first
@@ -295,7 +300,7 @@ function driven(
   answer: unknown,
   params: CallParams,
   send: SendOptions,
-  between: Between | undefined,
+  between: CallProxy | undefined,
 ): Promise<unknown> {
   const { session, questions } = caller
   if (session.opened.revision.asks !== 'result') return Promise.resolve(answer)

@@ -2,7 +2,7 @@
 import { compilePeerSchema, type PeerSchema } from '../../../core/schema/peer.ts'
 import { issueText } from '../../../core/schema/schema.ts'
 import { type ClientKit, defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -169,7 +169,7 @@ function declaredByCalls(extensions: readonly ToolCallExtension[]): ToolCaller['
   const known = new WeakMap<Peer, readonly (Capabilities | undefined)[]>()
   const found = (peer: Peer, hears: boolean): Capabilities | undefined => {
     const ids = wanted.filter(
-      ({ extension, withProgress = false }) => (hears || !withProgress) && declared(peer, extension) !== undefined,
+      ({ extension, withProgress = false }) => (hears || !withProgress) && declaredSettings(peer, extension) !== undefined,
     )
     return ids.length === 0 ? undefined : { extensions: Object.fromEntries(ids.map(({ extension }) => [extension, {}])) }
   }

@@ -166,26 +166,26 @@ function withoutDialect(tool: Wire): Wire {
 }
 
 /** On the result of a call that failed: why. What the wire says of it is made from this. */
-export const because: unique symbol = Symbol('because')
+export const failureProblem: unique symbol = Symbol('because')
 
 /** A result as layers see it. */
 export interface FailedResult extends CallToolResult {
-  readonly [because]?: Problem
+  readonly [failureProblem]?: Problem
 }
 
 /** On a canonical result: its tool's output schema is wrapped for older wires, so its value must be, even if it is an object. */
-export const wraps: unique symbol = Symbol('wraps')
+export const wrappedOutput: unique symbol = Symbol('wraps')
 /** On a wrapped result: the value itself, for the dialect, which takes any. */
 const unwrapped: unique symbol = Symbol('unwrapped')
 
 interface Marked extends Wire {
-  readonly [wraps]?: boolean
+  readonly [wrappedOutput]?: boolean
   readonly [unwrapped]?: unknown
 }
 
 function withObjectContent(result: Marked): Wire {
   const value = result['structuredContent']
-  if (value === undefined || (isRecord(value) && result[wraps] !== true)) return result
+  if (value === undefined || (isRecord(value) && result[wrappedOutput] !== true)) return result
   const marked: Marked = { ...result, structuredContent: { [wrapKey]: value }, [unwrapped]: value }
   return marked
 }
@@ -264,7 +264,7 @@ export interface ToolAnswer<Failed extends boolean = boolean, T = unknown> {
 }
 
 /** What one feature tells another of a call, beside the options that the application gave. */
-export interface CallManner {
+export interface CallDirectives {
   /** How long the server may take to answer. Unlike `timeout` it is no bound for a task. */
   readonly answerMs?: number
   /** Whether the call may be made again as it is, where that does no harm. Default: always. */
@@ -280,7 +280,7 @@ export type CallTool = (
   name: string,
   args: Params | undefined,
   options: ToolCallOptions,
-  manner?: CallManner,
+  manner?: CallDirectives,
 ) => Promise<ToolAnswer>
 
 /** A call that may be attempted several times. */

@@ -1,18 +1,18 @@
 /** What a handler returned → the canonical result. Plain values are enough; `reply` is for more control. */
 
-import { knownOf } from '../../../core/log.ts'
+import { knownSecrets } from '../../../core/log.ts'
 import { Problem, problem, problemText } from '../../../core/problem.ts'
 import { redact } from '../../../core/redact.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { Written } from '../../../engine/outcome.ts'
-import { authored, eachAuthored } from '../../../engine/reserved.ts'
+import { SelfWritingResult } from '../../../engine/outcome.ts'
+import { eachAuthored, withoutReservedMeta } from '../../../engine/reserved.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
 import type { ToolExtension } from './entry.ts'
-import { because, type CallToolResult, type FailedResult } from './messages.ts'
+import { type CallToolResult, type FailedResult, failureProblem } from './messages.ts'
 
 /** The parts of a result that a handler may spell out. */
 export interface ReplyParts {
@@ -45,7 +45,7 @@ export function reply(parts: ReplyParts): Reply {
 }
 
 /** The most common result, which is the same on every official wire and therefore writes itself. */
-class PlainText extends Written implements CallToolResult {
+class PlainText extends SelfWritingResult implements CallToolResult {
   readonly content: readonly [TextContent]
 
   constructor(text: string) {
@@ -74,7 +74,7 @@ export function toResult(value: unknown, server: string, valued = false): CallTo
     return { content: jsonText(value), structuredContent: value }
   }
   const { content, structured, isError, meta: said } = value.parts
-  const meta = value instanceof RuntimeReply ? said : authored(said, server)
+  const meta = value instanceof RuntimeReply ? said : withoutReservedMeta(said, server)
   const blocks = content === undefined ? undefined : eachAuthored(content, server)
   return {
     content: blocks === undefined ? (structured === undefined ? [] : jsonText(structured)) : withText(blocks, structured),
@@ -149,7 +149,7 @@ export function failedResult(exchange: Exchange, problem: Problem, explain: Tool
     content: [{ type: 'text', text: problemText(problem) }],
     isError: true,
     ...(meta === undefined ? {} : { _meta: meta }),
-    [because]: problem,
+    [failureProblem]: problem,
   }
   return result
 }
@@ -161,14 +161,14 @@ const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer', 'invali
 export function problemOfThrown(tool: string, exchange: Exchange, error: unknown): Problem {
   const { peer, caller } = exchange
   if (error instanceof Problem) return error
-  if (!(error instanceof McpError)) return unexpected(tool, error, knownOf(caller), exchange.correlation)
+  if (!(error instanceof McpError)) return unexpected(tool, error, knownSecrets(caller), exchange.correlation)
   const asked = answersGoneWrong.has(error.kind)
   // Session wires have no number for a client that cannot be asked.
   if (!asked && (error.kind !== 'capability-missing' || peer.revision.era === 'request')) throw error
   const code = error.kind === 'timeout' ? 'OPERATION_TIMEOUT' : asked ? 'SERVER_ERROR' : 'UNSUPPORTED'
   // What the client said of its own failure is foreign text, and no longer than that may be.
   const words = error.kind === 'remote' ? clip(error.message) : clip(error.message, 1000)
-  return problem(code, redact(words, knownOf(caller)), { cause: error })
+  return problem(code, redact(words, knownSecrets(caller)), { cause: error })
 }
 
 function unexpected(tool: string, error: unknown, secrets: readonly string[], correlationId: string): Problem {

@@ -28,7 +28,7 @@ import {
   type Tool,
   type ToolAnnotations,
   toolsPort,
-  wraps,
+  wrappedOutput,
 } from './messages.ts'
 import {
   failedResult,
@@ -321,7 +321,7 @@ function finish({ target, engine }: Exchange, value: unknown): Awaitable<CallToo
   }
   if (entry.output === undefined || result.isError === true) return result
   // What older wires wrap in the schema they must wrap in the value, whatever the value is.
-  if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wraps]: true })
+  if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wrappedOutput]: true })
   const checked = entry.output.validate(result.structuredContent)
   return isThenable(checked) ? checked.then(done => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
 }

@@ -2,10 +2,10 @@
  * Asking the user about one call, by a form or by a page of the server. Also binds the answer to the exact call, and counts its use
  * across retries.
  */
-import { binding } from '../../../core/digest.ts'
-import { Spending } from '../../../core/handle.ts'
+import { approvalDigest } from '../../../core/digest.ts'
+import { UsedHandles } from '../../../core/handle.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
+import { addRetryState, type Exchange, retryState } from '../../../engine/exchange.ts'
 import { isNobody, ownerOf } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -51,7 +51,7 @@ export async function callOf(parts: ConfirmationParts, exchange: Exchange, facts
     text: confirmationText(parts.name, tool, confirmMessage(facts), args),
     risk: riskOf(facts, args),
     definition,
-    binding: await binding(tool, args, definition),
+    binding: await approvalDigest(tool, args, definition),
   }
 }
 
@@ -66,8 +66,8 @@ function riskOf({ risk: worst = 'destructive', riskOf: lower }: ConfirmFacts, ar
 }
 
 /** What was used up, so that it counts once. */
-export async function spendingOf({ store, clock }: ConfirmationParts): Promise<Spending> {
-  return new Spending({ store: await store(), clock })
+export async function spendingOf({ store, clock }: ConfirmationParts): Promise<UsedHandles> {
+  return new UsedHandles({ store: await store(), clock })
 }
 
 /** The problem for a call that the user declined. */
@@ -186,7 +186,7 @@ interface Round {
 /** The round that this call continues. If the tool has changed or the time is over, a new one starts and the user is asked again. */
 function roundOf({ parts, exchange, definition }: ObligedCall): Round {
   const now = parts.clock.now()
-  const text = exchange.get(carried)?.[confirmationExtension]
+  const text = exchange.get(retryState)?.[confirmationExtension]
   const kept: unknown = text === undefined ? undefined : JSON.parse(text)
   if (isRecord(kept) && kept['definition'] === definition) {
     const round = kept as unknown as Round
@@ -196,7 +196,7 @@ function roundOf({ parts, exchange, definition }: ObligedCall): Round {
 }
 
 function keep(exchange: Exchange, round: Round): void {
-  carry(exchange, confirmationExtension, JSON.stringify(round))
+  addRetryState(exchange, confirmationExtension, JSON.stringify(round))
 }
 
 /** Remembers that this call is confirmed, so that further rounds of it do not ask again. */

@@ -4,7 +4,7 @@
  */
 import { problem } from '../../../core/problem.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type AskedForm, type ElicitResult, earlierAnswers } from '../../mcp/elicitation/messages.ts'
@@ -100,7 +100,7 @@ export const confirmationClient = defineClientFeature<
         // The definition is needed before the call if the tool, or its server, may want a confirmation.
         const mayAsk =
           kit.port(clientToolsPort).known(name)?._meta?.[confirmationExtension] !== undefined ||
-          declared(kit.session.opened, confirmationExtension) !== undefined
+          declaredSettings(kit.session.opened, confirmationExtension) !== undefined
         return manner?.resumed === true || !mayAsk ? next(name, args, options, manner) : asking(name, args, options, manner)
       }
     }
@@ -112,7 +112,7 @@ export const confirmationClient = defineClientFeature<
       return { action: 'accept', content: { confirm: true } }
     }
     return {
-      side: { capabilities: revision => (onConfirm === undefined ? {} : declaration(revision, confirmationExtension)) },
+      side: { capabilities: revision => (onConfirm === undefined ? {} : extensionCapability(revision, confirmationExtension)) },
       extensions: [
         extend(toolCalls, { name: 'confirmation', around }),
         ...(onConfirm === undefined ? [] : [extend(earlierAnswers, answered)]),

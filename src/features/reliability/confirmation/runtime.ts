@@ -3,17 +3,17 @@
  * exactly this call. Loaded with the first call that needs it.
  */
 import { toMilliseconds } from '../../../core/clock.ts'
-import { binding } from '../../../core/digest.ts'
+import { approvalDigest } from '../../../core/digest.ts'
 import { denialProblem } from '../../../core/grant/grant.ts'
-import type { Opened } from '../../../core/handle.ts'
+import type { OpenedHandle } from '../../../core/handle.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { isNobody } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
-import { because, type FailedResult, toolsPort } from '../../mcp/tools/messages.ts'
+import { type FailedResult, failureProblem, toolsPort } from '../../mcp/tools/messages.ts'
 import { problemPort } from '../problem/messages.ts'
 import {
   approvalMs,
@@ -99,7 +99,7 @@ async function agreed(
     await audit.agreed('form')
     return 'form'
   }
-  if (parts.toEveryone || declared(exchange.peer, confirmationExtension) !== undefined) return undefined
+  if (parts.toEveryone || declaredSettings(exchange.peer, confirmationExtension) !== undefined) return undefined
   if (facts.channel === 'either') return byOperator()
   throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
 }
@@ -153,7 +153,7 @@ async function offerToken(call: ObligedCall): Promise<FailedResult> {
     content: [{ type: 'text', text: `${problem.message}. ${problem.suggestion}` }],
     isError: true,
     _meta: { ...parts.port(problemPort).meta(exchange, problem), [confirmationExtension]: offer },
-    [because]: problem,
+    [failureProblem]: problem,
   }
 }
 
@@ -218,13 +218,13 @@ export class Approvals {
     if (definition === undefined) throw new TypeError(`There is no tool "${tool}" to approve calls of`)
     const terms =
       'calls' in approved
-        ? { bound: await Promise.all(approved.calls.map(args => binding(tool, args, definition))) }
+        ? { bound: await Promise.all(approved.calls.map(args => approvalDigest(tool, args, definition))) }
         : { uses: approved.uses }
     const ttlMs = toMilliseconds(approved.ttl ?? approvalMs, 'ttl')
     await (await this.#parts.grants()).issue(owner, { ...fulfils(tool), ...terms, source: 'batch' }, ttlMs)
   }
 
-  async #open(id: string): Promise<{ readonly handle: Opened; readonly page: Page } | undefined> {
+  async #open(id: string): Promise<{ readonly handle: OpenedHandle; readonly page: Page } | undefined> {
     const handle = await this.#parts.seal.read(id, { kind: pageKind }).catch(() => undefined)
     if (handle === undefined || !isRecord(handle.data) || (await (await spendingOf(this.#parts)).isSpent(handle)))
       return undefined

@@ -6,7 +6,7 @@ import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { compensation, type Exchange, field } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -55,9 +55,9 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
     const tools = kit.port(toolsPort)
     const parts: ConfirmationParts = { ...kit, toEveryone: facadeParts(facade).has('confirmation') }
     const approvals = async (): Promise<Approvals> => new (await import('./runtime.ts')).Approvals(parts)
-    const approvalOf = (facts: Confirmable): ConfirmFacts | undefined => withPrice(facts, kit.port(costPort).price(facts))
+    const approvalOf = (facts: ConfirmToolOption): ConfirmFacts | undefined => withPrice(facts, kit.port(costPort).price(facts))
     const factsOf = ({ params }: Exchange): ConfirmFacts | undefined => {
-      const facts = tools.facts<Confirmable>(params['name'] as string)
+      const facts = tools.facts<ConfirmToolOption>(params['name'] as string)
       return facts && approvalOf(facts)
     }
     const settingsOf = (exchange: Exchange): ConfirmFacts | undefined => settingsFor(factsOf(exchange), exchange)
@@ -81,7 +81,7 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
       if (channel === 'queue' || !kit.port(tasksPort).detaches(exchange)) return false
       return takesElicitation(exchange.peer, channel === 'url' ? 'url' : 'form')
     }
-    tools.extend<Confirmable>({
+    tools.extend<ConfirmToolOption>({
       kinds: { confirm: 'any' },
       declare: (tool, facts) => {
         checkConfirm(tool, facts)
@@ -122,7 +122,7 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
               run: (exchange, next) => (exchange.get(confirmed) === true ? next() : oblige(exchange, next)),
             },
           ],
-          capabilities: revision => (used ? declaration(revision, confirmationExtension) : {}),
+          capabilities: revision => (used ? extensionCapability(revision, confirmationExtension) : {}),
         },
       ],
       provides: provide(confirmationPort, {
@@ -144,7 +144,7 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
 const confirmed = field<boolean>()
 
 /** Combines the confirmation of the call with that of its price into one question. */
-function withPrice(facts: Confirmable, costs: string | undefined): ConfirmFacts | undefined {
+function withPrice(facts: ConfirmToolOption, costs: string | undefined): ConfirmFacts | undefined {
   const own = confirmFacts(facts)
   if (costs === undefined) return own
   const price = `It costs ${costs}.`
@@ -203,7 +203,7 @@ export interface ConfirmFacts {
 }
 
 /** The option of a tool. */
-export interface Confirmable {
+export interface ConfirmToolOption {
   /** Each call needs the user's confirmation. */
   readonly confirm?: true | ConfirmFacts
 }
@@ -225,12 +225,12 @@ const asked = 'Shall it be called?'
 const worst = 'destructive'
 
 /** The settings; undefined if no confirmation is needed. */
-function confirmFacts({ confirm }: Confirmable): ConfirmFacts | undefined {
+function confirmFacts({ confirm }: ConfirmToolOption): ConfirmFacts | undefined {
   return confirm === true ? standard : confirm
 }
 
 /** Throws if the settings are invalid. */
-function checkConfirm(tool: string, { confirm }: Confirmable): void {
+function checkConfirm(tool: string, { confirm }: ConfirmToolOption): void {
   if (confirm === undefined || confirm === true) return
   const where = `The option confirm of tool "${clip(tool)}"`
   checkOptions(where, confirm, confirmKinds)

@@ -5,13 +5,13 @@
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { type ClientKit, defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
 import { clientTasksPort } from '../../mcp/tasks/messages.ts'
 import {
-  type CallManner,
+  type CallDirectives,
   type CallTool,
   callTool,
   clientToolsPort,
@@ -140,7 +140,7 @@ export const costClient = defineClientFeature<CostClientOptions, unknown, CostCl
           : next(name, args, options, manner)
     }
     return {
-      side: { capabilities: revision => declaration(revision, operationalExtension) },
+      side: { capabilities: revision => extensionCapability(revision, operationalExtension) },
       extensions: [extend(toolCalls, { name: 'cost', around, reads })],
     }
   },
@@ -173,7 +173,7 @@ function patient(
   tool: Tool | undefined,
   { latency }: OfferedCost,
   { timeout, task }: ToolCallOptions,
-): readonly [Pick<CallManner, 'answerMs'>, Pick<ToolCallOptions, 'task'>] {
+): readonly [Pick<CallDirectives, 'answerMs'>, Pick<ToolCallOptions, 'task'>] {
   if (timeout !== undefined || latency === undefined) return [{}, {}]
   const answerMs = waitMs[latency]
   // Not an option of the call, because a task may take longer than any response.
@@ -186,7 +186,7 @@ function patient(
 
 /** Whether the server declares the extension. */
 function knowsCosts(server: Pick<Peer, 'revision' | 'capabilities'>): boolean {
-  return declared(server, operationalExtension) !== undefined
+  return declaredSettings(server, operationalExtension) !== undefined
 }
 
 // The limit in its wire form.

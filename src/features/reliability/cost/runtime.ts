@@ -6,27 +6,27 @@
 import type { Reservation } from '../../../core/grant/budgets.ts'
 import type { Quota, QuotaStatus } from '../../../core/grant/quota.ts'
 import { Problem, problem, problemOf } from '../../../core/problem.ts'
-import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { addRetryState, type Exchange, retryState } from '../../../engine/exchange.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
-import { because, type CallToolResult, callDeadlineMs, type FailedResult } from '../../mcp/tools/messages.ts'
+import { type CallToolResult, callDeadlineMs, type FailedResult, failureProblem } from '../../mcp/tools/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
 import type { CallCost } from './messages.ts'
 import { isCount, operationalExtension, usageIn } from './messages.ts'
 import { tellLimit, tellWait } from './rates.ts'
-import { type CostParts, costMeter, costQuota, type Priced } from './server.ts'
+import { type CostParts, type CostToolOption, costMeter, costQuota } from './server.ts'
 
 /** At the budget stage: reserves the cost, or refuses; releases what was not needed. */
-export async function reserved(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
+export async function reserveCost(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
   const tool = exchange.params['name'] as string
   const priced = parts.facts(exchange) ?? {}
   const { most, withinMs } = wishOf(exchange)
-  const before = Number(exchange.get(carried)?.[operationalExtension] ?? 0)
+  const before = Number(exchange.get(retryState)?.[operationalExtension] ?? 0)
   exchange.set(callDeadlineMs, withinMs)
   const estimate = estimateOf(priced, exchange.input as Params)
   if (most !== undefined) checkBudget(tool, priced, before, estimate, most)
@@ -44,7 +44,7 @@ export async function reserved(parts: CostParts, exchange: Exchange, next: Next)
 }
 
 /** Around the handler: settles the actual cost when it has ended. */
-export async function settled(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
+export async function settleCost(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
   const meter = exchange.get(costMeter)
   if (meter === undefined) return next()
   const began = parts.clock.now()
@@ -59,14 +59,14 @@ export async function settled(parts: CostParts, exchange: Exchange, next: Next):
   if (exchange.asking?.pending === true) {
     // The call continues when its caller has answered: settle what was reported, and release the rest.
     await settle(parts, exchange, meter, meter.added ?? 0, 0)
-    carry(exchange, operationalExtension, `${meter.spent}`)
+    addRetryState(exchange, operationalExtension, `${meter.spent}`)
   } else await settle(parts, exchange, meter, spentOn(meter, result, thrown), 1)
   if (result === undefined) throw thrown
   return !exchange.detached ? result : stamp(parts, exchange, meter, result)
 }
 
 /** Around everything that may answer the call, including replayed results, which cost nothing. */
-export async function stamped(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
+export async function withUsage(parts: CostParts, exchange: Exchange, next: Next): Promise<unknown> {
   const began = parts.clock.now()
   const result = await next()
   if (exchange.asking?.pending === true || exchange.detached || !isRecord(result)) return result
@@ -81,7 +81,7 @@ export async function stamped(parts: CostParts, exchange: Exchange, next: Next):
 
 // Adds usage to the result, for clients that declared the extension.
 function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: CostMeter, result: R): R {
-  if (declared(exchange.peer, operationalExtension) === undefined) return result
+  if (declaredSettings(exchange.peer, operationalExtension) === undefined) return result
   const label = parts.facts(exchange)?.cost?.unitLabel ?? parts.unitLabel
   // Without a quota here, report the one of an upstream, if the handler passed it on.
   const quota = meter.quota ?? quotaBehind(result)
@@ -100,7 +100,7 @@ function quotaBehind({ _meta }: CallToolResult): Pick<QuotaStatus, 'remaining' |
   return said === undefined ? undefined : { remaining: said.remaining, resetsAt: said.resetsAt.getTime() }
 }
 
-async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: Priced, units: number) {
+async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: CostToolOption, units: number) {
   const quotas = [
     ...(priced.quota === undefined ? [] : [costQuota(tool, priced.quota, 'quota')]),
     ...(parts.quota === undefined ? [] : [parts.quota]),
@@ -130,7 +130,7 @@ async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, un
   if (reservation === undefined) return
   try {
     await reservation.settle(units, { calls, refundable: await refundName(parts, exchange, calls) })
-    if (declared(exchange.peer, operationalExtension) === undefined && exchange.caller.carrier !== 'http') return
+    if (declaredSettings(exchange.peer, operationalExtension) === undefined && exchange.caller.carrier !== 'http') return
     const statuses = await reservation.quotas()
     meter.quota = tightest(statuses)
     const now = parts.clock.now()
@@ -143,7 +143,7 @@ async function settle(parts: CostParts, exchange: Exchange, meter: CostMeter, un
 
 // A refundable step of a transaction is settled under a name, so that it can be refunded.
 async function refundName(parts: CostParts, exchange: Exchange, calls: number): Promise<string | undefined> {
-  const step = exchange.get(carried)?.[transactionsExtension]
+  const step = exchange.get(retryState)?.[transactionsExtension]
   if (calls === 0 || step === undefined) return undefined
   const { cost } = parts.facts(exchange) ?? {}
   return cost?.refundable === true ? `${await ownerOf(exchange)}/${step}` : undefined
@@ -156,19 +156,19 @@ async function refundName(parts: CostParts, exchange: Exchange, calls: number): 
 function spentOn({ added, estimate = 0 }: CostMeter, result: FailedResult | undefined, thrown: unknown): number {
   if (added !== undefined) return added
   if (result === undefined) return thrown instanceof McpError && thrown.kind !== 'internal' ? 0 : estimate
-  const why = result[because]
+  const why = result[failureProblem]
   return why === undefined || why.code === 'SERVER_ERROR' || why.code === 'OPERATION_TIMEOUT' ? estimate : 0
 }
 
 /** The expected cost of a call; undefined if unknown. */
-function estimateOf({ cost }: Priced, args: Params): number | undefined {
+function estimateOf({ cost }: CostToolOption, args: Params): number | undefined {
   if (cost === undefined) return undefined
   const units = cost.unitsFor === undefined ? cost.estimatedUnits : cost.unitsFor(args)
   if (units !== undefined && !isCount(units)) throw new TypeError(`unitsFor gave ${units}: give a finite number of at least 0`)
   return units ?? (cost.category === 'free' ? 0 : undefined)
 }
 
-function checkBudget(tool: string, { cost }: Priced, before: number, estimate: number | undefined, most: number): void {
+function checkBudget(tool: string, { cost }: CostToolOption, before: number, estimate: number | undefined, most: number): void {
   if (cost === undefined || before + (estimate ?? 0) > most) {
     const takes = cost === undefined ? 'costs nobody knows how much' : `costs ${before + (estimate ?? 0)} units`
     throw problem('BUDGET_EXCEEDED', `A call of ${clip(tool)} ${takes}, and at most ${most} are allowed`, {

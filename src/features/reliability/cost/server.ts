@@ -10,7 +10,7 @@ import type { Quota } from '../../../core/grant/quota.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { compensation, type Exchange, field } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { ownerNamed } from '../../../engine/owner.ts'
 import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
@@ -87,7 +87,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
       ...kit,
       budgets,
       unitLabel,
-      facts: ({ params }) => tools.facts<Priced>(params['name'] as string),
+      facts: ({ params }) => tools.facts<CostToolOption>(params['name'] as string),
       quota: quota && costQuota('all', quota, 'cost.quota'),
       quotasFor: quotasFor && (caller => quotasFor(caller).map(sharedQuota)),
     }
@@ -103,7 +103,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
     const layer = (
       stage: Layer['stage'],
       when: (exchange: Exchange) => boolean,
-      work: 'reserved' | 'settled' | 'stamped',
+      work: 'reserveCost' | 'settleCost' | 'withUsage',
     ): Layer => ({
       stage,
       methods: [callTool.name],
@@ -112,7 +112,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
       when,
       run: async (exchange, next) => (await load())[work](parts, exchange, next),
     })
-    tools.extend<Priced>({
+    tools.extend<CostToolOption>({
       kinds: { cost: 'object', latency: 'string', quota: 'object' },
       declare: (tool, facts) => {
         checkPriced(tool, facts)
@@ -130,13 +130,13 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
           layers: [
             layer(
               'decide',
-              exchange => counts(exchange) && declared(exchange.peer, operationalExtension) !== undefined,
-              'stamped',
+              exchange => counts(exchange) && declaredSettings(exchange.peer, operationalExtension) !== undefined,
+              'withUsage',
             ),
-            layer('budget', counts, 'reserved'),
-            layer('execute', exchange => exchange.get(costMeter) !== undefined, 'settled'),
+            layer('budget', counts, 'reserveCost'),
+            layer('execute', exchange => exchange.get(costMeter) !== undefined, 'settleCost'),
           ],
-          capabilities: revision => (used ? declaration(revision, operationalExtension) : {}),
+          capabilities: revision => (used ? extensionCapability(revision, operationalExtension) : {}),
         },
       ],
       provides: provide(costPort, {
@@ -146,10 +146,10 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
           const tool = clip(String(exchange.params['name'] ?? exchange.route.name))
           throw new TypeError(`${tool} has no cost to be counted: give the tool the option cost, such as { category: 'metered' }`)
         },
-        price: ({ cost: said }: Priced) =>
+        price: ({ cost: said }: CostToolOption) =>
           said?.category === 'requires_approval' ? unitsText(said.estimatedUnits, said.unitLabel ?? unitLabel) : undefined,
         undone: async step => {
-          const [{ refunding }, { store }] = await Promise.all([import('../../../core/grant/quota.ts'), journal()])
+          const [{ refundOps: refunding }, { store }] = await Promise.all([import('../../../core/grant/quota.ts'), journal()])
           return refunding(store, clock, step)
         },
       }),
@@ -170,7 +170,7 @@ function sharedQuota({ name, ...facts }: SharedQuota): Quota {
 export interface CostParts extends Pick<ServerKit, 'clock' | 'trace'> {
   readonly budgets: () => Promise<Budgets>
   /** The settings of the called tool; undefined if it does not exist. */
-  readonly facts: (exchange: Exchange) => Priced | undefined
+  readonly facts: (exchange: Exchange) => CostToolOption | undefined
   readonly quota: Quota | undefined
   readonly quotasFor: ((caller: Caller) => readonly Quota[]) | undefined
   readonly unitLabel: string | undefined
@@ -202,7 +202,7 @@ interface QuotaFacts {
 }
 
 /** The options of a tool. */
-export interface Priced {
+export interface CostToolOption {
   /** What a call costs. */
   readonly cost?: CostFacts
   /** How long it takes; clients choose their timeout accordingly. */
@@ -220,7 +220,7 @@ const costKinds: KindsOf<CostFacts> = {
 }
 
 /** Throws if the settings are invalid. */
-function checkPriced(tool: string, { cost, latency, quota }: Priced): void {
+function checkPriced(tool: string, { cost, latency, quota }: CostToolOption): void {
   const where = `of tool "${clip(tool)}"`
   if (cost !== undefined) checkCost(`The option cost ${where}`, cost)
   if (quota !== undefined) costQuota(tool, quota, `The option quota ${where}`)
@@ -254,7 +254,7 @@ export function costQuota(name: string, quota: QuotaFacts, where: string): Quota
 }
 
 /** What the tool list tells clients. */
-function pricedMeta({ cost, latency }: Priced, unitLabel?: string): Params | undefined {
+function pricedMeta({ cost, latency }: CostToolOption, unitLabel?: string): Params | undefined {
   if (cost === undefined && latency === undefined) return undefined
   const { category, estimatedUnits: units, unitLabel: label = unitLabel } = cost ?? {}
   const about = {

@@ -2,7 +2,7 @@
  * Importing content from another server: it is fetched and verified completely before it can be used, and an interrupted import
  * continues where it stopped.
  */
-import { type ArtifactFacts, announcedOtherwise, contentDigest } from '../../../core/artifact.ts'
+import { type ArtifactFacts, contentDigest, contentMismatch } from '../../../core/artifact.ts'
 import { Shares } from '../../../core/occupancy.ts'
 import type { Outbound } from '../../../core/outbound.ts'
 import { Problem, problem } from '../../../core/problem.ts'
@@ -71,7 +71,7 @@ export class Importer {
       // After a resumed download that does not match, either part may be wrong, so try once from the start.
       const resumed = attempt.start > 0
       attempt = resumed ? await begin() : attempt
-      if (!resumed || !(await this.#fetched(attempt, reference, reach, options))) throw announcedOtherwise(reference)
+      if (!resumed || !(await this.#fetched(attempt, reference, reach, options))) throw contentMismatch(reference)
     }
     const used = attempt
     try {

@@ -3,7 +3,7 @@
  * next query resumes them.
  */
 import type { Clock } from '../../../core/clock.ts'
-import type { Runners } from '../../../core/journal/runners.ts'
+import type { ProcessLeases } from '../../../core/journal/process-leases.ts'
 import { problem, problemOf } from '../../../core/problem.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { type Entry, put, type Store } from '../../../stores/store.ts'
@@ -14,7 +14,7 @@ interface OperationsParts {
   readonly store: Store
   readonly clock: Clock
   /** Knows which processes are alive. */
-  readonly runners: Runners
+  readonly runners: ProcessLeases
   /** After this time the caller is told that the import is pending. */
   readonly pendingMs: number
 }
@@ -39,7 +39,7 @@ interface Operation {
 const keepMs = 86_400_000
 
 /** Background imports. */
-export class Operations {
+export class BackgroundImports {
   readonly #parts: OperationsParts
 
   constructor(parts: OperationsParts) {

@@ -6,15 +6,15 @@ import { type Duration, endOfLife, toMilliseconds } from '../../../core/clock.ts
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { accountOf, ownerOf } from '../../../engine/owner.ts'
-import type { BesideEndpoint, ServerKit } from '../../../engine/server-feature.ts'
+import type { ExtraRoutes, ServerKit } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { BlobDraft, Blobs } from '../../../stores/blobs.ts'
 import { type Store, StoreError } from '../../../stores/store.ts'
 import { admission } from '../../mcp/authorization/messages.ts'
-import { unkept } from '../../mcp/caching/messages.ts'
+import { noCache } from '../../mcp/caching/messages.ts'
 import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/content/messages.ts'
 import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
 import { permissionsPort } from '../permissions/messages.ts'
@@ -34,7 +34,7 @@ export interface ReferencesParts extends ServerKit {
   readonly url: () => string | undefined
 }
 
-type Downloads = NonNullable<BesideEndpoint['downloads']>
+type Downloads = NonNullable<ExtraRoutes['downloads']>
 /** A request for a download; `name`: the id in the path. */
 type ReferenceRequest = Parameters<Downloads['open']>[0]
 /** The response to it. Call `over` when the body is no longer read, for whatever reason. */
@@ -135,7 +135,7 @@ export class References {
       throw problem('PAYLOAD_TOO_LARGE', `The content has ${kept.size} bytes; ${most} fit into a message`, {
         suggestion: `Use a client that knows ${referencesExtension}, and fetch it by its address`,
       })
-    return { contents: [await this.#contents(kept, uri)], ...unkept }
+    return { contents: [await this.#contents(kept, uri)], ...noCache }
   }
 
   /** `references/get`: only for the owner. */
@@ -199,7 +199,7 @@ export class References {
   async #shown(exchange: Exchange, kept: KeptContent, description: string | undefined): Promise<ContentBlock> {
     const { inlineBytes = 65_536 } = this.#parts.settings
     const uri = `${referenceScheme}${kept.id}`
-    const knows = declared(exchange.peer, referencesExtension) !== undefined
+    const knows = declaredSettings(exchange.peer, referencesExtension) !== undefined
     if (!knows && kept.size <= inlineBytes) return { type: 'resource', resource: await this.#contents(kept, uri) }
     const { mime: mimeType, size, name } = kept
     const link: ResourceLink = { type: 'resource_link', uri, name, mimeType, size, ...(description && { description }) }

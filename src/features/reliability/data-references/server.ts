@@ -9,7 +9,7 @@ import { problem } from '../../../core/problem.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { port } from '../../../engine/ports.ts'
@@ -31,7 +31,7 @@ import {
   referencesExtension,
   type WireImport,
 } from './messages.ts'
-import type { ImportWish, Operations } from './operations.ts'
+import type { BackgroundImports, ImportWish } from './operations.ts'
 import type { References } from './runtime.ts'
 
 /** What a reference can be made of. `{ file }` is a path; streams and iterables are never held in memory as a whole. */
@@ -125,7 +125,7 @@ export const referencesFeature = defineServerFeature<ReferencesServerOptions, Im
           run: async exchange => (await load()).read(exchange, String(exchange.params['uri'])),
         },
       ],
-      capabilities: revision => declaration(revision, referencesExtension),
+      capabilities: revision => extensionCapability(revision, referencesExtension),
     }
     return {
       sides: [side],
@@ -231,9 +231,13 @@ const output = jsonSchema<WireImport>({
 /** Offers the tool. */
 function addImporter<C>(kit: ServerKit, { pendingAfter = '20s', ...options }: ImporterFacts, handler: ImportHandler<C>) {
   const pendingMs = toMilliseconds(pendingAfter, 'pendingAfter')
-  let opening: Promise<Operations> | undefined
-  const open = async (): Promise<Operations> => {
-    const [{ Operations: Table }, store, runners] = await Promise.all([import('./operations.ts'), kit.store(), kit.runners()])
+  let opening: Promise<BackgroundImports> | undefined
+  const open = async (): Promise<BackgroundImports> => {
+    const [{ BackgroundImports: Table }, store, runners] = await Promise.all([
+      import('./operations.ts'),
+      kit.store(),
+      kit.runners(),
+    ])
     return new Table({ store, runners, clock: kit.clock, pendingMs })
   }
   const description = 'Imports what another server has returned as a data reference. The data does not pass through this call.'

@@ -2,7 +2,7 @@
  * Forms of davioe/mcp-extension-proposals that both sides share: its members without a prefix, and the extensions they belong to here.
  */
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaring } from '../../../engine/extensions.ts'
+import { withDeclared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { confirmationExtension } from '../confirmation/messages.ts'
@@ -69,5 +69,5 @@ export function takeBare(exchange: BareExchange): void {
   }
   if (found) exchange.params = { ...params, _meta: said }
   // State tokens are only for clients that send one; for others the server keeps the state.
-  exchange.peer = declaring(exchange.peer, Object.hasOwn(said, stateExtension) ? [...assumed, stateExtension] : assumed)
+  exchange.peer = withDeclared(exchange.peer, Object.hasOwn(said, stateExtension) ? [...assumed, stateExtension] : assumed)
 }

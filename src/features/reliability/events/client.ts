@@ -2,7 +2,7 @@
 import type { Duration } from '../../../core/clock.ts'
 import { type ClientKit, defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { given, type Params } from '../../../jsonrpc/message.ts'
 import { acknowledgements } from '../../mcp/subscriptions/messages.ts'
 import { type EventReader, EventStream, OpenStreams } from './event-stream.ts'
@@ -94,7 +94,7 @@ export const eventsClient = defineClientFeature({
           [eventsTerminated, hear<WireTerminated>((stream, wire) => stream.terminated(wire))],
         ],
         // On stateless wires only requests about events declare the extension.
-        capabilities: revision => (revision.era === 'session' ? declaration(revision, eventsExtension) : {}),
+        capabilities: revision => (revision.era === 'session' ? extensionCapability(revision, eventsExtension) : {}),
       },
       extensions: [extend(acknowledgements, (honoured, id) => streams.acknowledged.get(String(id))?.(honoured))],
       opened: session => {
@@ -112,7 +112,7 @@ export const eventsClient = defineClientFeature({
 
 /** Lists the event types; empty if the server has no events. */
 async function eventTypes(kit: ClientKit, options: RequestOptions | undefined): Promise<readonly EventType[]> {
-  if (declared(kit.session.opened, eventsExtension) === undefined) return []
+  if (declaredSettings(kit.session.opened, eventsExtension) === undefined) return []
   const { events } = await kit.session.request(listEvents, {}, kit.send(options))
   return events.map(({ name, description, payload_schema, filter_fields, required_scopes }) => ({
     name,

@@ -6,15 +6,15 @@
 import { toMilliseconds } from '../../../core/clock.ts'
 import { backoffMs, isFinalError, pause, steadyMs } from '../../../engine/backoff.ts'
 import type { ClientKit } from '../../../engine/client-feature.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { given, type Id, type Params } from '../../../jsonrpc/message.ts'
 import { type ListenFilter, listen } from '../../mcp/subscriptions/messages.ts'
 import type { EventsClientOptions } from './client.ts'
 import { eventsEndedError, Intake, noEvents, type ServerEvent, subscriptionDenied } from './intake.ts'
 import {
+  eventsDeclaration,
   eventsExtension,
-  hearingEvents,
   pollEvents,
   subscribeEvents,
   unsubscribeEvents,
@@ -190,7 +190,7 @@ export class EventStream implements EventReader {
   /** Runs one subscription until it must be renewed. */
   async #subscribed(): Promise<void> {
     const { opened } = this.#kit.session
-    const settings = declared(opened, eventsExtension)
+    const settings = declaredSettings(opened, eventsExtension)
     if (settings === undefined) throw noEvents(this.#names)
     if (settings['supported'] === false) this.#polls = true
     if (this.#polls) return this.#poll(settings['poll_interval_seconds'])
@@ -250,7 +250,7 @@ export class EventStream implements EventReader {
         signal: AbortSignal.any([this.#stop.signal, own.signal]),
         timeoutMs: Number.POSITIVE_INFINITY,
         totalMs: Number.POSITIVE_INFINITY,
-        declares: hearingEvents,
+        declares: eventsDeclaration,
         onSent,
       },
     )

@@ -32,8 +32,8 @@ export function filterFault(filter: Params | undefined, schemas: readonly (JsonS
 }
 
 /** Whether a payload matches. */
-export function agrees(filter: Params, payload: unknown): boolean {
-  if (Array.isArray(payload)) return payload.some(entry => agrees(filter, entry))
+export function matchesFilter(filter: Params, payload: unknown): boolean {
+  if (Array.isArray(payload)) return payload.some(entry => matchesFilter(filter, entry))
   if (!isRecord(payload)) return false
   for (const field in filter) {
     if (!Object.hasOwn(filter, field)) continue
@@ -45,7 +45,7 @@ export function agrees(filter: Params, payload: unknown): boolean {
 
 function fits(wanted: unknown, found: unknown): boolean {
   if (Array.isArray(wanted)) return wanted.some(one => fits(one, found))
-  if (isRecord(wanted)) return agrees(wanted, found)
+  if (isRecord(wanted)) return matchesFilter(wanted, found)
   if (Array.isArray(found)) return found.some(entry => fits(wanted, entry))
   // A missing member equals null.
   return wanted === (found ?? null)

@@ -35,7 +35,7 @@ export const eventsPort = port<EventsPort>('events')
 export const eventsExtension = `${NS}/events`
 
 /** What a client declares with requests about events, on stateless wires. */
-export const hearingEvents = { extensions: { [eventsExtension]: {} } }
+export const eventsDeclaration = { extensions: { [eventsExtension]: {} } }
 
 /** `poll`: nothing is pushed; clients ask. */
 const delivery = oneOf('push', 'poll')
@@ -146,7 +146,7 @@ const subscription = object({
   delivery: optional(delivery),
 })
 
-const toServer = { to: 'server', in: officialIds, extension: eventsExtension, declares: hearingEvents } as const
+const toServer = { to: 'server', in: officialIds, extension: eventsExtension, declares: eventsDeclaration } as const
 const toClient = { to: 'client', in: officialIds } as const
 
 /** Lists the event types for this caller. */

@@ -12,20 +12,20 @@ import type { Revision } from '../../../revisions/revision.ts'
 import { put, remove } from '../../../stores/store.ts'
 import { describeEvents, filterFault } from './filter.ts'
 import type { pollEvents, WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import { type EventOutlet, listenOutlet } from './open-subscriptions.ts'
 import type { EventsRuntime, EventsRuntimeParts } from './runtime.ts'
 import type { EventsParts } from './server.ts'
 import type { sessionSubscriptions } from './session-subscriptions.ts'
 import {
   denial,
   type GrantedSubscription,
-  hearable,
   isSomebody,
   ownerIn,
   readSubscribeRequest,
+  receivableEvents,
   tellsTo,
 } from './subscribe-request.ts'
 import type { Subscription } from './subscription.ts'
-import { type EventOutlet, listenOutlet } from './table.ts'
 
 interface MethodParts extends EventsParts {
   readonly books: ReturnType<typeof sessionSubscriptions>
@@ -99,7 +99,7 @@ const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
   const named = id === undefined || events !== undefined ? undefined : await wishNamed(runtime, owner, id)
   if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
   const names = events ?? [...(named?.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
-  const { heard, reasons } = await hearable(parts, exchange, names)
+  const { heard, reasons } = await receivableEvents(parts, exchange, names)
   if (heard.length === 0) throw new McpError('invalid-params', `params.events: ${reasons.join('; ') || 'name at least one'}`)
   const wanted = filter ?? named?.filter
   const schemas = heard.map(({ payload }) => payload?.json)
@@ -131,7 +131,7 @@ interface NamedWish {
 /** Lists only events that the caller may subscribe to. */
 const list: Answer = async (_, parts, exchange) => {
   const names = parts.events.snapshot.entries.map(({ name }) => name)
-  const { heard } = await hearable(parts, exchange, names)
+  const { heard } = await receivableEvents(parts, exchange, names)
   return { events: describeEvents(heard, parts.delivery(exchange.peer.revision)) }
 }
 

@@ -11,10 +11,10 @@ import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
 import type { EventData, EventEntry } from './entry.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { PollSubscriptions } from './methods.ts'
+import { conversationOutlet, type EventOutlet, OpenSubscriptions } from './open-subscriptions.ts'
 import type { EventsParts } from './server.ts'
 import { denial, type GrantedSubscription, ownerIn, readSubscribeRequest } from './subscribe-request.ts'
-import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
-import { conversationOutlet, type EventOutlet, Table } from './table.ts'
+import { Subscription, type SubscriptionCriteria, wants, wireEvent } from './subscription.ts'
 import { UndoableEvents } from './undoable.ts'
 
 /** What the runtime is made of. */
@@ -37,7 +37,7 @@ export class EventsRuntime {
   readonly #parts: EventsRuntimeParts
   readonly #feed: Feed
   readonly #tail: Tail
-  readonly #table: Table
+  readonly #table: OpenSubscriptions
   /** The scopes of each event, to detect changes. */
   #scopes: ReadonlyMap<string, string>
   /** The position of the last bookmark for all. */
@@ -51,7 +51,7 @@ export class EventsRuntime {
   constructor(parts: EventsRuntimeParts) {
     const { opened: store, clock, settings, name } = parts
     this.#parts = parts
-    this.#table = new Table(settings)
+    this.#table = new OpenSubscriptions(settings)
     this.#scopes = scopesIn(parts.events)
     this.polled = new PollSubscriptions(parts)
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: `events/${name}`, ...settings })
@@ -188,7 +188,12 @@ export class EventsRuntime {
   }
 
   /** Reads a page of events for a polling client. */
-  async poll(wish: Omit<Wish, 'id' | 'account'>, id: string, cursor: string | undefined, limit: number): Promise<WirePolled> {
+  async poll(
+    wish: Omit<SubscriptionCriteria, 'id' | 'account'>,
+    id: string,
+    cursor: string | undefined,
+    limit: number,
+  ): Promise<WirePolled> {
     const era = await this.#feed.era()
     const start = await this.#begin(era, cursor)
     if (start === undefined)

@@ -9,7 +9,7 @@ import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import { compensation, type Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
@@ -21,8 +21,8 @@ import { callTool } from '../../mcp/tools/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
 import { type EventEntry, emitter } from './entry.ts'
 import {
+  eventsDeclaration,
   eventsExtension,
-  hearingEvents,
   listEvents,
   pollEvents,
   subscribeEvents,
@@ -30,9 +30,9 @@ import {
   type WireDelivery,
   type WireSubscription,
 } from './messages.ts'
+import type { EventOutlet } from './open-subscriptions.ts'
 import type { EventsRuntime } from './runtime.ts'
 import { sessionSubscriptions } from './session-subscriptions.ts'
-import type { EventOutlet } from './table.ts'
 
 /** Options of events. */
 export interface EventsOptions {
@@ -124,7 +124,7 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
     memories: [books.memory],
     capabilities: revision => {
       const more = push ? {} : { supported: false, poll_interval_seconds: pollSeconds }
-      return offered() ? declaration(revision, eventsExtension, more) : {}
+      return offered() ? extensionCapability(revision, eventsExtension, more) : {}
     },
   }
   return {
@@ -134,15 +134,16 @@ export function eventsServer(kit: ServerKit, options: EventsOptions) {
     delivery,
     /** A session has opened its stream in this process; its subscriptions may have been made in another. */
     heard: ({ peer, session }: Conversation): void => {
-      if (!offered() || peer === undefined || session === undefined || declared(peer, eventsExtension) === undefined) return
+      if (!offered() || peer === undefined || session === undefined || declaredSettings(peer, eventsExtension) === undefined)
+        return
       attend(parts, lazy.load, session).catch(error => kit.trace('events-unread', error))
     },
     /** The member of `subscriptions/listen`. */
     listening: {
       member: eventsExtension,
       open: async (exchange: Exchange, wanted: unknown, send: EventOutlet['send']) => {
-        if (declared(exchange.peer, eventsExtension) === undefined)
-          throw capabilityMissing(`subscriptions/listen with ${eventsExtension}`, hearingEvents)
+        if (declaredSettings(exchange.peer, eventsExtension) === undefined)
+          throw capabilityMissing(`subscriptions/listen with ${eventsExtension}`, eventsDeclaration)
         if (!offered()) return undefined
         const wishes = checkWishes(wanted)
         const [{ listen }, runtime] = await Promise.all([import('./methods.ts'), lazy.load()])

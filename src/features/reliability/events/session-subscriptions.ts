@@ -2,7 +2,7 @@
  * The subscriptions of a session or connection, which end with it. If several processes serve a session, the one that handles a request
  * may not hold the stream; the other learns of the change through the feed and opens the subscription.
  */
-import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Conversation, ConversationSlot } from '../../../engine/conversation.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
 import type { EventsRuntime } from './runtime.ts'
@@ -24,7 +24,7 @@ interface SubscriptionBook {
 
 /** Keeps the subscriptions of conversations. */
 export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>) {
-  const memory: Memory<SubscriptionBook> = {
+  const memory: ConversationSlot<SubscriptionBook> = {
     make: conversation => {
       const book: SubscriptionBook = { kept: new Map(), open: new Map() }
       conversation.onEnd(() => {
@@ -58,12 +58,12 @@ export function sessionSubscriptions(parts: EventsParts, load: () => Promise<Eve
   // Persists the session and tells the other processes.
   const share = async (runtime: EventsRuntime, conversation: Conversation): Promise<void> => {
     if (conversation.persist === undefined || conversation.session === undefined) return
-    await conversation.persist(memory as Memory<unknown>)
+    await conversation.persist(memory as ConversationSlot<unknown>)
     await runtime.sessionChanged((await parts.engine().sharing?.nameOf(conversation.session)) ?? '')
   }
   return {
     /** Makes them part of what a session remembers. */
-    memory: memory as Memory<unknown>,
+    memory: memory as ConversationSlot<unknown>,
     /** Records a new subscription. */
     note: async (
       runtime: EventsRuntime,

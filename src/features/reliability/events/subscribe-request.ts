@@ -10,11 +10,11 @@ import type { EventEntry } from './entry.ts'
 import { filterFault } from './filter.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
 import type { EventsParts } from './server.ts'
-import type { Wish } from './subscription.ts'
+import type { SubscriptionCriteria } from './subscription.ts'
 
 /** A granted subscription. */
 export interface GrantedSubscription {
-  readonly wish: Wish
+  readonly wish: SubscriptionCriteria
   /** Milliseconds since the epoch. */
   readonly expires: number
   /** Checks again whether all of it is still allowed. */
@@ -53,7 +53,7 @@ export async function readSubscribeRequest(
   const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
   if (id.length === 0 || id.length > idLength) return deny(`subscription_id: give 1 to ${idLength} characters`)
   if (wire.events.length > mostEvents) return deny(`events: ${wire.events.length} are named; the limit is ${mostEvents}`)
-  const { heard, refused, reasons, recheck, guarded } = await hearable(parts, asker, wire.events)
+  const { heard, refused, reasons, recheck, guarded } = await receivableEvents(parts, asker, wire.events)
   if (heard.length === 0) return deny(reasons.join('; ') || 'events: name at least one')
   const schemas = heard.map(({ payload }) => payload?.json)
   const fault = filterFault(wire.filter, schemas)
@@ -87,7 +87,7 @@ export async function readSubscribeRequest(
 }
 
 /** Whether an event type is visible to the caller; with a payload: whether this event is. Rules may change, so it is asked each time. */
-export function tellsTo({ engine }: EventsParts, { caller }: Asker): Wish['tells'] {
+export function tellsTo({ engine }: EventsParts, { caller }: Asker): SubscriptionCriteria['tells'] {
   return (name, payload) => engine().shows?.(caller, 'event', name, payload) !== false
 }
 
@@ -108,7 +108,7 @@ export function denial(id: string, supported: readonly string[], reason: string)
 }
 
 /** The requested events that exist and are allowed, and the reasons for the others. */
-export async function hearable(parts: EventsParts, asker: Asker, names: readonly string[]) {
+export async function receivableEvents(parts: EventsParts, asker: Asker, names: readonly string[]) {
   const heard: EventEntry[] = []
   const refused: string[] = []
   const reasons: string[] = []

@@ -8,12 +8,12 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { LogPosition } from '../../../stores/store.ts'
 import { wireSuggestion } from '../intent/messages.ts'
 import type { EventData } from './entry.ts'
-import { agrees } from './filter.ts'
+import { matchesFilter } from './filter.ts'
 import { eventBookmark, eventHappened, eventsTerminated, type WireEvent, type WireTerminated } from './messages.ts'
-import type { EventOutlet } from './table.ts'
+import type { EventOutlet } from './open-subscriptions.ts'
 
 /** What a subscriber wants to receive. */
-export interface Wish {
+export interface SubscriptionCriteria {
   readonly id: string
   /** The owner key. */
   readonly owner: string
@@ -46,7 +46,7 @@ const mostLosses = 8
 
 /** One subscription and its reader. */
 export class Subscription {
-  readonly wish: Wish
+  readonly wish: SubscriptionCriteria
   readonly #parts: SubscriptionParts
   /** Everything up to here was examined. */
   #position: LogPosition
@@ -63,7 +63,7 @@ export class Subscription {
   #onEnd: (() => void) | undefined = undefined
 
   /** `lost`: starts with missing events. */
-  constructor(wish: Wish, parts: SubscriptionParts, from: LogPosition, lost: boolean) {
+  constructor(wish: SubscriptionCriteria, parts: SubscriptionParts, from: LogPosition, lost: boolean) {
     this.wish = wish
     this.#parts = parts
     this.#position = from
@@ -216,11 +216,14 @@ export class Subscription {
 }
 
 /** Whether an event matches a subscription or poll. */
-export function wants({ events, filter, owner, tells }: Omit<Wish, 'id' | 'account'>, { name, data }: Occurrence): boolean {
+export function wants(
+  { events, filter, owner, tells }: Omit<SubscriptionCriteria, 'id' | 'account'>,
+  { name, data }: Occurrence,
+): boolean {
   if (!events.has(name)) return false
   const { owner: only, payload } = data as EventData
   if (only !== undefined && only !== owner) return false
-  return (filter === undefined || agrees(filter, payload)) && tells(name, payload)
+  return (filter === undefined || matchesFilter(filter, payload)) && tells(name, payload)
 }
 
 type Common = Omit<WireEvent, 'type' | 'subscription_id' | 'previous_cursor'>

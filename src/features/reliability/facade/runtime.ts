@@ -6,7 +6,7 @@ import type { Catalog } from '../../../core/catalog.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import type { CallContext } from '../../../engine/context.ts'
 import { compensation, Exchange } from '../../../engine/exchange.ts'
-import { declaring } from '../../../engine/extensions.ts'
+import { withDeclared } from '../../../engine/extensions.ts'
 import { wireName } from '../../../engine/method.ts'
 import { openParams, type Route } from '../../../engine/plan.ts'
 import type { ServerKit } from '../../../engine/server-feature.ts'
@@ -14,9 +14,9 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import {
-  because,
   type CallToolResult,
   type FailedResult,
+  failureProblem,
   type Tool,
   type ToolEntry,
   toolsPort,
@@ -74,7 +74,7 @@ export class Facade {
     try {
       exchange.params = moved(exchange.params, exchange.meta, this.#argumentsOf(exchange))
       const result = (await next()) as FailedResult
-      const problem = result[because]
+      const problem = result[failureProblem]
       // A tool with an output schema promises that shape, so no error object is added.
       if (problem === undefined || promises || result.structuredContent !== undefined) return result
       return { ...result, structuredContent: { error: toWire(problem) } }
@@ -178,7 +178,7 @@ async function callMethod(exchange: Exchange, { method, params }: FacadeTool): P
     caller,
     reply,
     route,
-    declaring(peer, [method.extension as string]),
+    withDeclared(peer, [method.extension as string]),
     id,
     openParams(route, { ...wanted, _meta: both }),
   )

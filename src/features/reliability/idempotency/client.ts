@@ -4,7 +4,7 @@
  */
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
@@ -38,7 +38,7 @@ export const idempotencyClient = defineClientFeature({
     /** Whether the server supports keys. */
     const knows = (): boolean => {
       const { peer } = kit.session.opened.conversation
-      return peer !== undefined && declared(peer, idempotencyExtension) !== undefined
+      return peer !== undefined && declaredSettings(peer, idempotencyExtension) !== undefined
     }
     const keyed: ToolCallExtension = {
       name: 'idempotency',
@@ -54,7 +54,7 @@ export const idempotencyClient = defineClientFeature({
     }
     return {
       client,
-      side: { capabilities: revision => declaration(revision, idempotencyExtension) },
+      side: { capabilities: revision => extensionCapability(revision, idempotencyExtension) },
       extensions: [extend(toolCalls, keyed)],
     }
   },

@@ -1,6 +1,6 @@
 /** Idempotency on the wire: a key in the `_meta` of a call, repeated in an HTTP header, and in the result whether it was a replay. */
 
-import { carried, type Exchange } from '../../../engine/exchange.ts'
+import { type Exchange, retryState } from '../../../engine/exchange.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 
@@ -53,7 +53,7 @@ export const getKey = request<WireStatus>()({
 
 /** Whether a call has a key. Must be fast, because it runs for every call. */
 export function isKeyed(exchange: Exchange): boolean {
-  if (exchange.get(carried)?.[idempotencyExtension] !== undefined) return true
+  if (exchange.get(retryState)?.[idempotencyExtension] !== undefined) return true
   const { meta, caller } = exchange
   if (meta?.[idempotencyExtension] !== undefined) return true
   // Without HTTP, headers belong to the handshake and not to the call.

@@ -2,10 +2,10 @@
 import type { Operation } from '../../../core/journal/operation.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { because, type CallToolResult, type FailedResult, wraps } from '../../mcp/tools/messages.ts'
+import { type CallToolResult, type FailedResult, failureProblem, wrappedOutput } from '../../mcp/tools/messages.ts'
 import { fromWire, problemExtension, problemPort, toWire, type WireProblem } from '../problem/messages.ts'
 import { idempotencyExtension } from './messages.ts'
 import type { IdempotencyParts } from './server.ts'
@@ -25,7 +25,7 @@ interface Outcome {
   readonly lost?: number
 }
 
-type Marked = FailedResult & { readonly [wraps]?: boolean }
+type Marked = FailedResult & { readonly [wrappedOutput]?: boolean }
 
 /** The outcome of an ended call, as it is stored. */
 export interface RememberedOutcome {
@@ -54,7 +54,7 @@ function storedResult(exchange: Exchange, result: Marked, longest: number): Reme
   const { length } = JSON.stringify(plain)
   const status = result.isError === true ? 'failed' : 'done'
   if (length > longest) return { status, outcome: { lost: length } }
-  const why = result[because]
+  const why = result[failureProblem]
   const task = taskIn(result)
   return {
     status,
@@ -62,7 +62,7 @@ function storedResult(exchange: Exchange, result: Marked, longest: number): Reme
     outcome: {
       result: plain,
       ...(why && { problem: toWire(why, exchange.correlated) }),
-      ...(result[wraps] === true && { wraps: true }),
+      ...(result[wrappedOutput] === true && { wraps: true }),
       ...(task && { task: exchange.peer.revision.id }),
     },
   }
@@ -85,8 +85,8 @@ export function giveAgain({ port }: IdempotencyParts, exchange: Exchange, key: s
   const again: Marked = {
     ...result,
     ...(meta && { _meta: { ...result._meta, ...meta } }),
-    ...(why && { [because]: why }),
-    ...(more.wraps === true && { [wraps]: true }),
+    ...(why && { [failureProblem]: why }),
+    ...(more.wraps === true && { [wrappedOutput]: true }),
   }
   return stamped(exchange, key, again, operation, true)
 }
@@ -100,7 +100,7 @@ export function stamped<R extends CallToolResult>(
   replay: boolean,
   shortened = false,
 ): R {
-  if (declared(peer, idempotencyExtension) === undefined) return result
+  if (declaredSettings(peer, idempotencyExtension) === undefined) return result
   const stamp = {
     idempotency_key: key,
     was_replay: replay,

@@ -8,7 +8,7 @@ import { settlesWithin } from '../../../core/deadlines.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import type { Operation, Ticket } from '../../../core/journal/operation.ts'
 import { type Problem, problem, problemOf, problemText } from '../../../core/problem.ts'
-import { carried, carry, compensation, type Exchange } from '../../../engine/exchange.ts'
+import { addRetryState, compensation, type Exchange, retryState } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
 import { accountOf, isNobody, mayName, ownerOf, secretLength } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -18,7 +18,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
-import { because, type CallToolResult, type FailedResult, type ToolEntry } from '../../mcp/tools/messages.ts'
+import { type CallToolResult, type FailedResult, failureProblem, type ToolEntry } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension, keyHeader, keyPattern, keyRule, otherKeyHeader, type WireStatus } from './messages.ts'
 import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, stamped } from './outcomes.ts'
 import { dedupeMs, type IdempotencyParts } from './server.ts'
@@ -50,7 +50,7 @@ interface Keyed {
 const standardResult = 1024 * 1024
 
 /** Runs keyed calls, and answers `idempotency/get`. */
-export class Replays {
+export class KeyedCallRunner {
   readonly #parts: Parts
   /** Handlers that still run although their call was already answered, for example after a timeout. */
   readonly #lingering = new Map<string, Promise<unknown>>()
@@ -67,7 +67,7 @@ export class Replays {
     if (said === undefined && isNobody(owner)) return next()
     if (said !== undefined && exchange.get(compensation) === undefined) checkName(owner, said.key)
     const wish = said ?? (await mintedWish(this.#parts, exchange))
-    carry(exchange, idempotencyExtension, wish.key)
+    addRetryState(exchange, idempotencyExtension, wish.key)
     // Without a journal record nothing is executed.
     return this.#claimed({ exchange, next, owner, wish, place: `${owner}/${wish.key}` }).catch(told)
   }
@@ -198,7 +198,7 @@ function told(error: unknown): never {
 }
 
 function failedBy(problem: Problem): FailedResult {
-  return { content: [{ type: 'text', text: problemText(problem) }], isError: true, [because]: problem }
+  return { content: [{ type: 'text', text: problemText(problem) }], isError: true, [failureProblem]: problem }
 }
 
 /** Whether the handler had finished, whatever failed afterwards. */
@@ -214,7 +214,7 @@ function endOf(exchange: Exchange, result: FailedResult): End {
   if (exchange.asking?.pending === true || isInputRequired(result)) return 'paused'
   // Refused before the handler ran, so a repeated call may try again.
   if (!exchange.begun && !exchange.detached) return 'released'
-  const why = result[because]
+  const why = result[failureProblem]
   if (why === undefined) return 'stored'
   // The handler was stopped midway, so nobody knows what it has done.
   if (why.code === 'OPERATION_TIMEOUT' || (exchange.cancelled && why.code === 'SERVER_ERROR')) return 'lost'
@@ -223,7 +223,7 @@ function endOf(exchange: Exchange, result: FailedResult): End {
 
 /** The reason shown to whoever repeats the call. */
 function lostBy(result: FailedResult): string {
-  return clip(result[because]?.message ?? 'it was stopped', 300)
+  return clip(result[failureProblem]?.message ?? 'it was stopped', 300)
 }
 
 function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released' | McpError {
@@ -300,7 +300,7 @@ interface KeyOfCall {
 /** Reads the key of a call; undefined if there is none. All places that name a key must agree. */
 function keyOf(exchange: Exchange, maxTtlMs: number): KeyOfCall | undefined {
   const { meta, caller } = exchange
-  const before = exchange.get(carried)?.[idempotencyExtension]
+  const before = exchange.get(retryState)?.[idempotencyExtension]
   const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : none
   if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
   const headed = caller.carrier === 'http' ? caller : undefined

@@ -1,8 +1,8 @@
 /** Server side of idempotency: the option `idempotency`, and `ctx.idempotencyKey`. The runner is loaded with the first key. */
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import { carried, compensation, type Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { compensation, type Exchange, retryState } from '../../../engine/exchange.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, lazily, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
@@ -44,7 +44,7 @@ export const idempotencyFeature = defineServerFeature<IdempotencyServerOptions>(
   options: { idempotency: 'object' },
   context: {
     get idempotencyKey() {
-      return exchangeOf(this).get(carried)?.[idempotencyExtension]
+      return exchangeOf(this).get(retryState)?.[idempotencyExtension]
     },
   } satisfies IdempotencyContext & ThisType<CallContext>,
   setup: (kit, { idempotency }) => ({ sides: [idempotencyServer({ ...kit, ...idempotency })] }),
@@ -59,7 +59,7 @@ export interface IdempotencyParts
 export function idempotencyServer(parts: IdempotencyParts): Side {
   const maxTtlMs = toMilliseconds(parts.maxTtl ?? '24h', 'idempotency.maxTtl')
   const joinMs = toMilliseconds(parts.join ?? '10s', 'idempotency.join')
-  const load = lazily(async () => new (await import('./runtime.ts')).Replays({ ...parts, maxTtlMs, joinMs })).open
+  const load = lazily(async () => new (await import('./runtime.ts')).KeyedCallRunner({ ...parts, maxTtlMs, joinMs })).open
   return {
     handlers: [[getKey, async (exchange: Exchange) => (await load()).status(exchange)]],
     layers: [
@@ -73,7 +73,7 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
         run: async (exchange, next) => (await load()).run(exchange, next),
       },
     ],
-    capabilities: revision => (parts.shared ? declaration(revision, idempotencyExtension) : {}),
+    capabilities: revision => (parts.shared ? extensionCapability(revision, idempotencyExtension) : {}),
   }
 }
 

@@ -10,7 +10,7 @@ import { serverLimits } from '../../../engine/limits.ts'
 import { createPaging } from '../../../engine/paging.ts'
 import { type Port, Ports } from '../../../engine/ports.ts'
 import type { Stage } from '../../../engine/stages.ts'
-import { Spoken } from '../../../revisions/index.ts'
+import { SupportedRevisions } from '../../../revisions/index.ts'
 import { memoryStore } from '../../../stores/index.ts'
 import { lifecycleServer } from '../../mcp/lifecycle/server.ts'
 import { toolsPort } from '../../mcp/tools/messages.ts'
@@ -55,7 +55,7 @@ function serve() {
   const engine = new Engine({
     role: 'server',
     info: { name: 'stages', version: '1' },
-    spoken: new Spoken(),
+    spoken: new SupportedRevisions(),
     limits: serverLimits,
     sides: [lifecycleServer({ cache }), tools.side, problemServer(), idempotency, { layers }],
   })

@@ -2,7 +2,7 @@
 import { problem } from '../../../core/problem.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { requestInternally } from '../../../engine/internal-calls.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -22,7 +22,7 @@ export async function advised(parts: SuggestionParts, exchange: Exchange, next: 
   const { intent, mode } = wishOf(exchange)
   if (mode === 'suggest_only') return suggestOnly(exchange, await suggestion(parts, exchange, intent))
   // Runs in parallel; the call itself is unaffected.
-  const coming = declared(exchange.peer, intentExtension) === undefined ? undefined : suggestion(parts, exchange, intent)
+  const coming = declaredSettings(exchange.peer, intentExtension) === undefined ? undefined : suggestion(parts, exchange, intent)
   const result = await next()
   if (coming === undefined || exchange.asking?.pending === true) return result
   if (!isRecord(result) || !Array.isArray(result['content'])) return result

@@ -5,7 +5,7 @@
 import { problem } from '../../../core/problem.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
@@ -89,7 +89,7 @@ export const intentClient = defineClientFeature<IntentClientOptions>({
     }
     return {
       // Declared only if the host allows intents.
-      side: { capabilities: revision => (enabled ? declaration(revision, intentExtension) : {}) },
+      side: { capabilities: revision => (enabled ? extensionCapability(revision, intentExtension) : {}) },
       extensions: [extend(toolCalls, { name: 'intent', around, reads })],
     }
   },
@@ -109,7 +109,7 @@ function intentMeta(
   if (intent === undefined && !suggestOnly) return undefined
   if (intent !== undefined && isTooLong(intent))
     throw new TypeError(`The intent is longer than ${longestIntent} bytes: say in a sentence or two what the call is for`)
-  const heard = enabled && declared(server, intentExtension) !== undefined
+  const heard = enabled && declaredSettings(server, intentExtension) !== undefined
   if (suggestOnly && (!heard || intent === undefined)) throw onlySuggested(intent, enabled)
   if (!heard || intent === undefined) return undefined
   const wish: WireIntent = suggestOnly ? { intent, mode: 'suggest_only' } : { intent }

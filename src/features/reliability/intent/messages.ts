@@ -1,6 +1,6 @@
 /** Intents on the wire: the purpose in the `_meta` of a call, and the suggestion in the `_meta` of the result. */
 
-import { bounded, plainSuggestion, type Suggestion } from '../../../core/suggestion.ts'
+import { clipSuggestion, plainSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import { NS } from '../../../engine/method.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 
@@ -44,7 +44,7 @@ export function isTooLong(intent: string): boolean {
 
 /** Writes a suggestion. */
 export function wireSuggestion(suggestion: Suggestion): WireSuggestion {
-  const { tool, reason, arguments: parameters } = bounded(suggestion)
+  const { tool, reason, arguments: parameters } = clipSuggestion(suggestion)
   return { recommended_tool: tool, reason, ...(parameters === undefined ? {} : { parameters }) }
 }
 

@@ -1,7 +1,7 @@
 /** Server side of intents: `ctx.intent`, and the option `suggest`. An intent never changes what a call does. */
 import type { Suggestion } from '../../../core/suggestion.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
@@ -61,7 +61,7 @@ export const intentFeature = defineServerFeature<IntentServerOptions<CallContext
               run: async (exchange, next) => (await import('./advise.ts')).advised(parts, exchange, next),
             },
           ],
-          capabilities: revision => (options === undefined ? {} : declaration(revision, intentExtension)),
+          capabilities: revision => (options === undefined ? {} : extensionCapability(revision, intentExtension)),
         },
       ],
     }

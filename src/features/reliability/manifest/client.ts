@@ -5,7 +5,7 @@
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import type { SendOptions } from '../../../engine/calls.ts'
 import { defineClientFeature, extend, type OpenedServer, type RequestOptions } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { given, isRecord } from '../../../jsonrpc/message.ts'
@@ -59,7 +59,7 @@ export const manifestClient = defineClientFeature({
     const client: ManifestClientApi = {
       manifest: async options => {
         const { opened } = kit.session
-        if (declared(opened, manifestExtension) !== undefined) {
+        if (declaredSettings(opened, manifestExtension) !== undefined) {
           const { manifest, revision } = await fetch(kit.send(options))
           return viewOf(manifest, revision, false)
         }
@@ -72,7 +72,7 @@ export const manifestClient = defineClientFeature({
       client,
       port: client,
       // On stateless wires only the request for the manifest declares the extension.
-      side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, manifestExtension) : {}) },
+      side: { capabilities: revision => (revision.era === 'session' ? extensionCapability(revision, manifestExtension) : {}) },
       extensions: [
         extend(announcements, (topic, uri) => {
           if (topic === 'tools' || (topic === 'updated' && uri === manifestUri)) kit.port(cachePort).drop(getManifest.name)

@@ -4,7 +4,7 @@
  */
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
@@ -91,7 +91,7 @@ export const manifestFeature = defineServerFeature<ManifestServerOptions>({
       capabilities: wire => {
         // If callers see different tools, no single revision applies.
         const revision = kit.filtered() ? undefined : documents?.known(wire)
-        return declaration(wire, manifestExtension, { manifest_version: manifestVersion, ...given({ revision }) })
+        return extensionCapability(wire, manifestExtension, { manifest_version: manifestVersion, ...given({ revision }) })
       },
     }
     const changed = (): void => kit.port(subscriptionsPort).updated(manifestUri)
@@ -119,7 +119,7 @@ const listedAs = {
 // Pagination of tools, checked against their schemas.
 
 /** The option of a tool. */
-export interface Paginated {
+export interface PaginationToolOption {
   /** Its results are paginated: the argument with the cursor, and the output member with the next one. */
   readonly pagination?: { readonly cursor: string; readonly next: string }
 }
@@ -127,7 +127,7 @@ export interface Paginated {
 /** The `_meta` of the tool. Throws if the schemas lack these members. */
 function paginationMeta(
   tool: string,
-  { pagination }: Paginated,
+  { pagination }: PaginationToolOption,
   { inputSchema, outputSchema }: Pick<Tool, 'inputSchema' | 'outputSchema'>,
 ): Readonly<Record<string, unknown>> | undefined {
   if (pagination === undefined) return undefined

@@ -3,7 +3,7 @@
  * use.
  */
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import {
   type CallToolResult,
@@ -32,7 +32,7 @@ export const mediaClient = defineClientFeature({
       declares: { extension: mediaExtension },
       before: (name, args, signal) => {
         const { peer } = kit.session.opened.conversation
-        if (peer === undefined || declared(peer, mediaExtension) === undefined) return undefined
+        if (peer === undefined || declaredSettings(peer, mediaExtension) === undefined) return undefined
         return checkCall(kit.port(clientToolsPort), name, args, signal)
       },
       after: (name, _, result) => {
@@ -43,7 +43,7 @@ export const mediaClient = defineClientFeature({
     }
     return {
       // On stateless wires each tool call declares the extension.
-      side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, mediaExtension) : {}) },
+      side: { capabilities: revision => (revision.era === 'session' ? extensionCapability(revision, mediaExtension) : {}) },
       extensions: [extend(toolCalls, calls)],
     }
   },

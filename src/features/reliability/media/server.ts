@@ -7,7 +7,7 @@ import { isMimePattern } from '../../../core/artifact.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -25,7 +25,7 @@ export const mediaFeature = defineServerFeature<object>({
     let began = false
     const nameOf = ({ params }: Exchange): string => params['name'] as string
     // Must be fast, because it runs for every call.
-    const concerns = (exchange: Exchange): boolean => tools.facts<WithMedia>(nameOf(exchange))?.media !== undefined
+    const concerns = (exchange: Exchange): boolean => tools.facts<MediaToolOption>(nameOf(exchange))?.media !== undefined
     const common = { methods: [callTool.name], concerns, when: (exchange: Exchange) => began && concerns(exchange) }
     const inputs: Layer = {
       ...common,
@@ -52,7 +52,7 @@ export const mediaFeature = defineServerFeature<object>({
     }
     tools.extend({
       kinds: { media: 'object' },
-      declare: (_, { media }: WithMedia) => {
+      declare: (_, { media }: MediaToolOption) => {
         if (began || media === undefined) return
         began = true
         // Until then the layers are skipped.
@@ -62,7 +62,7 @@ export const mediaFeature = defineServerFeature<object>({
     })
     // Always installed: a call may already be on its way under the old plan.
     const layers = [inputs, outputs]
-    return { sides: [{ layers, capabilities: revision => (began ? declaration(revision, mediaExtension) : {}) }] }
+    return { sides: [{ layers, capabilities: revision => (began ? extensionCapability(revision, mediaExtension) : {}) }] }
   },
 })
 
@@ -76,7 +76,7 @@ function judged({ trace, port }: ServerKit, exchange: Exchange, result: unknown,
     const warnings = inspect(result.content)
     if (warnings.length === 0) return result
     trace('media-unlisted', { tool, warnings })
-    if (declared(exchange.peer, mediaExtension) === undefined) return result
+    if (declaredSettings(exchange.peer, mediaExtension) === undefined) return result
     return { ...result, _meta: { ...result._meta, [mediaExtension]: { warnings } } }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -107,7 +107,7 @@ interface MediaFacts {
 }
 
 /** The option of a tool. */
-export interface WithMedia {
+export interface MediaToolOption {
   /** The media that the tool accepts and returns; checked in both directions before anything is decoded. */
   readonly media?: MediaFacts
 }
@@ -122,7 +122,7 @@ const kinds: KindsOf<MediaFacts> = {
 }
 
 /** The `_meta` of the tool. Throws if the declaration is invalid. */
-function mediaMeta(tool: string, { media }: WithMedia): Readonly<Record<string, WireMedia>> | undefined {
+function mediaMeta(tool: string, { media }: MediaToolOption): Readonly<Record<string, WireMedia>> | undefined {
   if (media === undefined) return undefined
   const where = `The media of tool "${clip(tool)}"`
   checkOptions(where, media, kinds)

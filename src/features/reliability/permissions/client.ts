@@ -5,7 +5,7 @@
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -116,7 +116,7 @@ export const permissionsClient = defineClientFeature({
       side: {
         // An ended grant stays presented: without it, calls would use the caller's own token, which may allow more.
         handlers: [[permissionsEnded, ({ engine, params }: Exchange) => engine.trace('permissions-ended', params)]],
-        capabilities: revision => declaration(revision, permissionsExtension),
+        capabilities: revision => extensionCapability(revision, permissionsExtension),
       },
     }
   },

@@ -12,11 +12,11 @@ import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type Admission, admission, insufficient, isTrusted } from '../../mcp/authorization/messages.ts'
+import { admission, insufficient, isTrusted, type PresentedGrant } from '../../mcp/authorization/messages.ts'
 import { elicit, takesElicitation } from '../../mcp/elicitation/messages.ts'
 import { toolsPort } from '../../mcp/tools/messages.ts'
 import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } from './messages.ts'
-import type { Aim, PermissionAnswer, PermissionsParts } from './server.ts'
+import type { PermissionAnswer, PermissionsParts, RequiredScopes } from './server.ts'
 import { PermissionSessions, sessionName } from './sessions.ts'
 
 /** Who asks; for compensations also the exchange. */
@@ -31,7 +31,7 @@ interface Judgement {
   /** Scopes that the caller's own token lacks. */
   readonly short: readonly string[]
   /** The presented grant, if it is valid. */
-  readonly admission: Admission | undefined
+  readonly admission: PresentedGrant | undefined
 }
 
 // Limit of checks in one request.
@@ -48,7 +48,7 @@ export class Rights {
   }
 
   /** Runs a request if it is allowed, and returns its result only if it still is; `then` gives what is needed at that time. */
-  async run(exchange: Exchange, aim: Aim, next: Next, then: () => Aim | undefined): Promise<unknown> {
+  async run(exchange: Exchange, aim: RequiredScopes, next: Next, then: () => RequiredScopes | undefined): Promise<unknown> {
     await this.#allow(exchange, aim)
     const result = await next()
     // Tasks are checked when they end.
@@ -57,19 +57,19 @@ export class Rights {
   }
 
   /** Throws if the caller has lost its right. */
-  async confirmStill(exchange: Exchange, aim: Aim): Promise<void> {
+  async confirmStill(exchange: Exchange, aim: RequiredScopes): Promise<void> {
     if (presentedIn(exchange.meta) === undefined) return
     const { decision } = await this.#judged(exchange, aim, argumentsOf(exchange))
     if (decision.kind === 'deny') throw endedMeanwhile(aim, decision)
   }
 
   /** Whether the caller may see something. */
-  async allows(asker: Asker, aim: Aim): Promise<boolean> {
+  async allows(asker: Asker, aim: RequiredScopes): Promise<boolean> {
     return (await this.judge(asker, aim)).kind === 'allow'
   }
 
   /** Decides without counting a use. */
-  async judge(asker: Asker, aim: Aim): Promise<Decision> {
+  async judge(asker: Asker, aim: RequiredScopes): Promise<Decision> {
     return (await this.#judged(asker, aim, {})).decision
   }
 
@@ -99,7 +99,7 @@ export class Rights {
   }
 
   // The decision itself. An error while determining the scopes is a denial.
-  async #judged(exchange: Judged, aim: Aim, args: Params): Promise<Judgement> {
+  async #judged(exchange: Judged, aim: RequiredScopes, args: Params): Promise<Judgement> {
     const { caller, meta } = exchange
     const { principal } = caller
     const granting = this.#parts.grant !== undefined
@@ -141,7 +141,7 @@ export class Rights {
   }
 
   /** The grant, limited to the scopes of the caller's own token. */
-  #admissionOf({ caller }: Asker, { owner, id, expires }: Grant): Admission {
+  #admissionOf({ caller }: Asker, { owner, id, expires }: Grant): PresentedGrant {
     const held = caller.principal?.scopes
     const scopes = async (): Promise<readonly string[]> =>
       (await this.sessions.scopesOf(owner, id)).filter(scope => held?.includes(scope) ?? true)
@@ -149,7 +149,7 @@ export class Rights {
   }
 
   /** Throws unless the caller is allowed. A page for granting scopes is offered once. */
-  async #allow(exchange: Exchange, aim: Aim): Promise<void> {
+  async #allow(exchange: Exchange, aim: RequiredScopes): Promise<void> {
     let offered = false
     for (;;) {
       const judgement = await this.#judged(exchange, aim, argumentsOf(exchange))
@@ -171,7 +171,7 @@ export class Rights {
 
   // One check of `permissions/check`.
   async #checked(exchange: Exchange, { tool, parameters = {} }: WireCheck): Promise<WireChecked> {
-    const facts = this.#parts.port(toolsPort).facts<Aim>(tool)
+    const facts = this.#parts.port(toolsPort).facts<RequiredScopes>(tool)
     if (facts === undefined) return { allowed: false, reason: `There is no tool "${clip(tool)}"` }
     const aim = { name: tool, scopes: facts.scopes, scopesFor: facts.scopesFor }
     const judgement = await this.#judged(exchange, aim, parameters)
@@ -201,7 +201,7 @@ function only(decision: Decision, needs: readonly string[]): Judgement {
 function decidedThen(
   caller: Caller,
   capturedScopes: readonly string[] | undefined,
-  { name }: Aim,
+  { name }: RequiredScopes,
   needs: readonly string[],
   granting: boolean,
 ): Decision {
@@ -221,7 +221,7 @@ function told(exchange: Exchange, denial: GrantDenial, url: string | undefined):
 }
 
 // The tool has run, but the result is withheld.
-function endedMeanwhile({ name }: Aim, denial: GrantDenial) {
+function endedMeanwhile({ name }: RequiredScopes, denial: GrantDenial) {
   const { code, category, details } = denialProblem(denial)
   return problem(code, `The right to call ${clip(name)} ended while it ran: it was done, but its result is withheld`, {
     category,
@@ -241,7 +241,7 @@ function argumentsOf({ params }: Exchange): Params {
 function elevationOf(
   { elevationUrl }: PermissionsParts,
   { caller, engine }: Exchange,
-  { name }: Aim,
+  { name }: RequiredScopes,
   { admission: admitted }: Judgement,
   { missing }: GrantDenial,
 ): string | undefined {
@@ -253,7 +253,12 @@ function elevationOf(
 }
 
 /** Asks the user to open the page; true if opened, so that another decision makes sense. */
-async function offerElevation(exchange: Exchange, { name }: Aim, { missing }: GrantDenial, url: string): Promise<boolean> {
+async function offerElevation(
+  exchange: Exchange,
+  { name }: RequiredScopes,
+  { missing }: GrantDenial,
+  url: string,
+): Promise<boolean> {
   if (exchange.route.method.asks !== true || !takesElicitation(exchange.peer, 'url')) return false
   const elicitationId = await exchange.once('elevation', () => crypto.randomUUID())
   const message = `${exchange.engine.info.name}: ${name} needs ${missing.join(', ')}. Open the page to grant that?`

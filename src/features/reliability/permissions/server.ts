@@ -5,8 +5,8 @@
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { checkScopes } from '../../../core/scope.ts'
-import { type Asker, carried, type Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { type Asker, type Exchange, retryState } from '../../../engine/exchange.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { ownerNamed } from '../../../engine/owner.ts'
 import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
@@ -127,7 +127,7 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
     const ends = lazyEnds(kit)
     /** Whether anything has scopes. */
     const offered = (): boolean => granting || authorization.declared
-    const aimOf = (exchange: Exchange): Aim | undefined => {
+    const aimOf = (exchange: Exchange): RequiredScopes | undefined => {
       const target = targetOf(exchange)
       return target && aimAt(target, tools, authorization)
     }
@@ -153,7 +153,8 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
         methods: aimingMethods,
         concerns: exchange => aimOf(exchange) !== undefined,
         when: decides,
-        run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next, () => aimOf(exchange)),
+        run: async (exchange, next) =>
+          (await rights()).run(exchange, aimOf(exchange) as RequiredScopes, next, () => aimOf(exchange)),
       },
       {
         // Runs inside of tasks, because their results come long after the decision.
@@ -162,7 +163,7 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
         concerns: exchange => aimOf(exchange) !== undefined,
         when: decides,
         run: async (exchange, next) => {
-          const aim = aimOf(exchange) as Aim
+          const aim = aimOf(exchange) as RequiredScopes
           const result = await next()
           // By its current needs, or the earlier ones if the tool was removed.
           if (exchange.detached) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
@@ -193,7 +194,7 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
       // Clients that know grants are notified.
       lapsed: (conversation, uris, reason) => {
         const { peer } = conversation
-        if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
+        if (peer !== undefined && declaredSettings(peer, permissionsExtension) !== undefined)
           kit.engine().notify(conversation, permissionsEnded, { reason, uris })
       },
     })
@@ -214,7 +215,7 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
           get layers() {
             return offered() ? layers : guards
           },
-          capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
+          capabilities: revision => (offered() ? extensionCapability(revision, permissionsExtension) : {}),
         },
       ],
       provides: provide(permissionsPort, {
@@ -233,10 +234,10 @@ export const permissionsFeature = defineServerFeature<PermissionsServerOptions, 
 
 type OpenRights = () => Promise<Rights>
 
-type ScopedFacts = Scoped & Pick<ToolFacts, 'scopes'>
+type ScopedFacts = ScopesToolOption & Pick<ToolFacts, 'scopes'>
 
 /** What a request needs; undefined if nothing. Must be fast, because it runs for every call. */
-function aimAt(target: RequestTarget, tools: ToolsPort, { needs }: AuthorizationPort): Aim | undefined {
+function aimAt(target: RequestTarget, tools: ToolsPort, { needs }: AuthorizationPort): RequiredScopes | undefined {
   const [kind, name] = target
   const facts = kind === 'tool' ? tools.facts<ScopedFacts>(name) : undefined
   const scopes = kind === 'tool' ? facts?.scopes : needs(target)
@@ -264,16 +265,16 @@ async function eventVisibility(rights: OpenRights, asker: Asker, name: string, s
 }
 
 /** The option of a tool. */
-export interface Scoped {
+export interface ScopesToolOption {
   /** Further scopes that a call with these arguments needs. If it throws, the call is refused. */
   readonly scopesFor?: (args: Params) => Awaitable<readonly string[]>
 }
 
 /** What a request is about, and the scopes it needs. */
-export interface Aim {
+export interface RequiredScopes {
   readonly name: string
   readonly scopes: Scopes
-  readonly scopesFor: Scoped['scopesFor']
+  readonly scopesFor: ScopesToolOption['scopesFor']
 }
 
 /** What permissions need from the server. */
@@ -282,6 +283,6 @@ export interface PermissionsParts extends PermissionsOptions, Pick<ServerKit, 's
 /** Whether a request opens something that ends with the grant; for calls: a step of a transaction. */
 function opens(exchange: Exchange): boolean {
   const { route, meta } = exchange
-  if (route.method.name !== 'tools/call' || exchange.get(carried)?.[transactionsExtension] !== undefined) return true
+  if (route.method.name !== 'tools/call' || exchange.get(retryState)?.[transactionsExtension] !== undefined) return true
   return meta?.[transactionsExtension] !== undefined
 }

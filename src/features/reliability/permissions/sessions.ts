@@ -5,7 +5,7 @@
 
 import { digestText } from '../../../core/digest.ts'
 import type { Grant, GrantTerms } from '../../../core/grant/grant.ts'
-import type { Counting } from '../../../core/grant/grants.ts'
+import type { VersionedGrant } from '../../../core/grant/grants.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { PermissionsParts } from './server.ts'
@@ -42,7 +42,7 @@ export class PermissionSessions {
   }
 
   /** The session of a token; undefined if it is unknown, another owner's, revoked or expired. */
-  async find(owner: string, token: unknown): Promise<Counting | undefined> {
+  async find(owner: string, token: unknown): Promise<VersionedGrant | undefined> {
     const data = await this.#parts.seal.open(token, { kind, principal: owner }).catch(() => undefined)
     const id = isRecord(data) ? data['id'] : undefined
     return typeof id === 'string' ? this.#anchor(owner, id) : undefined
@@ -94,7 +94,7 @@ export class PermissionSessions {
   }
 
   // The grant that stands for the session itself.
-  async #anchor(owner: string, id: string): Promise<Counting | undefined> {
+  async #anchor(owner: string, id: string): Promise<VersionedGrant | undefined> {
     const counting = await (await this.#parts.grants()).counting(owner, [id])
     return counting.find(({ grant }) => grant.id === id)
   }

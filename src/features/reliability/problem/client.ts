@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Problem } from '../../../core/problem.ts'
 import { pause } from '../../../engine/backoff.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import { type ToolAttempts, type ToolCallExtension, toolCalls } from '../../mcp/tools/messages.ts'
@@ -32,7 +32,7 @@ export const problemClient = defineClientFeature<ProblemOptions, ClientProblems>
   setup(kit, { retry = {}, onProblem, onAuthRequired }) {
     const retries = new Retries({ retry, clock: kit.clock, random: Math.random, onProblem, onAuthRequired })
     return {
-      side: { capabilities: revision => declaration(revision, problemExtension) },
+      side: { capabilities: revision => extensionCapability(revision, problemExtension) },
       port: { classify, retry: call => retries.call(call) },
       extensions: [extend(toolCalls, { name: 'problem', attempts: call => retries.call(call), reads })],
     }

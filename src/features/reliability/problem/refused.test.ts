@@ -6,7 +6,7 @@ import { expectFits } from '../../../../test/extension-schemas.ts'
 import { headersFor, httpPeer, json, send } from '../../../../test/spec/http.ts'
 import { enveloped, errorOf, type Frame, helloParams, official, speak } from '../../../../test/spec/wire.ts'
 import { connect } from '../../../client/index.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { type RevisionId, revisionById } from '../../../revisions/index.ts'
 import { createServer, type Server } from '../../../server/index.ts'
 import { stdioServerConnection } from '../../../transports/stdio/server.ts'
@@ -38,7 +38,7 @@ function opened(): Server {
   return server
 }
 
-const knowing = (revision: RevisionId): Frame => declaration(revisionById(revision), problemExtension)
+const knowing = (revision: RevisionId): Frame => extensionCapability(revisionById(revision), problemExtension)
 const inSession = (revision: RevisionId): boolean => revisionById(revision).era === 'session'
 
 function told(frame: Frame): Frame {

@@ -3,7 +3,7 @@
  */
 import { Problem, type ProblemCode, problem, problemOf, problemText, refusalIn } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { failureOf } from '../../../engine/outcome.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
@@ -29,12 +29,12 @@ export const problemFeature = defineServerFeature<object>({
 
 /** Declares the extension and its error codes. */
 export function problemServer(): Side {
-  return { errors: problemErrors, capabilities: revision => declaration(revision, problemExtension) }
+  return { errors: problemErrors, capabilities: revision => extensionCapability(revision, problemExtension) }
 }
 
 /** The `_meta` of a failed result; undefined if the client did not declare the extension. */
 export function problemMeta({ peer, correlated }: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined {
-  return declared(peer, problemExtension) === undefined ? undefined : { [problemExtension]: toWire(problem, correlated) }
+  return declaredSettings(peer, problemExtension) === undefined ? undefined : { [problemExtension]: toWire(problem, correlated) }
 }
 
 /**
@@ -47,7 +47,7 @@ function explainFailure(exchange: Exchange, thrown: unknown): unknown {
   if (refusal !== undefined && refusal !== thrown) exchange.engine.trace('store-refused', thrown, exchange.caller)
   if (refusal !== undefined)
     return new McpError('problem', problemText(refusal), { cause: refusal, data: toWire(refusal, exchange.correlated) })
-  if (declared(exchange.peer, problemExtension) === undefined) return thrown
+  if (declaredSettings(exchange.peer, problemExtension) === undefined) return thrown
   const failure = failureOf(thrown)
   // The correlation id leads to the server's log.
   return beside(failure, thrown, failure.kind === 'internal' ? exchange.correlation : exchange.correlated)
@@ -55,7 +55,7 @@ function explainFailure(exchange: Exchange, thrown: unknown): unknown {
 
 /** The same for requests that are refused before they become a call. */
 function explainRefusal(peer: Peer, thrown: unknown): unknown {
-  return declared(peer, problemExtension) === undefined ? thrown : beside(failureOf(thrown), thrown, undefined)
+  return declaredSettings(peer, problemExtension) === undefined ? thrown : beside(failureOf(thrown), thrown, undefined)
 }
 
 /** Adds the problem to the data of the error. */

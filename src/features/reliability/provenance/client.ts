@@ -1,11 +1,11 @@
 /** Client side of provenance: reads where a result comes from. Everything is a claim of somebody, and is labelled so. */
 import type { Provenance, Stamp } from '../../../core/artifact.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { type AnswerFacts, toolCalls } from '../../mcp/tools/messages.ts'
-import { claimsIn, kept, provenanceExtension } from './messages.ts'
+import { claimsIn, provenanceExtension, withOriginalRecord } from './messages.ts'
 
 /** What an answer says about its origin. */
 export interface ProvenanceAnswer {
@@ -21,7 +21,7 @@ export const provenanceClient = defineClientFeature({
   options: {},
   setup: () => ({
     // On stateless wires each tool call declares the extension.
-    side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, provenanceExtension) : {}) },
+    side: { capabilities: revision => (revision.era === 'session' ? extensionCapability(revision, provenanceExtension) : {}) },
     extensions: [extend(toolCalls, { name: 'provenance', declares: { extension: provenanceExtension }, views })],
   }),
 })
@@ -96,7 +96,7 @@ function isStamped(record: Provenance): record is Provenance & { readonly stamp:
 }
 
 function labelled(record: Provenance, basis: Source['basis'], by: string): Source {
-  return kept(record, { ...record, basis, by, label: labelOf(record, basis, clip(by)) })
+  return withOriginalRecord(record, { ...record, basis, by, label: labelOf(record, basis, clip(by)) })
 }
 
 // The text for people.

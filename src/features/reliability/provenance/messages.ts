@@ -149,7 +149,7 @@ function provenanceFromWire(value: unknown): Provenance | undefined {
 }
 
 /** Links a derived object to its original record. */
-export function kept<P extends Provenance>(from: Provenance, record: P): P {
+export function withOriginalRecord<P extends Provenance>(from: Provenance, record: P): P {
   const original = originals.get(from)
   if (original !== undefined) originals.set(record, original)
   return record

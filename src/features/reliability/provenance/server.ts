@@ -1,7 +1,7 @@
 /** Server side of provenance: the option `provenance` of tools, and `cite`. The stamping code is loaded on first use. */
 import type { Provenance } from '../../../core/artifact.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
@@ -10,7 +10,7 @@ import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { faultIn, provenanceExtension, provenanceToWire } from './messages.ts'
 
 /** The option of a tool. */
-export interface Sourced {
+export interface ProvenanceToolOption {
   /** Results state their origin: the runtime stamps them, and `cite` adds sources. */
   readonly provenance?: boolean
 }
@@ -22,8 +22,9 @@ export const provenanceFeature = defineServerFeature<object>({
     const tools = kit.port(toolsPort)
     let began = false
     const works = () => import('./stamp.ts')
-    const isUnknown = ({ peer }: Exchange): boolean => declared(peer, provenanceExtension) === undefined
-    const concerns = ({ params }: Exchange): boolean => tools.facts<Sourced>(params['name'] as string)?.provenance === true
+    const isUnknown = ({ peer }: Exchange): boolean => declaredSettings(peer, provenanceExtension) === undefined
+    const concerns = ({ params }: Exchange): boolean =>
+      tools.facts<ProvenanceToolOption>(params['name'] as string)?.provenance === true
     const common = { methods: [callTool.name], concerns, when: concerns }
     const layers: readonly Layer[] = [
       {
@@ -49,7 +50,7 @@ export const provenanceFeature = defineServerFeature<object>({
     ]
     tools.extend({
       kinds: { provenance: 'boolean' },
-      declare: (_, { provenance }: Sourced) => {
+      declare: (_, { provenance }: ProvenanceToolOption) => {
         if (began || provenance !== true) return
         began = true
         kit.began()
@@ -60,7 +61,7 @@ export const provenanceFeature = defineServerFeature<object>({
       get layers() {
         return began ? layers : []
       },
-      capabilities: revision => (began ? declaration(revision, provenanceExtension) : {}),
+      capabilities: revision => (began ? extensionCapability(revision, provenanceExtension) : {}),
     }
     return { sides: [side] }
   },

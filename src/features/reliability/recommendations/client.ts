@@ -1,6 +1,6 @@
 /** Client side of recommendations: `client.recommend`, and readers for registries and catalogs. Recommendations are untrusted hints. */
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { given, isRecord } from '../../../jsonrpc/message.ts'
@@ -43,7 +43,7 @@ export const recommendationsClient = defineClientFeature({
     const client: RecommendationsClientApi = {
       recommend: async (capability, options = {}) => {
         const { limit } = options
-        if (declared(kit.session.opened, recommendationsExtension) !== undefined) {
+        if (declaredSettings(kit.session.opened, recommendationsExtension) !== undefined) {
           const params = { capability_needed: capability, ...given({ limit }) }
           const answer = await kit.session.request(recommendServers, params, kit.send(options))
           return recommendationsIn(answer).slice(0, limit).map(recommendedOf)
@@ -57,7 +57,9 @@ export const recommendationsClient = defineClientFeature({
     return {
       client,
       // On stateless wires only this request declares the extension.
-      side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, recommendationsExtension) : {}) },
+      side: {
+        capabilities: revision => (revision.era === 'session' ? extensionCapability(revision, recommendationsExtension) : {}),
+      },
     }
   },
 })

@@ -1,7 +1,7 @@
 /** Server side of recommendations: from a list, or from the author's function. */
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -55,7 +55,7 @@ export const recommendationsFeature = defineServerFeature<RecommendationsServerO
     }
     const side: Side = {
       handlers: [[recommendServers, (exchange: Exchange) => recommend(exchange, found)]],
-      capabilities: revision => declaration(revision, recommendationsExtension),
+      capabilities: revision => extensionCapability(revision, recommendationsExtension),
     }
     return { sides: [side], provides: provide(recommendationsPort, { listed }) }
   },

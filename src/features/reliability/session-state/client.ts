@@ -1,7 +1,7 @@
 /** Client side of session state: sends the last token of each conversation back unchanged. */
 import type { Problem } from '../../../core/problem.ts'
 import { defineClientFeature, extend, type RequestWrapper, readRequests } from '../../../engine/client-feature.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { toolCalls } from '../../mcp/tools/messages.ts'
@@ -43,7 +43,7 @@ export const stateClient = defineClientFeature<object, ClientStates>({
     return {
       client,
       port: states,
-      side: { capabilities: revision => declaration(revision, stateExtension) },
+      side: { capabilities: revision => extensionCapability(revision, stateExtension) },
       extensions: [
         extend(readRequests, wrap),
         extend(toolCalls, {

@@ -68,7 +68,7 @@ export interface StateDraft {
 }
 
 /** Loads and stores the state of a call. */
-export interface CallWorks {
+export interface CallStateStorage {
   /** Applies an RFC 6902 patch. */
   patched(value: unknown, steps: readonly unknown[]): unknown
   /** Loads the state. */
@@ -87,11 +87,11 @@ export class CallState {
   /** Whether the next call will find what this one writes. */
   readonly durable: boolean
   readonly #exchange: Exchange
-  readonly #load: () => Promise<CallWorks>
+  readonly #load: () => Promise<CallStateStorage>
   #opening: Promise<Begun> | undefined = undefined
   #last: Promise<unknown> | undefined = undefined
 
-  constructor(exchange: Exchange, durable: boolean, load: () => Promise<CallWorks>) {
+  constructor(exchange: Exchange, durable: boolean, load: () => Promise<CallStateStorage>) {
     this.#exchange = exchange
     this.durable = durable
     this.#load = load
@@ -127,7 +127,7 @@ export class CallState {
   }
 
   /** Operations run in the order of the calls. */
-  #do<T>(fn: (draft: StateDraft, runtime: CallWorks) => T): Promise<T> {
+  #do<T>(fn: (draft: StateDraft, runtime: CallStateStorage) => T): Promise<T> {
     this.#opening ??= this.#begin()
     const done = this.#opening.then(({ draft, runtime }) => fn(draft, runtime))
     // If nobody awaits it, a failed load surfaces at the end of the call.
@@ -152,7 +152,7 @@ export class CallState {
 }
 
 interface Begun {
-  readonly runtime: CallWorks
+  readonly runtime: CallStateStorage
   readonly place: OpenedState
   readonly draft: StateDraft
 }

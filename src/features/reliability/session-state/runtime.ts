@@ -12,7 +12,7 @@ import { check, type Op, put, type Store, StoreError, storeLimits } from '../../
 import { toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { unitStep } from '../transactions/messages.ts'
-import { type CallWorks, type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
+import { type CallStateStorage, type Lifecycle, type StateDraft, stateExtension, type WireState } from './messages.ts'
 import type { StateParts } from './server.ts'
 import {
   conversationKeeper,
@@ -21,9 +21,9 @@ import {
   invalidState,
   isCut,
   LargeStates,
+  type LoadedState,
   randomName,
   readStateVersion,
-  type StatePlace,
   StateTokens,
   type StateVersion,
   storeKeeper,
@@ -67,7 +67,7 @@ const tries = 20
 const mostCuts = 1_000
 
 /** The state runtime of a server. */
-export class StateRuntime implements CallWorks {
+export class StateRuntime implements CallStateStorage {
   readonly patched = patched
   readonly #parts: StateParts
   readonly #feed: Feed
@@ -88,12 +88,12 @@ export class StateRuntime implements CallWorks {
   }
 
   /** Loads the state of a call. */
-  open(exchange: Exchange): Promise<StatePlace> {
+  open(exchange: Exchange): Promise<LoadedState> {
     return this.#open(exchange).catch(told)
   }
 
   /** Stores the state; returns the result with its token. */
-  close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown> {
+  close(exchange: Exchange, place: LoadedState, draft: StateDraft, result: unknown): Promise<unknown> {
     return this.#close(exchange, place, draft, result).catch(told)
   }
 
@@ -131,7 +131,7 @@ export class StateRuntime implements CallWorks {
     return { ops: [check(later, undefined), undone, this.#feed.publishing(happening), ...told] }
   }
 
-  async #open(exchange: Exchange): Promise<StatePlace> {
+  async #open(exchange: Exchange): Promise<LoadedState> {
     const { store, ttlMs } = this.#parts
     const keeping = this.#parts.keeping(exchange)
     if (keeping === 'token') return this.#tokens.open(exchange)
@@ -169,7 +169,7 @@ export class StateRuntime implements CallWorks {
     return firstVersion()
   }
 
-  async #close(exchange: Exchange, place: StatePlace, draft: StateDraft, result: unknown): Promise<unknown> {
+  async #close(exchange: Exchange, place: LoadedState, draft: StateDraft, result: unknown): Promise<unknown> {
     const { version, keeper } = place
     const isToken = this.#parts.keeping(exchange) === 'token'
     if (!isToken && (keeper === undefined || !draft.changed)) return result
@@ -193,7 +193,7 @@ export class StateRuntime implements CallWorks {
   }
 
   /** Stores the state on the server. */
-  async #keep(exchange: Exchange, place: StatePlace, draft: StateDraft): Promise<StateVersion> {
+  async #keep(exchange: Exchange, place: LoadedState, draft: StateDraft): Promise<StateVersion> {
     let { version, mark } = place
     let { value } = draft
     for (let attempt = 0; attempt < tries; attempt++) {

@@ -8,7 +8,7 @@ import type { Occurrence } from '../../../core/feed/feed.ts'
 import type { Seal } from '../../../core/handle.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { type Exchange, field } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Store } from '../../../stores/store.ts'
@@ -99,7 +99,9 @@ export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
           ],
           // Clients are told only if some tool declares `state`.
           capabilities: revision =>
-            tools.some('state tools', ({ facts }) => facts.state !== undefined) ? declaration(revision, stateExtension) : {},
+            tools.some('state tools', ({ facts }) => facts.state !== undefined)
+              ? extensionCapability(revision, stateExtension)
+              : {},
         },
       ],
       provides: provide(statePort, { of }),
@@ -159,7 +161,7 @@ function keepingOf(
   { peer, conversation, caller, meta, route }: Exchange,
   shared: boolean,
 ): 'token' | 'conversation' | 'session' | 'principal' | 'call' {
-  if (stateIn(meta) !== undefined || declared(peer, stateExtension) !== undefined) {
+  if (stateIn(meta) !== undefined || declaredSettings(peer, stateExtension) !== undefined) {
     // Results of other methods cannot carry a token.
     if ((askingMethods as readonly string[]).includes(route.method.name)) return 'token'
   }

@@ -7,7 +7,7 @@ import type { Clock } from '../../../core/clock.ts'
 import { HandleError, type HandlePurpose } from '../../../core/handle.ts'
 import { quotaExhausted, Shares } from '../../../core/occupancy.ts'
 import { Problem, problem } from '../../../core/problem.ts'
-import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Conversation, ConversationSlot } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -80,7 +80,7 @@ interface Keeper {
 }
 
 /** Where the state of a call was found. */
-export interface StatePlace {
+export interface LoadedState {
   readonly value: unknown
   readonly version: StateVersion
   /** Undefined: nothing is kept after the call. */
@@ -89,7 +89,7 @@ export interface StatePlace {
   readonly mark?: unknown
 }
 
-const kept: Memory<{ version: StateVersion | undefined }> = { make: () => ({ version: undefined }) }
+const kept: ConversationSlot<{ version: StateVersion | undefined }> = { make: () => ({ version: undefined }) }
 
 /** Keeps the state in memory; it ends with the conversation. */
 export function conversationKeeper(conversation: Conversation): Keeper {
@@ -223,7 +223,7 @@ export class StateTokens {
   }
 
   /** The state that a call carries. Throws if the token is invalid or expired. */
-  async open(exchange: Exchange): Promise<StatePlace> {
+  async open(exchange: Exchange): Promise<LoadedState> {
     const { clock, isUndone, tell } = this.#parts
     const given = stateIn(exchange.meta)
     const said = given === undefined ? {} : readState(given)

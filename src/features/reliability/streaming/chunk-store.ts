@@ -13,7 +13,7 @@ import type { ServerKit } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { given, isRecord, picked } from '../../../jsonrpc/message.ts'
 import { type Op, put, remove, trim } from '../../../stores/store.ts'
-import { type CallToolResult, wraps } from '../../mcp/tools/messages.ts'
+import { type CallToolResult, wrappedOutput } from '../../mcp/tools/messages.ts'
 import { logOf } from './remote-operations.ts'
 import type { StreamingParts } from './server.ts'
 
@@ -191,7 +191,7 @@ export interface EndedOperation {
   readonly failure?: { readonly kind: string; readonly message: string; readonly code?: number }
 }
 
-type Marked = CallToolResult & { readonly [wraps]?: boolean }
+type Marked = CallToolResult & { readonly [wrappedOutput]?: boolean }
 
 /** The outcome of a result, or of an error. */
 export function endedWith(result: Marked | undefined, error: unknown): EndedOperation {
@@ -202,18 +202,18 @@ export function endedWith(result: Marked | undefined, error: unknown): EndedOper
   // Only plain members, because the result object may carry its own serialisation.
   const plain: CallToolResult = picked(result, 'content', 'structuredContent', 'isError', '_meta')
   const status = result.isError === true ? 'failed' : 'done'
-  return { status, result: plain, ...(result[wraps] === true ? { wraps: true } : {}) }
+  return { status, result: plain, ...(result[wrappedOutput] === true ? { wraps: true } : {}) }
 }
 
 /** Returns the result of an outcome, or throws its error. */
 export function give(ended: EndedOperation): CallToolResult {
   const { result, failure } = ended
-  if (result !== undefined) return ended.wraps === true ? Object.assign({ ...result }, { [wraps]: true }) : result
+  if (result !== undefined) return ended.wraps === true ? Object.assign({ ...result }, { [wrappedOutput]: true }) : result
   throw new McpError(failure?.kind ?? 'internal', failure?.message ?? 'It failed', failure ?? {})
 }
 
 /** Undefined if the reader is ready; otherwise resolves when that may have changed. */
-export function hasBackpressureRoom({ aside }: Exchange): Promise<void> | undefined {
+export function waitForFreeSpace({ aside }: Exchange): Promise<void> | undefined {
   if (aside?.onFree === undefined || aside.closed || (aside.blocked !== true && aside.attached !== false)) return undefined
   return new Promise(resolve => aside.onFree?.(resolve))
 }
@@ -221,7 +221,7 @@ export function hasBackpressureRoom({ aside }: Exchange): Promise<void> | undefi
 /** Resolves when the reader is ready, or the signal aborts. */
 export async function waitForReaders(exchange: Exchange, signal: AbortSignal): Promise<void> {
   for (;;) {
-    const waiting = hasBackpressureRoom(exchange)
+    const waiting = waitForFreeSpace(exchange)
     if (waiting === undefined || signal.aborted) return
     await Promise.race([waiting, ended(signal)])
   }

@@ -1,9 +1,9 @@
 /** Client side of streaming: reads additional progress, and resumes a call after its last chunk. */
 import type { Progress } from '../../../engine/calls.ts'
 import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { given, isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type CallManner, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
+import { type CallDirectives, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 
 /** The client feature: declares the extension, and converts progress. */
@@ -12,7 +12,7 @@ export const streamingClient = defineClientFeature({
   options: {},
   setup: () => ({
     // On stateless wires only requests with progress declare the extension.
-    side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, streamingExtension) : {}) },
+    side: { capabilities: revision => (revision.era === 'session' ? extensionCapability(revision, streamingExtension) : {}) },
     extensions: [
       extend(toolCalls, {
         name: 'streaming',
@@ -24,7 +24,7 @@ export const streamingClient = defineClientFeature({
 })
 
 /** Converts progress, unless the wire form is wanted. */
-function inWords(options: ToolCallOptions, manner: CallManner | undefined): ToolCallOptions {
+function inWords(options: ToolCallOptions, manner: CallDirectives | undefined): ToolCallOptions {
   const { onProgress } = options
   if (onProgress === undefined || manner?.rawProgress === true) return options
   return { ...options, onProgress: step => onProgress(toldProgress(step)) }

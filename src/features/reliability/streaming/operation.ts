@@ -9,7 +9,7 @@ import { problem } from '../../../core/problem.ts'
 import { type Exchange, onCallerGone } from '../../../engine/exchange.ts'
 import { given } from '../../../jsonrpc/message.ts'
 import { type Op, trim } from '../../../stores/store.ts'
-import { checkpointNotFound, type EndedOperation, hasBackpressureRoom } from './chunk-store.ts'
+import { checkpointNotFound, type EndedOperation, waitForFreeSpace } from './chunk-store.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { StreamingParts } from './server.ts'
 
@@ -257,7 +257,7 @@ export class StreamOperation {
 
   /** True when there was nothing to wait for. */
   async #taken(reader: Reader): Promise<boolean> {
-    const waiting = hasBackpressureRoom(reader.exchange)
+    const waiting = waitForFreeSpace(reader.exchange)
     if (waiting === undefined) {
       if (reader.exchange.aside?.closed !== false) this.#gone(reader)
       return true

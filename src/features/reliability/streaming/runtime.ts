@@ -4,8 +4,8 @@ import type { Clock } from '../../../core/clock.ts'
 import { fingerprint } from '../../../core/digest.ts'
 import { ownerKey } from '../../../core/occupancy.ts'
 import { Problem, problem } from '../../../core/problem.ts'
-import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { addRetryState, type Exchange, retryState } from '../../../engine/exchange.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { accountOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -50,7 +50,7 @@ export class StreamingRuntime {
   async run(exchange: Exchange, next: Next): Promise<unknown> {
     const wanted = resumeIn(exchange.meta)
     if (wanted !== undefined) return this.#resume(exchange, wanted.operation_id, wanted.checkpoint_token)
-    const before = exchange.get(carried)?.[streamingExtension]
+    const before = exchange.get(retryState)?.[streamingExtension]
     if (before !== undefined) nameOperation(exchange, before)
     this.#attended.add(exchange)
     let result: unknown
@@ -99,7 +99,7 @@ export class StreamingRuntime {
   async #sink(exchange: Exchange): Promise<Sink> {
     const operation = await this.#begin(exchange)
     if (operation === undefined)
-      return plainSink(this.#parts.tell, exchange, declared(exchange.peer, streamingExtension) !== undefined)
+      return plainSink(this.#parts.tell, exchange, declaredSettings(exchange.peer, streamingExtension) !== undefined)
     const skipped = operation.written
     let at = 0
     return {
@@ -113,7 +113,7 @@ export class StreamingRuntime {
 
   /** Undefined if the caller cannot resume. */
   async #begin(exchange: Exchange): Promise<StreamOperation | undefined> {
-    if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
+    if (declaredSettings(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
     if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.detached) return undefined
     const [chunkStore, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
     if (!chunkStore.begin(account)) return undefined
@@ -138,7 +138,7 @@ export class StreamingRuntime {
       .catch(withoutRoom)
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
-    carry(exchange, streamingExtension, id)
+    addRetryState(exchange, streamingExtension, id)
     const operation = new StreamOperation(
       {
         id,

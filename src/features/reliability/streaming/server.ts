@@ -6,7 +6,7 @@ import { type Clock, type Duration, toMilliseconds } from '../../../core/clock.t
 import type { Progress } from '../../../engine/calls.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration, declared } from '../../../engine/extensions.ts'
+import { declaredSettings, extensionCapability } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { port } from '../../../engine/ports.ts'
 import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
@@ -92,7 +92,7 @@ export const streamingFeature = defineServerFeature<StreamingServerOptions>({
           run: async (exchange, next) => (await load()).run(exchange, next),
         },
       ],
-      capabilities: revision => (used() ? declaration(revision, streamingExtension) : {}),
+      capabilities: revision => (used() ? extensionCapability(revision, streamingExtension) : {}),
     }
     tools.extend({
       stream: async (exchange, generator) => (await load()).stream(exchange, generator),
@@ -101,7 +101,7 @@ export const streamingFeature = defineServerFeature<StreamingServerOptions>({
     const progress = (exchange: Exchange, { remaining, partial, ...step }: ProgressStep): void => {
       const hearer = hearers.get(exchange)?.() ?? exchange
       const allow = (): boolean => kit.port(ratesPort).progress(exchange)
-      if (declared(hearer.peer, streamingExtension) === undefined) return void tell.progress(hearer, step, allow)
+      if (declaredSettings(hearer.peer, streamingExtension) === undefined) return void tell.progress(hearer, step, allow)
       const left = remaining === undefined ? pace(exchange, step) : toMilliseconds(remaining, 'remaining')
       tell.progress(hearer, step, allow, () => ({ [streamingExtension]: wireProgress(exchange, step, left, partial) }))
     }

@@ -1,6 +1,6 @@
 /** Client side of transactions: `client.transactionStatus`, the `_meta` of steps, and reports. */
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import { getTransaction, transactionsExtension, type WireStepReport, type WireTransaction } from './messages.ts'
 
 /** What the feature adds to the client. */
@@ -18,7 +18,7 @@ export const transactionsClient = defineClientFeature({
       transactionStatus: async (id, options) =>
         transactionReport(await kit.session.request(getTransaction, { transaction_id: id }, kit.send(options))),
     }
-    return { client, side: { capabilities: revision => declaration(revision, transactionsExtension) } }
+    return { client, side: { capabilities: revision => extensionCapability(revision, transactionsExtension) } }
   },
 })
 

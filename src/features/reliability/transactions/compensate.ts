@@ -1,11 +1,11 @@
 /** Runs the compensation of a step: an internal call with the rights of the original caller. */
-import { compensationKey, type Step, type Undone } from '../../../core/journal/unit.ts'
+import { compensationKey, type Step, type UndoOutcome } from '../../../core/journal/unit.ts'
 import type { Problem } from '../../../core/problem.ts'
 import { callInternally } from '../../../engine/internal-calls.ts'
 import type { Caller, Carrier, Principal } from '../../../jsonrpc/connection.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
-import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
+import { callTool, type FailedResult, failureProblem } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { problemPort } from '../problem/messages.ts'
 import type { TransactionsParts } from './server.ts'
@@ -16,7 +16,7 @@ export async function compensate(
   owner: string,
   transaction: string,
   { id, inverse, authority }: Step,
-): Promise<Undone> {
+): Promise<UndoOutcome> {
   if (inverse?.parameters === undefined)
     return { status: 'failed', code: 'OUTCOME_UNKNOWN', message: 'Nobody knows how it ended, and it is undone by its result' }
   const once = {
@@ -28,14 +28,14 @@ export async function compensate(
     const { exchange, result } = await callInternally(engine(), callTool, params, { ...restoredRights(authority), owner })
     if (exchange.asking?.pending === true || isInputRequired(result))
       return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
-    const { isError, [because]: why } = result as FailedResult
+    const { isError, [failureProblem]: why } = result as FailedResult
     return isError === true ? failed(why ?? port(problemPort).of(new Error('The tool failed'))) : { status: 'undone' }
   } catch (error) {
     return failed(port(problemPort).of(error))
   }
 }
 
-function failed({ code, message, category }: Problem): Undone {
+function failed({ code, message, category }: Problem): UndoOutcome {
   return { status: 'failed', code, message, category }
 }
 

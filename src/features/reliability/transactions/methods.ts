@@ -1,7 +1,7 @@
 /** Handlers of the transaction methods. A transaction is visible only to its owner. */
 import { lifetimeOfSeconds } from '../../../core/clock.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
-import { stuck } from '../../../core/journal/rollback.ts'
+import { findStuckUnits } from '../../../core/journal/rollback.ts'
 import { unknownUnit } from '../../../core/journal/units.ts'
 import { problemOf } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -82,7 +82,7 @@ export class TransactionMethods {
   /** Transactions that could not be rolled back completely, or are being rolled back. */
   async stuck(): Promise<readonly StuckTransaction[]> {
     const { units } = this.runtime
-    const all = await stuck(units)
+    const all = await findStuckUnits(units)
     return Promise.all(
       all.map(async ({ owner, unit }) => ({
         owner,

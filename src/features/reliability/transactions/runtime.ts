@@ -3,13 +3,13 @@ import type { Journal } from '../../../core/journal/journal.ts'
 import {
   abandon,
   amend,
+  findUnattendedUnits,
   isIdle,
-  neglected,
   type RollbackOptions,
   rollback,
   type UndoneParts,
 } from '../../../core/journal/rollback.ts'
-import { isEnded, type Step, type Undone, type Unit } from '../../../core/journal/unit.ts'
+import { isEnded, type Step, type UndoOutcome, type Unit } from '../../../core/journal/unit.ts'
 import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
 import type { Trace } from '../../../core/log.ts'
 import { problem } from '../../../core/problem.ts'
@@ -106,7 +106,7 @@ export class TransactionsRuntime {
   }
 
   /** Runs the compensation of a step, after its handler has stopped. */
-  async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
+  async compensate(owner: string, transaction: string, step: Step): Promise<UndoOutcome> {
     // A handler that is still running could undo its own compensation.
     const lingering = this.#stop(owner, transaction, step.order)
     if (lingering === undefined || (await this.#ends(lingering))) return compensate(this.#parts, owner, transaction, step)
@@ -223,7 +223,7 @@ export class TransactionsRuntime {
     const { clock, trace } = this.#parts
     const began = clock.now()
     try {
-      for (const { owner, unit, over } of await neglected(this.units, (owner, unit) => this.#lapsed(owner, unit))) {
+      for (const { owner, unit, over } of await findUnattendedUnits(this.units, (owner, unit) => this.#lapsed(owner, unit))) {
         if (this.#rolling.size >= together || this.#closed) break
         const reason = unit.reason ?? over ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
         // An ended grant stays ended; an idle transaction may have been used since.

@@ -5,8 +5,8 @@
 import { type Duration, toMilliseconds } from '../../../core/clock.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
-import { carried, type Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { type Exchange, retryState } from '../../../engine/exchange.ts'
+import { extensionCapability } from '../../../engine/extensions.ts'
 import type { GatedHandler } from '../../../engine/plan.ts'
 import { defineServerFeature, lazily, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -158,7 +158,7 @@ export const transactionsFeature = defineServerFeature<TransactionsServerOptions
               run: async (exchange, next) => (await methods.open()).finish(exchange, next),
             },
           ],
-          capabilities: revision => (used ? declaration(revision, transactionsExtension) : {}),
+          capabilities: revision => (used ? extensionCapability(revision, transactionsExtension) : {}),
         },
       ],
       provides: provide(transactionsPort, { revertBy: revert => void reverts.push(revert) }),
@@ -212,7 +212,7 @@ function undoMeta(name: string, undo: unknown): Readonly<Record<string, unknown>
 
 /** Whether a call is a step. Must be fast, because it runs for every call. */
 function takesPart(exchange: Exchange): boolean {
-  return exchange.get(carried)?.[transactionsExtension] !== undefined || exchange.meta?.[transactionsExtension] !== undefined
+  return exchange.get(retryState)?.[transactionsExtension] !== undefined || exchange.meta?.[transactionsExtension] !== undefined
 }
 
 /** The call that is to be undone. */

@@ -3,11 +3,11 @@
  * cannot be written, nothing is executed.
  */
 
-import type { Inverse, Step, StepFailure, UnitGrant } from '../../../core/journal/unit.ts'
+import type { CompensationCall, Step, StepFailure, UnitGrant } from '../../../core/journal/unit.ts'
 import { type Enrolment, unknownUnit } from '../../../core/journal/units.ts'
 import { type Problem, problem, problemOf } from '../../../core/problem.ts'
-import { carried, carry, type Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { addRetryState, type Exchange, retryState } from '../../../engine/exchange.ts'
+import { declaredSettings } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -16,7 +16,7 @@ import { StoreError } from '../../../stores/store.ts'
 import { admission } from '../../mcp/authorization/messages.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
-import { because, type CallToolResult, type FailedResult, toolsPort } from '../../mcp/tools/messages.ts'
+import { type CallToolResult, type FailedResult, failureProblem, toolsPort } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension, keyPattern, keyRule } from '../idempotency/messages.ts'
 import { problemPort } from '../problem/messages.ts'
 import { capturedRights } from './compensate.ts'
@@ -78,7 +78,7 @@ async function enrolled(
     const { transaction } = wish
     // A continued call keeps its correlation id.
     exchange.correlation = enrolment.step.correlation ?? exchange.correlation
-    carry(exchange, transactionsExtension, stepName(order, transaction))
+    addRetryState(exchange, transactionsExtension, stepName(order, transaction))
     const unit = `${owner}/${transaction}/${enrolment.begunAt}`
     exchange.set(unitStep, { unit, place: `${unit}/${order}`, wrote: what => enrolment.wrote(what) })
     const ended = runtime.begun(owner, transaction, order, exchange)
@@ -169,7 +169,7 @@ export async function finishStep(exchange: Exchange, next: Next): Promise<unknow
     return await concluded(run, result)
   } finally {
     // After a timeout the handler may still be running.
-    run.ended(result[because]?.code === 'OPERATION_TIMEOUT' ? work : undefined)
+    run.ended(result[failureProblem]?.code === 'OPERATION_TIMEOUT' ? work : undefined)
   }
 }
 
@@ -201,7 +201,7 @@ async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> 
   const status = endOf(exchange, result)
   if (status === 'ok') return stamped(exchange, transaction, await done(run, result), result, status)
   if (status === 'indeterminate') await enrolment.lost()
-  else await enrolment.failed(failureOf(result[because] ?? problem('SERVER_ERROR', 'The tool failed')))
+  else await enrolment.failed(failureOf(result[failureProblem] ?? problem('SERVER_ERROR', 'The tool failed')))
   return stamped(exchange, transaction, enrolment.step, result, status)
 }
 
@@ -223,7 +223,7 @@ type StepEnd = 'ok' | 'failed' | 'indeterminate'
 
 function endOf(exchange: Exchange, result: FailedResult): StepEnd {
   if (result.isError !== true) return 'ok'
-  const why = result[because]
+  const why = result[failureProblem]
   // The handler was stopped midway, so the outcome is unknown.
   return why?.code === 'OPERATION_TIMEOUT' || (exchange.cancelled && why?.code === 'SERVER_ERROR') ? 'indeterminate' : 'failed'
 }
@@ -248,14 +248,14 @@ function stamped(
   result: CallToolResult,
   status: StepEnd,
 ): CallToolResult {
-  if (declared(peer, transactionsExtension) === undefined) return result
+  if (declaredSettings(peer, transactionsExtension) === undefined) return result
   const compensation = inverse && status !== 'failed' ? { compensation: wireCompensation(inverse) } : {}
   const stamp = { transaction_id: transaction, step_id: id, status, ...compensation }
   return { ...result, _meta: { ...result._meta, [transactionsExtension]: stamp } }
 }
 
 function keyOf(exchange: Exchange): string | undefined {
-  return exchange.get(carried)?.[idempotencyExtension]
+  return exchange.get(retryState)?.[idempotencyExtension]
 }
 
 function argumentsOf({ params }: Exchange): Params {
@@ -282,7 +282,7 @@ interface TransactionOfCall {
 
 /** Reads the transaction of a call. Throws if it is malformed or contradictory. */
 export function transactionOf(exchange: Exchange): TransactionOfCall {
-  const [order, ...rest] = exchange.get(carried)?.[transactionsExtension]?.split(' ') ?? []
+  const [order, ...rest] = exchange.get(retryState)?.[transactionsExtension]?.split(' ') ?? []
   const said = exchange.meta?.[transactionsExtension]
   if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }
   if (!isRecord(said)) throw invalid(`params._meta["${transactionsExtension}"] must be an object with transaction_id`)
@@ -305,7 +305,7 @@ interface UndoableTool {
 }
 
 /** The compensation, as far as it is known before the call. */
-function inverseOf(undo: UndoFacts, args: Params, key: string | undefined): Inverse {
+function inverseOf(undo: UndoFacts, args: Params, key: string | undefined): CompensationCall {
   const { tool, description } = undo
   let parameters: Params | undefined
   try {

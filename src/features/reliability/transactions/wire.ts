@@ -1,5 +1,5 @@
 /** Writes transactions and their reports for the wire. */
-import type { Inverse, Step } from '../../../core/journal/unit.ts'
+import type { CompensationCall, Step } from '../../../core/journal/unit.ts'
 import type { UnitReport } from '../../../core/journal/units.ts'
 import type { WireRolledBack, WireStepReport, WireTransaction } from './messages.ts'
 
@@ -39,7 +39,11 @@ function compensated({ id, status, failure }: Step): WireRolledBack['steps_compe
 }
 
 /** Writes what takes a step back. */
-export function wireCompensation({ target, parameters, description }: Inverse): NonNullable<WireStepReport['compensation']> {
+export function wireCompensation({
+  target,
+  parameters,
+  description,
+}: CompensationCall): NonNullable<WireStepReport['compensation']> {
   return {
     tool: target,
     ...(parameters && { parameters }),

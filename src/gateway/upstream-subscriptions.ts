@@ -45,7 +45,7 @@ const holdMs = 2_000
 const mostWaited = 100
 
 /** Subscribes at upstreams to every resource that some client watches. */
-export class Watches {
+export class UpstreamSubscriptions {
   readonly #port: WatchesPort
   /** By upstream and own address. */
   readonly #watches = new Map<string, Watch>()

@@ -11,13 +11,13 @@ interface ReaderOwner {
   /** True if no answer is pending on the stream, so that it may end when the server shuts down. */
   readonly listening: boolean
   /** The reader has disconnected or was released. */
-  readerGone(reader: HttpStreamReader): void
+  readerGone(reader: EventStreamWriter): void
   /** The reader has taken everything that waited. */
-  readerFree?(reader: HttpStreamReader): void
+  readerFree?(reader: EventStreamWriter): void
 }
 
 /** Writes events to an outlet, and queues them while the outlet is full. */
-export class HttpStreamReader implements OutletOwner {
+export class EventStreamWriter implements OutletOwner {
   readonly #table: Streams
   readonly #outlet: StreamOutlet
   readonly #owner: ReaderOwner
@@ -163,13 +163,13 @@ export interface StreamOutlet {
   /** Who currently writes here. */
   owner: OutletOwner | undefined
   /** Who this stream is counted for. */
-  readonly tenant: Tenant | undefined
+  readonly tenant: StreamAccount | undefined
   /** Timer ticks since the last write, so that no clock must be read at every write. */
   silence: number
 }
 
 /** Who open streams are counted for. GET streams of a user are counted apart from those that answer its POSTs. */
-export interface Tenant {
+export interface StreamAccount {
   /** The user, or the network of an anonymous caller. */
   readonly account: string
   /** What streams are counted by. */

@@ -7,7 +7,7 @@
 import { problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/suggestion.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
-import type { After } from '../../features/live/context-hooks/client.ts'
+import type { HookAnswerChange } from '../../features/live/context-hooks/client.ts'
 import type { AfterInference, BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { blocksTokens } from '../models/model.ts'
@@ -208,7 +208,7 @@ export async function afterHooks(
 }
 
 /** Rejects a changed answer that is too long. */
-function fitting(after: After | undefined, most: number): After | undefined {
+function fitting(after: HookAnswerChange | undefined, most: number): HookAnswerChange | undefined {
   const length = after?.modifiedResponse?.length ?? 0
   if (length <= most) return after
   throw problem('PAYLOAD_TOO_LARGE', `it made ${length} characters of the answer, the most are limits.changedLength ${most}`)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
-import { AnswerCutter } from './client-cutter.ts'
+import { HttpResponseParser } from './client-parser.ts'
 
 interface Cut {
   status: number
@@ -13,7 +13,7 @@ interface Cut {
 /** What comes of an answer in these pieces; `close`: the socket ends behind them. */
 function cut(pieces: readonly string[], close = false): Cut | string {
   const out: Cut = { status: 0, body: '', ended: false, holds: false }
-  const cutter = new AnswerCutter({
+  const cutter = new HttpResponseParser({
     head: ({ status }) => {
       out.status = status
     },

@@ -19,7 +19,7 @@ const sizeLine = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?$/
 const longestLine = 1024
 
 /** The parser of one answer: a state machine whose state is the function for the next part. */
-export class AnswerCutter {
+export class HttpResponseParser {
   readonly #user: CutterUser
   #step: () => boolean = this.#takeHead
   #head: AnswerHead | undefined = undefined

@@ -27,7 +27,7 @@ export interface ListenPlace {
 }
 
 /** The settings of the gateway itself, as its file gives them. */
-export interface Frame
+export interface GatewayOwnSettings
   extends Pick<GatewayOptions, 'name' | 'instructions' | 'askTimeout' | 'startWait' | 'drain' | 'limits' | 'shares' | 'names'> {
   readonly store?: string
   readonly secret?: string
@@ -46,7 +46,12 @@ const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'text
 }
 
 /** A setting that is copied as it is: its name, the check, the error text and the fix. */
-type Plain = readonly [member: Exclude<keyof Frame, 'listen' | 'limits' | 'shares'>, fits: Fits, wrong: string, fix: string]
+type Plain = readonly [
+  member: Exclude<keyof GatewayOwnSettings, 'listen' | 'limits' | 'shares'>,
+  fits: Fits,
+  wrong: string,
+  fix: string,
+]
 type Fits = (value: unknown) => boolean
 
 /** Null stands for a text with an unset variable, which is reported elsewhere. */
@@ -85,7 +90,7 @@ const isNaming: Fits = value => value === 'prefixed' || value === 'short'
 const naming: Plain = ['names', isNaming, 'is neither prefixed nor short', 'Write names: prefixed, or leave it out']
 
 /** Reads the gateway's own settings. `folder`: the folder of the file, which relative paths start from. */
-export function readFrame(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): Frame {
+export function readOwnSettings(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): GatewayOwnSettings {
   const frame: Record<string, unknown> = {}
   const take = ([name, fits, wrong, fix]: Plain): void => {
     const at = members.get(name)

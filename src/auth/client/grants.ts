@@ -5,11 +5,12 @@ import type { Credentials } from '../../core/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError, checkEndpoint, isLoopbackUrl } from '../addresses.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
-import type { AuthorizationRecords, Binding } from './binding.ts'
 import { type Browser, cli } from './browser.ts'
 import type { DiscoveredAuthorization } from './discovery.ts'
+import type { AuthorizationRecords, Binding } from './issuer-binding.ts'
 import {
   type AuthorizationContext,
+  anyRevisionHas,
   type ClientCredentialsOptions,
   type ClientKey,
   type CommonOptions,
@@ -18,17 +19,16 @@ import {
   type OutboundContext,
   type SigningAlgorithm,
   type SigningKey,
-  speaksWith,
   type WorkloadOptions,
 } from './options.ts'
 import {
   type AuthServerLink,
   authenticationBy,
-  departFor,
   type Identity,
   noSecret,
   type Parameters,
   signedAssertion,
+  startAuthorization,
   type TokenAnswer,
   TokenEndpoint,
 } from './protocol.ts'
@@ -36,7 +36,7 @@ import { identityBySecret, identityFor, knownIdentity } from './registration.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
 /** Everything that a grant may need to know. */
-export interface Asking {
+export interface GrantContext {
   readonly found: DiscoveredAuthorization
   readonly scopes: readonly string[]
   readonly context: OutboundContext
@@ -49,8 +49,8 @@ export interface OAuthGrant {
   /** Whether refresh tokens are of use. */
   readonly refreshes: boolean
   /** As whom kept tokens were got, where that is known without asking anybody. */
-  identity(asking: Omit<Asking, 'scopes' | 'link'>): Promise<Identity | undefined>
-  obtain(asking: Asking): Promise<{ readonly identity: Identity; readonly answer: TokenAnswer }>
+  identity(asking: Omit<GrantContext, 'scopes' | 'link'>): Promise<Identity | undefined>
+  obtain(asking: GrantContext): Promise<{ readonly identity: Identity; readonly answer: TokenAnswer }>
 }
 
 /** Credentials for one MCP server, by this grant. */
@@ -92,7 +92,7 @@ export function codeGrant(options: OAuthClientOptions): OAuthGrant {
         // OpenID providers give a refresh token only where the user is asked (OpenID Connect Core section 11).
         ...(scopes.includes('offline_access') ? { prompt: 'consent' } : {}),
       }
-      const departure = await departFor(endpoint, parameters)
+      const departure = await startAuthorization(endpoint, parameters)
       const back = await visit(browser, departure.url, context.server, link.signal)
       const tokens = new TokenEndpoint(found.server, identity, link)
       return { identity, answer: await tokens.redeemCode(departure, back, redirectUri, { resource: found.resource }) }
@@ -138,7 +138,7 @@ async function returned(browser: Browser, url: URL, signal: AbortSignal): Promis
 /** S256, or nothing. On newer revisions a server that does not say that it knows it is taken not to. */
 function checkPkce({ server, old }: DiscoveredAuthorization, context: OutboundContext): void {
   const methods = server.code_challenge_methods_supported
-  const mustSay = !old && speaksWith(context, 'announcesPkce')
+  const mustSay = !old && anyRevisionHas(context, 'announcesPkce')
   if (methods === undefined ? !mustSay : methods.includes('S256')) return
   throw new AuthorizationError(
     'pkce',
@@ -169,7 +169,7 @@ export function enterpriseGrant(options: EnterpriseOptions): OAuthGrant {
 /** A program gets tokens, and no refresh tokens, without anybody being asked. */
 function programGrant(
   identify: (found: DiscoveredAuthorization) => Promise<Identity>,
-  ask: (tokens: TokenEndpoint, parameters: Parameters, asking: Asking) => Promise<TokenAnswer>,
+  ask: (tokens: TokenEndpoint, parameters: Parameters, asking: GrantContext) => Promise<TokenAnswer>,
 ): OAuthGrant {
   return {
     refreshes: false,
@@ -188,7 +188,7 @@ const jwtBearer = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 /** An assertion that somebody else has signed is given for a token (RFC 7523 section 2.1). */
 function assertionGrant(
   identify: (found: DiscoveredAuthorization) => Promise<Identity>,
-  assert: (asking: Asking) => Promise<string>,
+  assert: (asking: GrantContext) => Promise<string>,
 ): OAuthGrant {
   return programGrant(identify, async (tokens, parameters, asking) =>
     tokens.grantBy(jwtBearer, { assertion: await assert(asking), ...parameters }),
@@ -199,7 +199,7 @@ const jag = 'urn:ietf:params:oauth:token-type:id-jag'
 const tokenExchange = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 /** A sign-in at the enterprise's identity provider is exchanged for a grant at another authorization server (RFC 8693). */
-async function exchangeForGrant(provider: EnterpriseOptions['identityProvider'], asking: Asking): Promise<string> {
+async function exchangeForGrant(provider: EnterpriseOptions['identityProvider'], asking: GrantContext): Promise<string> {
   const authentication = await providerAuthentication(provider)
   const subjectToken = await provider.subjectToken()
   const { found, context, link } = asking
@@ -223,7 +223,7 @@ async function exchangeForGrant(provider: EnterpriseOptions['identityProvider'],
   )
 }
 
-function request({ found: { resource }, scopes }: Asking): Parameters {
+function request({ found: { resource }, scopes }: GrantContext): Parameters {
   return scopes.length === 0 ? { resource } : { resource, scope: scopes.join(' ') }
 }
 

@@ -38,7 +38,7 @@ const followed = 50
 const keepMs = 90 * 86_400_000
 
 /** Writes notes to the audit log and answers questions about them. */
-export class AuditBook {
+export class HostAuditLog {
   readonly #options: AuditBookOptions
   readonly #audit: Audit
   /** Keeps trails apart that begin in the same millisecond, of this process and of others. */

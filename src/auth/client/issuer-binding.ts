@@ -46,7 +46,7 @@ export class Binding {
 }
 
 /** Holds the connections to one MCP server to the authorization server that their credentials were first used for. */
-export class AuthorizationBinding {
+export class IssuerBinding {
   readonly #options: BindingOptions
   readonly #first: Map<string, Party>
   readonly #scope: string
@@ -111,7 +111,7 @@ export class AuthorizationBinding {
 
   #judge(server: Named, known: Party | undefined): void {
     const issuer = this.#options.issuer ?? known?.issuer
-    if (issuer !== undefined && server.issuer !== issuer) throw movedTo(issuer, server.issuer)
+    if (issuer !== undefined && server.issuer !== issuer) throw issuerMismatch(issuer, server.issuer)
     const { tokenEndpoint } = this.#options
     const named = server.token_endpoint ?? ''
     if (tokenEndpoint !== undefined) {
@@ -144,7 +144,7 @@ function originOf(address: string | undefined): string | undefined {
 }
 
 /** `named`: what the server says now. */
-export function movedTo(expected: string, named: string): AuthorizationError {
+export function issuerMismatch(expected: string, named: string): AuthorizationError {
   return new AuthorizationError(
     'issuer-mismatch',
     `These credentials belong to the authorization server ${clip(expected)}, but the MCP server now names ${clip(named)}. Nothing was sent to it. If the client is registered there, set the option issuer to it`,

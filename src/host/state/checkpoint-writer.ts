@@ -27,7 +27,7 @@ type PlacedReport = StateReport & { readonly parent: string | null }
 interface GrowthParts {
   readonly store: Store
   readonly clock: Clock
-  readonly contents: Contents
+  readonly contents: CachedStateVersions
   /** Checkpoints per lineage. */
   readonly most: number
 }
@@ -36,13 +36,13 @@ interface GrowthParts {
 interface Placing {
   readonly node: StateCheckpoint
   readonly content: Content
-  readonly keeper: StateKeeper
+  readonly keeper: StateHolder
   readonly order: number
   readonly whys: readonly Why[]
 }
 
 /** Adds the states that servers report. */
-export class Growth {
+export class CheckpointWriter {
   readonly #parts: GrowthParts
 
   constructor(parts: GrowthParts) {
@@ -50,7 +50,7 @@ export class Growth {
   }
 
   /** Records a report: a repeat only moves the head, otherwise a checkpoint is placed. */
-  async record(lineage: Lineage, keeper: StateKeeper, report: PlacedReport, order: number): Promise<Recorded> {
+  async record(lineage: Lineage, keeper: StateHolder, report: PlacedReport, order: number): Promise<Recorded> {
     const { checkpoint: id, parent: name } = report
     const parent = name === null ? undefined : lineage.find(name)
     const known = lineage.find(id)
@@ -141,7 +141,7 @@ export class Growth {
   }
 
   /** Attaches orphans whose parent has arrived, and applies their patches. */
-  async #adopt(lineage: Lineage, parent: StateCheckpoint, keeper: StateKeeper): Promise<void> {
+  async #adopt(lineage: Lineage, parent: StateCheckpoint, keeper: StateHolder): Promise<void> {
     for (const orphan of lineage.orphansOf(parent.id)) {
       if (orphan.n === parent.n || parent.mark !== undefined) continue
       const { mark: _, pending, ...node } = { ...orphan, up: parent.n }
@@ -201,7 +201,7 @@ function orphanOf(bare: StateCheckpoint, content: Content, patch: readonly unkno
 // The content of a checkpoint: whole state, patch on its parent, the parent's state, or none.
 
 /** Who keeps the state: the host, the server, or whoever a report shows. */
-export type StateKeeper = 'host' | 'server' | 'either'
+export type StateHolder = 'host' | 'server' | 'either'
 
 /** What a report contains. */
 type Content =
@@ -211,7 +211,7 @@ type Content =
   | { readonly kind: 'none' }
   | { readonly kind: 'broken'; readonly why: Why }
 
-function contentOf(report: StateReport, parent: StateCheckpoint | undefined, keeper: StateKeeper): Content {
+function contentOf(report: StateReport, parent: StateCheckpoint | undefined, keeper: StateHolder): Content {
   if (keeper === 'server') return { kind: 'none' }
   if (report.data !== undefined) return { kind: 'data', data: report.data }
   if (report.patch === undefined)
@@ -230,7 +230,7 @@ function baseless({ checkpoint, parent }: StateReport): Why {
 const ready = 16
 
 /** The version tree with a cache. Cached states are shared and must not be changed. */
-export class Contents {
+export class CachedStateVersions {
   readonly #tree: StateTree
   readonly #ready = new Map<string, unknown>()
 

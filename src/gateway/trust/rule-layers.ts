@@ -4,14 +4,14 @@
  */
 import { durationText } from '../../core/clock.ts'
 import { type Problem, problem, problemText } from '../../core/problem.ts'
-import { carried, compensation, type Exchange } from '../../engine/exchange.ts'
+import { compensation, type Exchange, retryState } from '../../engine/exchange.ts'
 import type { Layer, Next } from '../../engine/stages.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
 import type { CallVerdict, PolicyCallFacts, ToolPolicy } from '../../policy/rules/call-policy.ts'
 import { upstreamCallKey } from '../bridge/upstream-call.ts'
-import { judgedOf } from './options.ts'
+import { policyCallFacts } from './options.ts'
 import { unnamed } from './settings.ts'
 import type { Visibility } from './visibility.ts'
 
@@ -23,9 +23,9 @@ export function decideLayer({ clients, tools }: Visibility, decided: WeakMap<obj
   }
   const judged = (exchange: Exchange): PolicyCallFacts => {
     const { caller, params } = exchange
-    const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
+    const call = policyCallFacts(clients, caller, (params['arguments'] ?? {}) as Params)
     // A continued call was counted at its start.
-    return exchange.get(carried)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
+    return exchange.get(retryState)?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
   }
   // Throws where the call is refused, otherwise counts it.
   const decide = (policy: ToolPolicy, exchange: Exchange, next: Next): Awaitable<unknown> => {
@@ -149,7 +149,7 @@ export function readingLayer(visibility: Visibility): Layer {
   const verdictOn = (exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined => {
     const aim = visibility.policy.decidesReading ? aimOf(exchange) : undefined
     const policy = aim && visibility.policyOf(...aim)
-    return policy && [policy, policy.judge(judgedOf(visibility.clients, exchange.caller, {}))]
+    return policy && [policy, policy.judge(policyCallFacts(visibility.clients, exchange.caller, {}))]
   }
   return {
     stage: 'decide',

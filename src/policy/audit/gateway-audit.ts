@@ -6,7 +6,7 @@
 import { Audit, type AuditFacts, type AuditLine, type AuditReadOptions, type AuditVerdict } from '../../core/audit/audit.ts'
 import { type Cancel, type Clock, type Duration, toMilliseconds } from '../../core/clock.ts'
 import { digestSoon } from '../../core/digest.ts'
-import { cleanFields, knownOf } from '../../core/log.ts'
+import { cleanFields, knownSecrets } from '../../core/log.ts'
 import { problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ownerOf } from '../../engine/owner.ts'
@@ -96,7 +96,7 @@ export function auditIn(
 }
 
 /** Writes the audit log of a gateway, in batches, and keeps lines while the store is unavailable. */
-export class Notes {
+export class GatewayAuditLog {
   readonly #parts: NotesParts
   readonly #audit: Audit | undefined
   readonly #arguments: boolean
@@ -287,7 +287,7 @@ function said(text: string): string | undefined {
 }
 
 function shownOf({ caller }: Exchange, args: Readonly<Record<string, unknown>>): string {
-  return JSON.stringify(cleanFields(args, knownOf(caller)))
+  return JSON.stringify(cleanFields(args, knownSecrets(caller)))
 }
 
 /** Whom a caller's token is about; undefined where it has none. */

@@ -22,7 +22,7 @@ const listing = ['server/discover', 'tools/list', 'prompts/list', 'resources/lis
 const using = ['tools/call', 'prompts/get', 'resources/read', 'resources/subscribe', 'completion/complete']
 
 /** Holds back lists and calls of unknown names until all upstreams were listed once, or the wait is over. */
-export class FirstLook {
+export class StartupWait {
   readonly #parts: FirstLookParts
   readonly #ended = Promise.withResolvers<void>()
   readonly #timer: Cancel

@@ -7,12 +7,12 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { EventsParts } from './server.ts'
-import type { Subscription, Wish } from './subscription.ts'
+import type { Subscription, SubscriptionCriteria } from './subscription.ts'
 
 const none: ReadonlySet<Subscription> = new Set()
 
 /** All subscriptions of this process. */
-export class Table {
+export class OpenSubscriptions {
   readonly #limits: EventsParts['settings']
   readonly #owners = new Map<string, Map<string, Subscription>>()
   readonly #names = new Map<string, Set<Subscription>>()
@@ -44,7 +44,7 @@ export class Table {
   }
 
   /** Why a subscription cannot be opened; undefined if it can. An identical one with the same id is replaced. */
-  refusal(wish: Wish, outlet: EventOutlet): string | undefined {
+  refusal(wish: SubscriptionCriteria, outlet: EventOutlet): string | undefined {
     const { perCaller, total } = this.#limits
     const before = this.find(wish.owner, wish.id)
     if (before !== undefined) {
@@ -88,7 +88,7 @@ export class Table {
   }
 }
 
-function isSame(a: Wish, b: Wish): boolean {
+function isSame(a: SubscriptionCriteria, b: SubscriptionCriteria): boolean {
   return (
     a.events.size === b.events.size &&
     [...a.events].every(event => b.events.has(event)) &&

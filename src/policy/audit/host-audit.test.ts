@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import { put } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import type { Note } from './book.ts'
-import { AuditBook } from './book.ts'
+import type { Note } from './host-audit.ts'
+import { HostAuditLog } from './host-audit.ts'
 
-function world(options: Partial<ConstructorParameters<typeof AuditBook>[0]> = {}) {
+function world(options: Partial<ConstructorParameters<typeof HostAuditLog>[0]> = {}) {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
-  return { clock, store, audit: new AuditBook({ store, clock, ...options }) }
+  return { clock, store, audit: new HostAuditLog({ store, clock, ...options }) }
 }
 
 const push: Note = {
@@ -153,7 +153,7 @@ test('the chain over all notes proves that none was changed', async () => {
 test('what keeps notes from being written is told, and stops nobody', async () => {
   const told: unknown[] = []
   const { store, clock } = world()
-  const audit = new AuditBook({ store, clock, failed: error => told.push(error) })
+  const audit = new HostAuditLog({ store, clock, failed: error => told.push(error) })
   await store.close()
   await audit.note(push)
   expect(told).toHaveLength(1)

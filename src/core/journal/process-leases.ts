@@ -15,7 +15,7 @@ interface RunnersOptions {
 }
 
 /** Shows by a lease in the store that this process is alive, and tells whether others are. */
-export class Runners {
+export class ProcessLeases {
   readonly id: string
   readonly leaseMs: number
   readonly #store: Store

@@ -9,7 +9,7 @@ import { clip } from '../jsonrpc/limits.ts'
  * Makes the error. `code` is the system's error code, if there is one; `why` is the text used for codes without a message of
  * their own.
  */
-export function unreached(address: URL, code: string | undefined, why: string, cause: unknown): ConnectionError {
+export function unreachableError(address: URL, code: string | undefined, why: string, cause: unknown): ConnectionError {
   return new ConnectionError('refused', messageFor(address, code, why), { cause })
 }
 
