@@ -320,4 +320,36 @@ describe('undoing a turn', () => {
     expect(await undone?.undo()).toMatchObject({ complete: true })
     expect(back).toEqual(['v0', 'v1', 'v0'])
   })
+
+  test('sets two states back whose server and feature set read alike when they are put together', async () => {
+    const server = createServer({ name: 'notes', version: '1.0.0', log: 'silent' })
+    server.tool('write', {}, () => 'Written')
+    const back: string[] = []
+    const state: LoopParts['state'] = {
+      ...stateless,
+      rollback: async (name, featureSet) => {
+        back.push(`${name}/${featureSet}`)
+        return { success: true }
+      },
+    }
+    const { loop, store } = await world({ state, model: scripted(['One.']), servers: { notes: server } })
+    await (await loop.conversation('c').send('One')).done
+    const places = [
+      { server: 'team', featureSet: 'notes shared' },
+      { server: 'team notes', featureSet: 'shared' },
+    ]
+    const calls = places.map((place, n) => {
+      return { id: `x${n}`, n, name: 'write', tool: 'write', arguments: {}, key: `k${n}`, readOnly: false, ...place }
+    })
+    await (await ConversationLog.open(store, 'c')).append(() => [
+      { type: 'step', seq: 0, content: [], calls, usage: { inputTokens: 0, outputTokens: 0 } },
+      ...places.map(({ featureSet }, n) => {
+        const updates = [{ featureSet, before: 'v0', after: 'v1' }]
+        return { type: 'result', seq: 0, outcome: { n, status: 'failed', content: [], ms: 0, updates } } as const
+      }),
+    ])
+    const [turn] = await (await openWorldAgain(store, state, server)).turns()
+    expect(await turn?.undo()).toMatchObject({ complete: true })
+    expect(back).toEqual(['team notes/shared', 'team/notes shared'])
+  })
 })

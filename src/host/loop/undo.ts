@@ -160,7 +160,7 @@ class TurnUndo {
 
 /** Identifies a step: a call, or a whole state. */
 function stepKey({ call, server, featureSet }: Omit<UndoStep, 'seq' | 'outcome'>): string {
-  return call === undefined ? `state ${server} ${featureSet}` : `call ${call}`
+  return call === undefined ? `state ${JSON.stringify([server, featureSet])}` : `call ${call}`
 }
 
 /** Whether the only known effects of a call are the states that its server reported meanwhile. */
