@@ -81,9 +81,10 @@ export class Inbox {
     const most = Math.min(limit, 1_000)
     const start = after === undefined ? {} : { after: inboxKeys.seen(server, after) }
     for await (const { value } of entriesUnder(this.#context.store, inboxKeys.seen(server, ''), start)) {
-      if (found.length >= most) break
       const seen = readSeen(value)
-      if (state === undefined || seen.state === state) found.push(await this.#record(server, seen))
+      if (found.length < most && (state === undefined || seen.state === state)) found.push(await this.#record(server, seen))
+      // At once, because the next step might read another page.
+      if (found.length >= most) break
     }
     return found
   }

@@ -2,10 +2,11 @@ import { afterEach, expect, it } from 'vitest'
 import { mortal } from '../../../test/mortal-store.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { memoryStore } from '../../stores/memory.ts'
-import { append, type Store } from '../../stores/store.ts'
+import { append, put, type Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Inbox } from './inbox.ts'
 import type { InboxEntry, InboxOptions } from './options.ts'
+import { inboxKeys } from './records.ts'
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -146,4 +147,22 @@ it('events keep the order in which they came, also where the policy thinks longe
   await slow
   await settled()
   expect(await turns()).toEqual(['first', 'slow', 'fast'])
+})
+
+it('a list that is full reads no further page of the store', async () => {
+  const { start, store } = world()
+  const ids = Array.from({ length: 1_000 }, (_, n) => `e${String(n).padStart(4, '0')}`)
+  const facts = { featureSet: 'notes', inferenceId: 'inf_1', digest: 'd', seq: '1', at: 0, state: 'done' }
+  await store.commit(ids.map(eventId => put(inboxKeys.seen('s', eventId), JSON.stringify({ eventId, ...facts }))))
+  await store.commit([put(inboxKeys.seen('s', 'f'), JSON.stringify({ eventId: 'f', ...facts }))])
+  let pages = 0
+  const counting = (prefix: string, options?: object) => {
+    pages++
+    return store.scan(prefix, options)
+  }
+  const counted = new Proxy(store, {
+    get: (of, name) => (name === 'scan' ? counting : Reflect.get(of, name).bind?.(of)),
+  })
+  const found = await start({}, counted).list({ server: 's', limit: 1_000 })
+  expect([found.map(({ eventId }) => eventId), pages]).toEqual([ids, 1])
 })
