@@ -289,7 +289,7 @@ export function askedOf(server: string, { featureSet, eventId, tags, origin, con
   }
 }
 
-/** Server names are part of inboxKeys, so they are short; they come from the host's configuration. */
+/** Server names are part of keys, so they are short; they come from the host's configuration. */
 function checkServer(server: string): void {
   if (server === '' || server.length > 100 || !server.isWellFormed())
     throw new TypeError(`${clip(server)} is no name of a server: give 1 to 100 characters`)

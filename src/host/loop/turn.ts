@@ -1,4 +1,4 @@
-/** The public `Turn` object: its parts, answer, calls, cost, cancel and undo and its parts as they stream. */
+/** The public `Turn` object (its parts, answer, calls, cost, cancel and undo), and the buffer of its parts as they stream. */
 import type { Why } from '../../core/suggestion.ts'
 import type { BegunBy } from '../../policy/rules/rule.ts'
 import type { ModelUsage } from '../models/model.ts'
