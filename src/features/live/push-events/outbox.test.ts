@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { memoryStore } from '../../../stores/memory.ts'
-import type { Store } from '../../../stores/store.ts'
+import { add, put, type Store } from '../../../stores/store.ts'
 import { fakeClock } from '../../../testing/clock.ts'
 import { SelectedSets } from '../feature-sets/server.ts'
 import type { LiveHost } from '../hosts/messages.ts'
@@ -127,6 +127,20 @@ describe('the outbox', () => {
     await answered
     const waits = times.slice(1).map((at, index) => at - (times[index] as number))
     expect(waits).toEqual([1000, 2000, 4000, 8000])
+  })
+
+  it('is not stopped by a stored event that cannot be written', async () => {
+    const { make, hosts, traced, store, clock } = world()
+    const broken = { featureSet: 'a', eventId: '1', timestamp: '', content: [null] }
+    const value = JSON.stringify({ event: broken, at: clock.now(), order: 0 })
+    await store.commit([put('live/outbox/event/1', value), add('live/outbox/count', 1)])
+    const one = host()
+    hosts.push(one)
+    const box = await make()
+    const { answered } = await box.push(event('2', { origin: { other: true } }))
+    expect(await answered).toEqual({ accepted: true })
+    await settled()
+    expect([one.got, box.pending.length, traced]).toEqual([['2'], 1, ['push-retried']])
   })
 
   it('is bounded: above the limit a push is refused with what can be done', async () => {

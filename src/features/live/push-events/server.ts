@@ -94,8 +94,9 @@ const final = new Set([-32600, -32601, -32602])
 /** Sends an event to a host once. */
 export async function attempt(host: LiveHost, outgoing: OutgoingPush, timeoutMs: number): Promise<Attempt> {
   const { to, channel, content: blocks, ...event } = outgoing
-  const content = writeBlocks(blocks, host.dialect.source)
   try {
+    // What cannot be written, too, is only an attempt that has failed: the event may come from another process.
+    const content = writeBlocks(blocks, host.dialect.source)
     if (channel === undefined) {
       const push: WirePush = { ...event, payload: { content } }
       return read(await host.request(pushEvent, push, { timeoutMs }))
