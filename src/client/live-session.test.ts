@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { sessionServer } from '../../test/client/session-server.ts'
 import { afterTest, cleanUp } from '../../test/transports/http-test-server.ts'
-import type { LiveHandlers } from '../features/live/client-api.ts'
+import type { LiveConnection, LiveHandlers } from '../features/live/client-api.ts'
 import { connect } from './connect.ts'
 
 afterEach(cleanUp)
@@ -58,4 +58,21 @@ test('opening can be given up while a server keeps silent on the selection', asy
   await asked.promise
   giving.abort(new Error('enough'))
   await expect(connecting).rejects.toThrow('enough')
+})
+
+test('what a host does with a live server can be taken off it', async () => {
+  const server = await sessionServer({ 'featureSets/update': () => ({ accepted: true }) }, { tools: {}, experimental: { mcpl } })
+  const client = await connect(server.url, { live: handlers, revisions: ['2025-11-25'] })
+  afterTest(() => client.close())
+  const { signal } = new AbortController()
+  const { publish, stream, typing, acknowledge, openChannel, closeChannel, ...rest } = client.live as LiveConnection
+  const refused = { message: expect.stringContaining('has not announced channels') }
+  await expect(publish('c', [])).rejects.toMatchObject(refused)
+  await expect(openChannel({})).rejects.toMatchObject(refused)
+  await expect(closeChannel('c')).rejects.toMatchObject(refused)
+  expect([stream('c', { inferenceId: 'i' }), typing('c'), await acknowledge('c', 'm')]).toEqual([undefined, false, undefined])
+  const turn = { inferenceId: 'i', conversationId: 'c', turnIndex: 0, userMessage: null, model: handlers.modelInfo() }
+  expect(await rest.beforeInference(turn as never, { signal })).toBeUndefined()
+  expect(await rest.afterInference(turn as never, { signal })).toBeUndefined()
+  rest.lifecycle({ ...turn, phase: 'started' } as never)
 })

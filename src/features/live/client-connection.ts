@@ -8,7 +8,7 @@ import type { Method } from '../../engine/method.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { Pieces } from './answers/messages.ts'
-import type { ChannelStream, Channels } from './channels/client.ts'
+import type { Channels } from './channels/client.ts'
 import {
   type Acknowledged,
   acknowledgeMessage,
@@ -28,8 +28,8 @@ import { rollBack } from './checkpoints/client.ts'
 import { rollbackState } from './checkpoints/messages.ts'
 import type { LiveConnection } from './client-api.ts'
 import { writeBlocks } from './content/messages.ts'
-import { ContextHooks, type HookAnswerChange, type HookInjections, type InferenceLifecycle } from './context-hooks/client.ts'
-import { type AfterInference, afterInference, afterInferenceNotice, type BeforeInference } from './context-hooks/messages.ts'
+import { ContextHooks } from './context-hooks/client.ts'
+import { afterInference, afterInferenceNotice } from './context-hooks/messages.ts'
 import type { ServerRollback } from './dialects/messages.ts'
 import type { FeatureSetRegistry, KnownSet } from './feature-sets/client.ts'
 
@@ -100,17 +100,11 @@ export class LiveSessionLink implements LiveConnection {
     return this.#parts.update()
   }
 
-  beforeInference(params: BeforeInference, { signal }: { readonly signal: AbortSignal }): Promise<HookInjections | undefined> {
-    return this.#hooks.before(params, signal)
-  }
+  // Fields, so that hosts may take these functions off the connection.
 
-  afterInference(params: AfterInference, { signal }: { readonly signal: AbortSignal }): Promise<HookAnswerChange | undefined> {
-    return this.#hooks.after(params, signal)
-  }
-
-  lifecycle(params: InferenceLifecycle): void {
-    this.#hooks.lifecycle(params)
-  }
+  readonly beforeInference: LiveConnection['beforeInference'] = (params, { signal }) => this.#hooks.before(params, signal)
+  readonly afterInference: LiveConnection['afterInference'] = (params, { signal }) => this.#hooks.after(params, signal)
+  readonly lifecycle: LiveConnection['lifecycle'] = params => this.#hooks.lifecycle(params)
 
   rollback(featureSet: string, checkpoint: string, options?: Abortable): Promise<ServerRollback> {
     const { session, book } = this.#parts
@@ -118,7 +112,7 @@ export class LiveSessionLink implements LiveConnection {
     return rollBack(this.featureSets.get(featureSet), book.admits(featureSet, 'rollback'), checkpoint, ask)
   }
 
-  async publish(...[channelId, content, options = {}]: Parameters<LiveConnection['publish']>): Promise<void> {
+  readonly publish: LiveConnection['publish'] = async (channelId, content, options = {}) => {
     const { signal, ...said } = options
     const { session, book, carrier, channels } = this.#parts
     channels.require(publishToChannel.name, 'channels.publish')
@@ -136,7 +130,7 @@ export class LiveSessionLink implements LiveConnection {
     await session.engine.tell(session.opened.conversation, publishToChannelNotice, message)
   }
 
-  stream(...[channelId, about]: Parameters<LiveConnection['stream']>): ChannelStream | undefined {
+  readonly stream: LiveConnection['stream'] = (channelId, about) => {
     const path = 'channels.streaming'
     if (!this.#hears(path, channelId)) return undefined
     const named = { ...about, channelId }
@@ -157,7 +151,7 @@ export class LiveSessionLink implements LiveConnection {
     }
   }
 
-  typing(channelId: string): boolean {
+  readonly typing: LiveConnection['typing'] = channelId => {
     const path = 'channels.typing'
     if (!this.#hears(path, channelId)) return false
     this.#tell(typingInChannel, typingInChannelNotice, { channelId }).catch(error =>
@@ -166,9 +160,7 @@ export class LiveSessionLink implements LiveConnection {
     return true
   }
 
-  async acknowledge(
-    ...[channelId, messageId, options = {}]: Parameters<LiveConnection['acknowledge']>
-  ): Promise<Acknowledged | undefined> {
+  readonly acknowledge: LiveConnection['acknowledge'] = async (channelId, messageId, options = {}) => {
     const { intent = 'seen', value, signal } = options
     const path = 'channels.acknowledge'
     if (!this.#hears(path, channelId)) return undefined
@@ -182,13 +174,13 @@ export class LiveSessionLink implements LiveConnection {
     }
   }
 
-  async openChannel(params: Params): Promise<Params> {
+  readonly openChannel: LiveConnection['openChannel'] = async params => {
     const { session, channels } = this.#parts
     channels.require(openChannel.name, 'channels')
     return session.request(openChannel, params, this.#send())
   }
 
-  async closeChannel(channelId: string): Promise<void> {
+  readonly closeChannel: LiveConnection['closeChannel'] = async channelId => {
     const { session, channels } = this.#parts
     channels.require(closeChannel.name, 'channels')
     const { closed, reason } = await session.request(closeChannel, { channelId }, this.#send())
