@@ -261,6 +261,22 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
   })
 })
 
+it('a result is kept as far as the share reaches when the call ends, not when it began', async () => {
+  const { server, speak } = make('memory', { idempotency: { length: 1_000_000 }, limits: { rates: false } })
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+  server.tool('slow', {}, async () => {
+    await opened
+    return 'x'.repeat(200_000)
+  })
+  server.tool('large', {}, () => 'x'.repeat(100_000))
+  const wire = await speak('2026-07-28')
+  const slow = wire.ask('tools/call', call('slow', 'slow'))
+  for (let n = 0; n < 8; n++) await wire.ask('tools/call', call('large', `large-${n}`))
+  open()
+  expect(textOf(await slow)).toHaveLength(200_000)
+  expect(codeOf(await wire.ask('tools/call', call('slow', 'slow')))).toBe('PAYLOAD_TOO_LARGE')
+})
+
 describe('what a server tells of keys', () => {
   it('C4: peers that did not declare them get no word of them, but their keys count', async () => {
     const { server, runs } = make('memory')

@@ -125,7 +125,8 @@ export class KeyedCallRunner {
     const { id: correlation, target } = ticket.operation
     // A continued call keeps its correlation id.
     exchange.correlation = correlation
-    const longest = Math.min(resultLength, ticket.capacity)
+    /** What may be kept now: other calls of the account fill its share while this one runs. */
+    const longest = (): number => Math.min(resultLength, ticket.capacity)
     /** The audit entry that is committed with the outcome. */
     const audited = (outcome: string): readonly Op[] =>
       audit === undefined
@@ -143,7 +144,7 @@ export class KeyedCallRunner {
     } catch (error) {
       if (isDone(exchange) && !(error instanceof McpError)) {
         // The handler has finished; the call must not run again because a later step failed.
-        await settled(rememberResult(exchange, failedBy(problemOf(error)), longest))
+        await settled(rememberResult(exchange, failedBy(problemOf(error)), longest()))
         throw error
       }
       const end = endOfFailure(exchange, error)
@@ -159,7 +160,7 @@ export class KeyedCallRunner {
       this.#linger(keyed)
       await ticket.lose(lostBy(result), audited('indeterminate'))
     } else {
-      const ended = await settled(rememberResult(exchange, result, longest))
+      const ended = await settled(rememberResult(exchange, result, longest()))
       return ended && stamped(exchange, wish.key, result, ended, false, wish.shortened)
     }
     return result
