@@ -80,6 +80,16 @@ describe.each(eras)('intents at %s', revision => {
     expect([textOf(told), metaIn(told, intents)]).toEqual(['opened', {}])
   })
 
+  it('E2-1: the hook may be a method of a class', async () => {
+    class Adviser {
+      suggest(): Suggestion {
+        return better
+      }
+    }
+    const wire = await open(desk('memory', undefined, { intent: new Adviser() }))
+    expect(metaIn(await call(wire, { intent: wish }), intents)).toHaveProperty('suggestion.recommended_tool', 'find')
+  })
+
   it('E2-1: whoever did not declare the extension gets no suggestion', async () => {
     const told = await call(await open(desk('memory'), {}), { intent: wish })
     expect([textOf(told), metaIn(told, intents), asked]).toEqual(['opened', {}, []])

@@ -3,7 +3,7 @@ import type { Suggestion } from '../../../core/suggestion.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import { extensionCapability } from '../../../engine/extensions.ts'
 import { defineServerFeature, type ServerKit } from '../../../engine/server-feature.ts'
-import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
+import { type Awaitable, given, type Params } from '../../../jsonrpc/message.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { intentExtension, intentIn } from './messages.ts'
 
@@ -47,7 +47,8 @@ export const intentFeature = defineServerFeature<IntentServerOptions<CallContext
     },
   } satisfies IntentContext & ThisType<CallContext>,
   setup: (kit, { intent: options }) => {
-    const parts: SuggestionParts = { ...kit, ...options }
+    // By name: the options may be an object of a class.
+    const parts: SuggestionParts = { ...kit, ...given({ suggest: options?.suggest }) }
     return {
       sides: [
         {
