@@ -73,6 +73,19 @@ describe.each(eras)('events at %s', revision => {
     expect(heard[0]?.at.getTime()).toBeGreaterThan(Date.now() - 60_000)
   })
 
+  it('are read as they were asked for, also where the options become those of another stream', async () => {
+    const { server, emit } = counting()
+    await using mcp = await connectInMemory(server, { revision })
+    const options = { filter: { even: true } }
+    const even = mcp.events(['counted'], options)
+    options.filter = { even: false }
+    const odd = mcp.events(['counted'], options)
+    const [first, second] = [await reading(even), await reading(odd)]
+    for (let n = 0; n < 6; n++) await emit(n)
+    await expect.poll(second.numbers).toEqual([1, 3, 5])
+    await expect.poll(first.numbers).toEqual([0, 2, 4])
+  })
+
   it('E15-4: an event that arrives twice is given once', async () => {
     const { server, emit } = counting()
     await using mcp = await connect(

@@ -52,7 +52,8 @@ export class EventStream implements EventReader {
   readonly #kit: ClientKit
   readonly #streams: OpenStreams
   readonly #names: readonly string[]
-  readonly #options: EventsClientOptions
+  readonly #filter: Params | undefined
+  readonly #signal: AbortSignal | undefined
   readonly #pollMs: number | undefined
   readonly #intake: Intake
   readonly #stop = new AbortController()
@@ -71,9 +72,12 @@ export class EventStream implements EventReader {
     this.#kit = kit
     this.#streams = streams
     this.#names = names
-    this.#options = options
-    this.#pollMs = options.pollEvery === undefined ? undefined : toMilliseconds(options.pollEvery, 'pollEvery')
-    this.#intake = new Intake(options.after, mostUnread)
+    // Read once: the caller may use the object for something else before the stream is read.
+    const { filter, after, signal, pollEvery } = options
+    this.#filter = filter
+    this.#signal = signal
+    this.#pollMs = pollEvery === undefined ? undefined : toMilliseconds(pollEvery, 'pollEvery')
+    this.#intake = new Intake(after, mostUnread)
   }
 
   get ready(): Promise<void> {
@@ -153,13 +157,13 @@ export class EventStream implements EventReader {
   // ── staying subscribed ──
 
   #begin(): void {
-    if (this.#options.signal?.aborted) this.#close()
+    if (this.#signal?.aborted) this.#close()
     if (this.#begun || this.#over !== undefined) return
     this.#begun = true
     // Without a handler a rejection would be reported as unhandled; readers get the error from `next()`.
     this.#ready.promise.catch(() => {})
     this.#streams.read.add(this)
-    this.#options.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
     this.#run().catch(error => this.end(error))
   }
 
@@ -208,8 +212,7 @@ export class EventStream implements EventReader {
   }
 
   #wish(id: string): WireSubscription {
-    const { filter } = this.#options
-    return { subscription_id: id, events: this.#names, ...given({ filter, cursor: this.#intake.cursor }) }
+    return { subscription_id: id, events: this.#names, ...given({ filter: this.#filter, cursor: this.#intake.cursor }) }
   }
 
   // Session wires: `event/subscribe`, then notifications.
@@ -318,7 +321,7 @@ export class EventStream implements EventReader {
   }
 
   #leave(): void {
-    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+    this.#signal?.removeEventListener('abort', this.#onAbort)
     this.#streams.read.delete(this)
     this.#ready.resolve()
     this.#stop.abort()
