@@ -9,7 +9,6 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { AuthorizationError } from '../addresses.ts'
 import type { OutboundContext } from './options.ts'
-import type { PrivateJwk } from './protocol.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** As much of an authorization server's metadata as says who it is. */
@@ -168,6 +167,15 @@ function unknownHome(client: string, error: unknown): AuthorizationError {
 
 // What is kept of tokens and registrations, and under which keys: by authorization server first (`partyName`), so that nothing of
 // one is used at another.
+
+/** A private key on an elliptic curve as a JWK. The web's own type is not there for every program that reads our types. */
+export interface PrivateJwk {
+  readonly kty?: string
+  readonly crv?: string
+  readonly x?: string
+  readonly y?: string
+  readonly d?: string
+}
 
 /** The tokens of one client for one resource, as they are kept in a storage. */
 export interface OAuthTokens {

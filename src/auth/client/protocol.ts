@@ -6,6 +6,7 @@ import * as oauth from 'oauth4webapi'
 import { type Outbound, OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError, type AuthorizationRule } from '../addresses.ts'
+import type { PrivateJwk } from './issuer-binding.ts'
 
 export type { AuthorizationServer } from 'oauth4webapi'
 
@@ -248,15 +249,6 @@ export class TokenEndpoint {
 }
 
 // ── proof of possession ─────────────────────────────────────────────────────────────────────────────────────────────
-
-/** A private key on an elliptic curve as a JWK. The web's own type is not there for every program that reads our types. */
-export interface PrivateJwk {
-  readonly kty?: string
-  readonly crv?: string
-  readonly x?: string
-  readonly y?: string
-  readonly d?: string
-}
 
 /** Signs the DPoP proofs of one key pair (RFC 9449). */
 export interface Prover {
