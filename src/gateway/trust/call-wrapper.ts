@@ -59,8 +59,10 @@ export class CallWrapper {
 
   /** Middleware around one upstream call. */
   wrap(call: GatewayCall, next: () => Promise<CallToolResult>): Promise<CallToolResult> {
-    const { clock, notes, clients } = this.#parts
+    const { clock, notes, clients, reporting } = this.#parts
     const { upstream, tool } = call
+    // The tool may be taken away while its call waits.
+    const reports = reporting.has(call.exposed)
     const began = clock.now()
     const exchange = exchangeOf(call.ctx)
     const note = (outcome: 'success' | 'failure', code?: string): void => {
@@ -71,6 +73,7 @@ export class CallWrapper {
       next().then(
         result => {
           note(result.isError === true ? 'failure' : 'success')
+          if (reports) charge(call, result)
           return this.#finished(call, exchange, result)
         },
         error => {
@@ -89,9 +92,8 @@ export class CallWrapper {
 
   /** Adapts a result; most results pass unchanged. */
   #finished(call: GatewayCall, exchange: Exchange, result: CallToolResult): CallToolResult | Promise<CallToolResult> {
-    const { name, provenance, reporting } = this.#parts
+    const { name, provenance } = this.#parts
     const { peer } = exchange
-    if (reporting.has(call.exposed)) charge(call, result)
     const own = cleaned(result, name)
     const plain = result.isError === true && declaredSettings(peer, problemExtension) !== undefined ? explained(call, own) : own
     return provenance && declaredSettings(peer, provenanceExtension) !== undefined ? this.#sourced(call, exchange, plain) : plain

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { clientOf, gatewayBefore, type Upstream, upstreamOf } from '../../../test/gateway/world.ts'
+import { clientOf, gatewayBefore, toolNames, type Upstream, upstreamOf } from '../../../test/gateway/world.ts'
 import { oracle } from '../../../test/oracle/index.ts'
 import { connect } from '../../client/index.ts'
 import { type ReplyParts, RuntimeReply } from '../../features/mcp/tools/result.ts'
@@ -103,6 +103,26 @@ describe('a server that speaks under our own names', () => {
     )
     const client = await clientOf(await gatewayBefore({ evil }, { clients: { local: { budget: { units: 9, per: '24h' } } } }))
     expect((await client.callTool('print')).text).toBe('done')
+    expect((await client.callTool('print')).problem?.code).toBe('QUOTA_EXHAUSTED')
+  })
+
+  it('is paid what it reports also for a call amid which it takes its tool away', async () => {
+    const evil = upstreamOf('evil')
+    const meta = { 'dev.vivarium/operational': { cost: { category: 'metered', estimated_units: 1 } } }
+    const gone = Promise.withResolvers<void>()
+    const answer = async () => {
+      tool.remove()
+      await gone.promise
+      return reply({ content: [text('done')], meta: { 'dev.vivarium/operational': { units_used: 9 } } })
+    }
+    const tool = evil.server.tool('print', { meta }, answer)
+    const client = await clientOf(await gatewayBefore({ evil }, { clients: { local: { budget: { units: 9, per: '24h' } } } }))
+    const called = client.callTool('print')
+    await expect.poll(() => toolNames(client)).not.toContain('print')
+    gone.resolve()
+    expect((await called).text).toBe('done')
+    evil.server.tool('print', { meta }, () => 'done')
+    await expect.poll(() => toolNames(client)).toContain('print')
     expect((await client.callTool('print')).problem?.code).toBe('QUOTA_EXHAUSTED')
   })
 
