@@ -72,3 +72,8 @@ test('over HTTP too', async () => {
   await using client = await connect(url)
   expect((await client.callTool('search', { q: 'x' })).text).toBe('a: x')
 })
+
+test('an empty text is a prefix too: names never change under it, and never are those of others', async () => {
+  const { client } = await gatewayOf({ names: 'prefixed', servers: { left: { target: notes('a').target, prefix: '' } } })
+  for await (const { name } of client.tools()) expect(name).toMatch(/^[0-9a-f]{8}_(search|only_a)$/)
+})

@@ -51,7 +51,8 @@ export function upstreamEntry(name: string, option: GatewayServer, { credentials
     entry: auth === undefined || !isDetailed ? entry : withAuth(entry, auth, address, credentials),
     address,
     /** The prefix of its names, if any. */
-    prefix: prefix === true || (names === 'prefixed' && prefix === undefined) ? name : prefix || undefined,
+    prefix:
+      typeof prefix === 'string' ? prefix : prefix === true || (names === 'prefixed' && prefix !== false) ? name : undefined,
     /** Whether a changed command or address is held for approval. */
     pinned: pinLaunch !== false,
     /** Takes lines of standard error. */
