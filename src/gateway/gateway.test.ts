@@ -77,3 +77,8 @@ test('an empty text is a prefix too: names never change under it, and never are 
   const { client } = await gatewayOf({ names: 'prefixed', servers: { left: { target: notes('a').target, prefix: '' } } })
   for await (const { name } of client.tools()) expect(name).toMatch(/^[0-9a-f]{8}_(search|only_a)$/)
 })
+
+test('an entry that is nothing is told by its name', async () => {
+  const servers = { left: null } as unknown as NonNullable<GatewayOptions['servers']>
+  await expect(createGateway({ servers })).rejects.toThrow('Server "left" has nothing to connect to')
+})

@@ -41,7 +41,7 @@ interface EntryParts {
 /** An option as an entry that can be connected, with what the gateway itself has to know of it. Throws where its `auth` is wrong. */
 export function upstreamEntry(name: string, option: GatewayServer, { credentials, clock, names, stderr }: EntryParts) {
   const isDetailed = 'target' in Object(option)
-  const said = (typeof option === 'object' ? option : {}) as Extract<GatewayServer, { readonly auth?: unknown }>
+  const said = (isRecord(option) ? option : {}) as Extract<GatewayServer, { readonly auth?: unknown }>
   const { auth, prefix, pinLaunch, ...rest } = said
   const entry = knownServer(name, isDetailed ? rest : option)
   const { target } = entry
