@@ -50,11 +50,11 @@ const mostBytes = 4 * 1024 * 1024
 /** The variables that say where the cache of the user lies. */
 type Env = Readonly<Record<string, string | undefined>>
 
-/** Keeps what was seen of a server, beside what is known of it; gives the words of it. */
-export function rememberOffers(target: readonly string[], seen: Lists, env: Env): Offers {
-  const offers = offersOf(seen)
+/** Keeps what was seen of a server, beside what is known of it; gives the words of it. Of a typed program nothing is looked at. */
+export function rememberOffers(target: readonly string[], seen: Lists, env: Env): Offers | undefined {
   const place = placeOf(target)
-  if (place === undefined) return offers
+  if (place === undefined) return undefined
+  const offers = offersOf(seen)
   const file = bookIn(env)
   const { [place]: before, ...others } = readBook(file)
   const kept = Object.entries(others)

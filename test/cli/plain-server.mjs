@@ -6,6 +6,7 @@ if (wrong === 'noise') console.log('Server is starting…')
 if (wrong === 'http') console.log('MCP server listening on port 8931')
 const tools = {
   '': [{ name: 'ping', description: 'Answers', inputSchema: { type: 'object' } }],
+  odd: [{ name: 'ping', description: null, inputSchema: { type: 'object' } }],
   schema: [{ name: 'bad', description: 'Bad', inputSchema: { type: 'string' } }],
   large: [
     {

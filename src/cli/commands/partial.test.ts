@@ -51,6 +51,13 @@ describe('a server that declares resources it does not know, and whose prompts f
   })
 })
 
+test('a program whose tool has null for a description is listed all the same: of what was typed nothing is kept', async () => {
+  const { run } = await trial({})
+  const { code, out, err } = await run(['list', 'tools', '--format', 'json', '--', 'node', plain, 'odd'])
+  expect([code, err]).toEqual([0, ''])
+  expect(JSON.parse(out)).toMatchObject({ tools: [{ name: 'ping', description: null }] })
+})
+
 describe('a server that declares events', () => {
   test('and cannot say which is listed and inspected as far as it goes, and the failure is named', async () => {
     const { run } = await trial({})
