@@ -45,12 +45,12 @@ export function explainServerError(error: unknown, label: string, said: readonly
 
 /**
  * What a server gives under a name. One that does not know the method has nothing of the kind, and where it has nothing of that name it
- * is told what may have been meant.
+ * is told what may have been meant. `name` undefined: the list itself was asked for, and is not asked for again.
  */
 export async function offered<T>(
   kind: 'prompts' | 'resources',
   { client, label }: Pick<OpenedTarget, 'client' | 'label'>,
-  name: string,
+  name: string | undefined,
   asked: Promise<T>,
 ): Promise<T> {
   try {
@@ -59,7 +59,7 @@ export async function offered<T>(
     if (!(error instanceof McpError)) throw error
     if (error.code === -32601) throw new CliError(`${label} offers no ${kind}`, undefined, { cause: error })
     // Older servers have a number of their own for resources that are not there.
-    if (error.code !== -32602 && error.code !== -32002) throw error
+    if (name === undefined || (error.code !== -32602 && error.code !== -32002)) throw error
     const listed =
       kind === 'prompts'
         ? gather(client.prompts()).then(all => all.map(each => each.name))

@@ -26,7 +26,8 @@ const tools = {
 const revision = wrong === 'old' ? '2024-11-05' : '2025-06-18'
 // Declares more than it knows, and its prompts lie in a database that is down.
 const events = wrong.startsWith('events-') && { experimental: { 'dev.vivarium/events': {} } }
-const capabilities = wrong === 'half' ? { tools: {}, resources: {}, prompts: {} } : { tools: {}, ...events }
+const prompts = wrong === 'refusing' && { prompts: {} }
+const capabilities = wrong === 'half' ? { tools: {}, resources: {}, prompts: {} } : { tools: {}, ...prompts, ...events }
 const answers = {
   initialize: () => ({ protocolVersion: revision, capabilities, serverInfo: { name: 'plain', version: '1' } }),
   'tools/list': () => ({ tools: tools[wrong] ?? tools[''] }),
@@ -40,7 +41,10 @@ createInterface({ input: process.stdin }).on('line', line => {
   if (id === undefined) return
   const answer = answers[method]
   const down = { half: 'prompts/list', 'events-down': 'event/list' }[wrong] === method
-  const error = down ? { code: -32603, message: 'The database is down' } : { code: -32601, message: 'Method not found' }
+  const refused = wrong === 'refusing' && method === 'prompts/list' && { code: -32602, message: 'Not with this list' }
+  if (refused) console.error('asked for a list')
+  const unknown = refused || { code: -32601, message: 'Method not found' }
+  const error = down ? { code: -32603, message: 'The database is down' } : unknown
   process.stdout.write(
     `${JSON.stringify({ jsonrpc: '2.0', id, ...(answer === undefined ? { error } : { result: answer() }) })}\n`,
   )

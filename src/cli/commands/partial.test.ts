@@ -58,6 +58,13 @@ test('a program whose tool has null for a description is listed all the same: of
   expect(JSON.parse(out)).toMatchObject({ tools: [{ name: 'ping', description: null }] })
 })
 
+test('a server that refuses its list of prompts is asked for it once', async () => {
+  const { run } = await trial({})
+  const { code, err } = await run(['prompt', 'sum', 'style=short', '--verbose', '--', 'node', plain, 'refusing'])
+  expect([code, err.match(/asked for a list/g)]).toEqual([1, ['asked for a list']])
+  expect(err).toContain('vivarium: The server refuses: Not with this list (-32602)')
+})
+
 describe('a server that declares events', () => {
   test('and cannot say which is listed and inspected as far as it goes, and the failure is named', async () => {
     const { run } = await trial({})

@@ -43,7 +43,7 @@ export const prompt: Verb = (command, io) => {
           rest: [name, ...words],
         } = opened
         if (name === undefined) throw new CliError('No prompt is named', `${listCommand(again, 'prompts')} shows them`)
-        const schema = words.length === 0 ? {} : await offered('prompts', opened, name, schemaOf(client, name))
+        const schema = words.length === 0 ? {} : await offered('prompts', opened, undefined, schemaOf(client, name))
         const args = await givenArguments(words, call.options.json, schema, name, io)
         const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
         const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
