@@ -6,7 +6,6 @@
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { anything, array, dictionary, type Infer, integer, number, object, oneOf, optional, string } from '../jsonrpc/shape.ts'
-import { metaOf } from '../revisions/index.ts'
 
 /** The version of the format that this code writes. */
 export const recordingVersion = 1
@@ -138,7 +137,7 @@ export function messagesOf(frame: unknown): readonly RecordedMessage[] {
 
 /** The token by which the params of a request want progress told. */
 export function tokenOf(params: unknown): unknown {
-  return isRecord(params) ? metaOf(params)?.['progressToken'] : undefined
+  return isRecord(params) && isRecord(params['_meta']) ? params['_meta']['progressToken'] : undefined
 }
 
 // Members of a frame, named as people write them: `result.content[0].text`, `params.arguments.*`, `**.duration_ms`, `_meta["a.b/c"]`.

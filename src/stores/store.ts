@@ -103,7 +103,7 @@ export interface Store<V = string> {
   readonly capacity?: number
   /** Undefined where there is none, or its time is over. */
   get(key: string): Promise<Entry<V> | undefined>
-  /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. */
+  /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. Fewer than `limit`: there are no more. */
   scan(prefix: string, options?: ScanOptions): Promise<readonly Entry<V>[]>
   /** The entries of a log after a position, in order. */
   read(log: string, options?: ReadOptions): Promise<readonly LogEntry<V>[]>

@@ -199,7 +199,7 @@ function counting({ store, advance }: StoreTests): void {
   })
 }
 
-function scans({ store }: StoreTests): void {
+function scans({ store, advance }: StoreTests): void {
   test('keys come in the order of their UTF-8 bytes', async () => {
     const names = ['k/b', 'k/a', 'k/ä', 'k/\u{10000}', 'k/\uffee', 'k/', 'k/aa', 'k/A', 'k/~']
     await committed(store(), ...names.map(name => put(name, 'x')))
@@ -222,6 +222,12 @@ function scans({ store }: StoreTests): void {
     expect(await page({ after: 'a', before: 'z' })).toBe('k1 k2 k3 k4 k5')
     expect(await page({ after: 'k5' })).toBe('')
     expect(await page({ after: 'z' })).toBe('')
+  })
+  test('a page with fewer entries than its limit is the last: those whose time is over take no place', async () => {
+    await committed(store(), ...['k1', 'k2', 'k3'].map(name => put(name, 'x', { ttl: 200 })))
+    await committed(store(), ...['k4', 'k5', 'k6'].map(name => put(name, 'x')))
+    await advance(300)
+    expect((await store().scan('k', { limit: 3 })).map(entry => entry.key)).toEqual(['k4', 'k5', 'k6'])
   })
 }
 

@@ -47,7 +47,7 @@ export const idempotencyFeature = defineServerFeature<IdempotencyServerOptions>(
       return exchangeOf(this).get(retryState)?.[idempotencyExtension]
     },
   } satisfies IdempotencyContext & ThisType<CallContext>,
-  setup: (kit, { idempotency }) => ({ sides: [idempotencyServer({ ...kit, ...idempotency })] }),
+  setup: (kit, { idempotency }) => ({ sides: [idempotencyServer({ ...idempotency, ...kit })] }),
 })
 
 /** What the feature needs from the server. `shared`: clients are told about keys; they are honoured in any case. */
