@@ -169,15 +169,17 @@ describe('webSocketClientConnection', () => {
     }
   })
 
-  it('says how to install ws where it is missing', async () => {
+  it('says how to install ws where it is missing, and asks for no credentials', async () => {
     const hooks = `import { registerHooks } from 'node:module'
       registerHooks({ resolve(name, context, next) { if (name === 'ws') throw new Error('not found'); return next(name, context) } })`
     const module = JSON.stringify(new URL('./client.ts', import.meta.url).href)
     const program = `import { webSocketClientConnection } from ${module}
-      const connection = webSocketClientConnection('ws://127.0.0.1:1/')
+      const authorizer = { headers: () => console.log('asked') }
+      const connection = webSocketClientConnection('ws://127.0.0.1:1/', { authorizer })
       connection.start({ frame() {}, fault() {}, closed() {} }).catch(error => console.log(error.message))`
     const args = ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`, '--input-type=module', '-e', program]
     const { stdout } = await promisify(execFile)(process.execPath, args)
     expect(stdout).toContain('npm i ws')
+    expect(stdout).not.toContain('asked')
   })
 })

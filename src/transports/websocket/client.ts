@@ -48,10 +48,12 @@ function addressOf(url: string | URL): URL {
   )
 }
 
-/** Opens the socket; a failure ends the connection. */
+type Ws = Awaited<ReturnType<typeof loadWs>>
+
+/** Opens the socket; a failure ends the connection. Without the package nobody is asked for credentials. */
 async function openSocket(connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
   try {
-    await shake(connection, url, options)
+    await shake(await loadWs(), connection, url, options)
   } catch (error) {
     const reason = error instanceof ConnectionError ? error : unreachable(url, error)
     connection.fail(reason)
@@ -66,7 +68,7 @@ const mostTries = 8
  * Repeats the handshake with new credentials while the server refuses those sent. A refused handshake has opened nothing, so
  * repeating it is safe.
  */
-async function shake(connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
+async function shake(ws: Ws, connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
   const { authorizer } = options
   // Credentials are bound to HTTP addresses, and the handshake is an HTTP request.
   const address = new URL(url.href.replace(/^ws/, 'http'))
@@ -76,8 +78,8 @@ async function shake(connection: WebSocketConnection, url: URL, options: WebSock
     const sent = await authorizer?.headers('GET', address)
     const handed = sent === undefined ? options : { ...options, headers: { ...options.headers, ...sent } }
     try {
-      const outcome = await handshake(connection, url, [subprotocol], handed)
-      if (outcome === 'no-subprotocol') await handshake(connection, url, [], handed)
+      const outcome = await handshake(ws, connection, url, [subprotocol], handed)
+      if (outcome === 'no-subprotocol') await handshake(ws, connection, url, [], handed)
       return
     } catch (error) {
       if (authorizer === undefined || times > mostTries || !isRefusal(error)) throw error
@@ -114,14 +116,14 @@ async function improve(
 type Outcome = 'open' | 'no-subprotocol'
 
 /** One attempt to open the socket. */
-async function handshake(
+function handshake(
+  ws: Ws,
   connection: WebSocketConnection,
   url: URL,
   protocols: readonly string[],
   { headers = {}, limits, handshakeMs = 10_000, clock = realClock }: WebSocketClientOptions,
 ): Promise<Outcome> {
   const settings = { headers, maxPayload: clientCarrierLimits(limits).frameBytes, handshakeTimeout: handshakeMs }
-  const ws = await loadWs()
   return new Promise((resolve, reject) => {
     const socket = ws.connect(url, protocols, settings)
     socket.on('upgrade', ({ socket: stream }) => {
