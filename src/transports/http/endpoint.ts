@@ -1,6 +1,6 @@
 /**
  * What all HTTP carriers of one server share: the door to the engine, the limits and streams, and the checks before a message
- * is read, namely Host and Origin, content types and CORS. Independent of node:http and fetch.
+ * is read, namely Host and Origin, and content types. Independent of node:http and fetch.
  */
 
 import type { Authorizer, HeaderReader, HttpRequestFacts } from '../../core/credentials.ts'

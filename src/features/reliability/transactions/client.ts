@@ -1,4 +1,4 @@
-/** Client side of transactions: `client.transactionStatus`, the `_meta` of steps, and reports. */
+/** Client side of transactions: `client.transactionStatus`, and reports. */
 import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import { extensionCapability } from '../../../engine/extensions.ts'
 import { getTransaction, transactionsExtension, type WireStepReport, type WireTransaction } from './messages.ts'
