@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isLoopbackNetwork, networkOf, siteOf } from './occupancy.ts'
+import { isLoopbackNetwork, networkOf, siteOf } from './accounts.ts'
 
 it('one address of IPv4 is a network, also where it is written as one of IPv6', () => {
   expect(networkOf('192.0.2.1')).toBe('192.0.2.1')

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { callerAccount, Occupancy } from './occupancy.ts'
+import { callerAccount } from './accounts.ts'
+import { Occupancy } from './occupancy.ts'
 
 const from = (remoteAddress: string) => callerAccount({ carrier: 'http', connection: { remoteAddress } })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { accountKey, ownerKey } from './occupancy.ts'
+import { accountKey, ownerKey } from './accounts.ts'
 
 const id = fc.string({ unit: fc.constantFrom('a', '/', '"', '\\', '\u00e9', '\ud800', '\ufffd'), maxLength: 6 })
 const of = (id: string) => ownerKey({ carrier: 'http', principal: { id } })

@@ -4,7 +4,8 @@
  * thousands stay idle at once, so everything that is not always needed is made when first touched.
  */
 
-import { callerAccount, Occupancy, shareText, Tally } from '../core/occupancy.ts'
+import { callerAccount } from '../core/accounts.ts'
+import { Occupancy, shareText, Tally } from '../core/occupancy.ts'
 import type { Caller, Connection, Lane, Outgoing, SendHints } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Peer } from '../revisions/index.ts'

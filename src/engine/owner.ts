@@ -3,8 +3,9 @@
  * without either a session or a connection is its own owner. Whoever has none of these is nobody: then only a name that nobody can
  * guess says what belongs to whom (a handle that we minted, or one that the caller chose as long), and nothing else is found again.
  */
+
+import { accountKey, ownerKey } from '../core/accounts.ts'
 import { digestText } from '../core/digest.ts'
-import { accountKey, ownerKey } from '../core/occupancy.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Conversation, ConversationSlot } from './conversation.ts'
 import type { Exchange } from './exchange.ts'

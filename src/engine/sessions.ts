@@ -3,9 +3,10 @@
  * message belongs to.
  */
 
+import { callerAccount, isAnonymous } from '../core/accounts.ts'
 import { toBase64Url } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
-import { callerAccount, isAnonymous, Occupancy, shareText } from '../core/occupancy.ts'
+import { Occupancy, shareText } from '../core/occupancy.ts'
 import type { Caller, Lane, ResumeOutcome } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { type Awaitable, isThenable, type Params } from '../jsonrpc/message.ts'

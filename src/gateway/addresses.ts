@@ -5,7 +5,8 @@
  */
 
 import { createHmac, randomBytes } from 'node:crypto'
-import { callerAccount, Tally } from '../core/occupancy.ts'
+import { callerAccount } from '../core/accounts.ts'
+import { Tally } from '../core/occupancy.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import { parseTemplate, type Template } from '../features/mcp/resources/template.ts'
 import { distinct, hashOf, holdersOf } from '../host/servers/names.ts'

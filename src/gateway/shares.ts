@@ -2,7 +2,8 @@
  * Fair shares of an upstream's capacity. To the upstream all clients of the gateway are one caller with one set of limits. A client gets at
  * most as much as it leaves free, so that the next client always finds room. `SlotShares` counts calls, `WatchShares` subscriptions.
  */
-import { callerAccount, Tally } from '../core/occupancy.ts'
+import { callerAccount } from '../core/accounts.ts'
+import { Tally } from '../core/occupancy.ts'
 import { problem } from '../core/problem.ts'
 import { quoted } from '../core/suggestion.ts'
 import type { Conversation } from '../engine/conversation.ts'

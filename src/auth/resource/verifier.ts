@@ -1,10 +1,11 @@
 /**
  * The three ways to verify a token (a JWT, introspection, the author's own function) as one, and what was verified a moment ago.
  */
+
+import { networkOf } from '../../core/accounts.ts'
 import { toBase64 } from '../../core/base64.ts'
 import type { Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
-import { networkOf } from '../../core/occupancy.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { fetchJson, IssuerError, issuerAddress, jwtVerifier, principalFromClaims, skewMs, toPrincipal } from './jwt.ts'

@@ -2,8 +2,9 @@
  * One HTTP request from its first check to its answer, independent of node:http and fetch: Host and Origin, preflights, identity,
  * then routing by method. `node.ts` and `fetch.ts` supply how a request is read and answered.
  */
+
+import { callerAccount } from '../../core/accounts.ts'
 import type { HttpRequestFacts } from '../../core/credentials.ts'
-import { callerAccount } from '../../core/occupancy.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isThenable } from '../../jsonrpc/message.ts'

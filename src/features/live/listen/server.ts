@@ -2,8 +2,10 @@
  * Server side of the listen binding (`docs/live-binding.md`): keeps listening hosts, delivers messages on their streams, and matches
  * answers to them.
  */
+
+import { callerAccount, isAnonymous } from '../../../core/accounts.ts'
 import type { Clock } from '../../../core/clock.ts'
-import { callerAccount, isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
+import { Occupancy, shareText } from '../../../core/occupancy.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'

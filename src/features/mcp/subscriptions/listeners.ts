@@ -2,7 +2,8 @@
  * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own:
  * a kind grants what it can of a wish, and then sends to that listener alone, marked with its subscription.
  */
-import { callerAccount, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
+import { callerAccount } from '../../../core/accounts.ts'
+import { Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'

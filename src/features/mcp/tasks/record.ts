@@ -1,7 +1,8 @@
 /** A task as data: plain, so that any store can hold it. */
 
+import { isAnonymous } from '../../../core/accounts.ts'
 import { digestText } from '../../../core/digest.ts'
-import { isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
+import { Occupancy, shareText } from '../../../core/occupancy.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'

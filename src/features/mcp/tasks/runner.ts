@@ -1,6 +1,8 @@
 /** The life of tasks: begun from a call, worked on in the background, ended by result, failure, cancel or time. */
+
+import { callerAccount } from '../../../core/accounts.ts'
 import { lifetimeMs, toMilliseconds } from '../../../core/clock.ts'
-import { callerAccount, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
+import { Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'

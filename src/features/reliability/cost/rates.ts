@@ -2,8 +2,9 @@
  * Rate limits: token buckets per user, or per network for anonymous callers; for logs and progress per connection. A refusal names the
  * limit and the wait, and HTTP responses carry rate-limit headers.
  */
+
+import { countingKey } from '../../../core/accounts.ts'
 import { type Buckets, createBuckets } from '../../../core/bucket.ts'
-import { countingKey } from '../../../core/occupancy.ts'
 import { checkOptions } from '../../../core/options.ts'
 import { compensation, type Exchange, field, limitHeaders } from '../../../engine/exchange.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'

@@ -2,8 +2,9 @@
  * An event as its author declares and emits it: facts, checks, the entry that the server keeps, and the order of publishing. Separate
  * from the runtime, because events are declared before it is loaded.
  */
+
+import { ownerKey } from '../../../core/accounts.ts'
 import type { Trace } from '../../../core/log.ts'
-import { ownerKey } from '../../../core/occupancy.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type Compiled, compileSchema, issueText, type Schema } from '../../../core/schema/index.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'

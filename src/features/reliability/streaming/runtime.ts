@@ -1,8 +1,8 @@
 /** The runtime of streaming: runs generators, stores what they yield, and resumes interrupted calls. Loaded with the first chunk. */
 
+import { ownerKey } from '../../../core/accounts.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { fingerprint } from '../../../core/digest.ts'
-import { ownerKey } from '../../../core/occupancy.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import { addRetryState, type Exchange, retryState } from '../../../engine/exchange.ts'
 import { declaredSettings } from '../../../engine/extensions.ts'
