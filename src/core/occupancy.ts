@@ -53,11 +53,16 @@ export class Occupancy {
   }
 
   enter(account: string, places = 1): void {
-    this.#count(account, places)
+    this.#held += places
+    this.#accounts.add(account, places)
+    if (!isAnonymous(account)) return
+    this.#anonymous += places
+    const site = siteOf(account)
+    if (site !== undefined) this.#sites.add(site, places)
   }
 
   leave(account: string): void {
-    this.#count(account, -1)
+    this.enter(account, -1)
   }
 
   /**
@@ -68,15 +73,6 @@ export class Occupancy {
     const [stranger, other] = [isAnonymous(from), isAnonymous(to)]
     if (stranger !== other) return stranger
     return this.weight(from) > this.weight(to) + 1
-  }
-
-  #count(account: string, by: number): void {
-    this.#held += by
-    this.#accounts.add(account, by)
-    if (!isAnonymous(account)) return
-    this.#anonymous += by
-    const site = siteOf(account)
-    if (site !== undefined) this.#sites.add(site, by)
   }
 }
 

@@ -169,7 +169,11 @@ interface GuardOptions extends GuardNames {
 
 /** The parts of a request that the guard examines; a node:http request has them. */
 interface GuardedRequest {
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly headers: {
+    readonly host?: string | undefined
+    readonly origin?: string | undefined
+    readonly [name: string]: string | string[] | undefined
+  }
   /** Names and values as received: only here a second Host header is visible. */
   readonly rawHeaders: readonly string[]
 }
@@ -206,7 +210,7 @@ export class Guard {
   /** The same for a node:http request, upgrade requests included. `anyOrigin`: only the host is checked. */
   checkRequest({ headers, rawHeaders }: GuardedRequest, anyOrigin = false): Refusal | undefined {
     if (countHosts(rawHeaders) > 1) return twoHosts
-    return this.check(single(headers.host) ?? single(headers[':authority']), anyOrigin ? undefined : single(headers.origin))
+    return this.check(headers.host ?? single(headers[':authority']), anyOrigin ? undefined : headers.origin)
   }
 
   /** True for an origin in the option `origins`: its pages may read answers. */

@@ -9,7 +9,7 @@ import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { type CallerDocument, type DocumentText, type Download, downloadName, refuseUnlessGet } from './document.ts'
-import { type AuthenticateCaller, badOrigin, checkBody, type Endpoint, type Guard, isRefusal, takesStream } from './endpoint.ts'
+import { type AuthenticateCaller, badOrigin, checkBody, type Endpoint, isRefusal } from './endpoint.ts'
 import type { StreamAccount, StreamOutlet } from './event-writer.ts'
 import { HttpLane } from './lane.ts'
 import { failed, type Refusal } from './refusal.ts'
@@ -17,6 +17,8 @@ import { failed, type Refusal } from './refusal.ts'
 /** One request and its answer. Headers of answers are flat lists of names and values. */
 export abstract class HttpExchange implements HttpRequestFacts {
   protected readonly endpoint: Endpoint
+  /** How callers are identified; undefined if all are let in as they are. */
+  readonly #identifies: AuthenticateCaller | undefined
   /** The document that was requested in place of the endpoint. */
   #wanted: CallerDocument | undefined = undefined
   /** Set once the caller is admitted: before that it learns nothing about sessions. */
@@ -25,11 +27,12 @@ export abstract class HttpExchange implements HttpRequestFacts {
   #epoch: number | undefined = undefined
   #opened: HttpLane | undefined = undefined
 
-  constructor(endpoint: Endpoint) {
+  constructor(endpoint: Endpoint, identifies: AuthenticateCaller | undefined) {
     this.endpoint = endpoint
+    this.#identifies = identifies
   }
 
-  abstract get method(): string | undefined
+  abstract readonly method: string | undefined
   abstract get url(): string
   /** The network address of the caller. */
   abstract get address(): string | undefined
@@ -51,11 +54,6 @@ export abstract class HttpExchange implements HttpRequestFacts {
   protected abstract read(): void
   protected abstract send(download: Download): void | Promise<void>
 
-  /** How callers are identified; undefined if all are let in as they are. */
-  protected get identify(): AuthenticateCaller | undefined {
-    return this.endpoint.identify
-  }
-
   /** Serves what the path names: a public document, a document for callers, a download, or else the endpoint. */
   serve(path: string): void {
     const { authorizer, document, downloads } = this.endpoint
@@ -72,7 +70,8 @@ export abstract class HttpExchange implements HttpRequestFacts {
     const refusal = this.check(false)
     if (refusal !== undefined) this.refuse(refusal)
     else if (this.method === 'OPTIONS') this.#preflight()
-    else this.#identify()
+    else if (this.#identifies === undefined) this.#identified(undefined, undefined)
+    else this.#identify(this.#identifies, undefined)
   }
 
   /** Answers with a public document. Pages of any origin may read it, but the Host must be ours. */
@@ -102,8 +101,15 @@ export abstract class HttpExchange implements HttpRequestFacts {
   /** The body was read. */
   body(text: string): void {
     // Tokens may have been revoked while the body was read.
-    if (this.identify !== undefined && this.endpoint.authorizer?.epoch !== this.#epoch) this.#identify(text)
-    else this.#deliver(text)
+    if (this.#identifies !== undefined && this.endpoint.authorizer?.epoch !== this.#epoch)
+      return this.#identify(this.#identifies, text)
+    const caller = this.#caller
+    const lane = this.#lane
+    try {
+      if (caller !== undefined) this.endpoint.door.deliver(text, caller, lane)
+    } catch {
+      lane.refuse(failed)
+    }
   }
 
   refuse(refusal: Refusal): void {
@@ -137,9 +143,7 @@ export abstract class HttpExchange implements HttpRequestFacts {
   }
 
   /** Identifies the caller, at first and again with the body `text`. */
-  #identify(text?: string): void {
-    const { identify } = this
-    if (identify === undefined) return this.#identified(undefined, text)
+  #identify(identify: AuthenticateCaller, text: string | undefined): void {
     const found = attempt(identify, this)
     if (isThenable(found)) found.then(who => this.#identified(who, text)).then(undefined, () => this.refuse(failed))
     else this.#identified(found, text)
@@ -156,37 +160,24 @@ export abstract class HttpExchange implements HttpRequestFacts {
     if ('status' in caller) return this.refuse(caller)
     this.#caller = caller
     if (text === undefined) this.#route(caller)
-    else this.#deliver(text)
+    else this.body(text)
   }
 
   #route(caller: Caller): void {
     const { door } = this.endpoint
     if (this.#wanted !== undefined) this.#show(caller, this.#wanted).catch(() => this.refuse(failed))
-    else if (this.method === 'POST') this.#post()
-    else if (this.method === 'GET') this.#listen(caller)
+    else if (this.method === 'POST') {
+      const refusal = checkBody(this, this.endpoint.limits) ?? (this.#lane.takes === 0 ? acceptsNeither : undefined)
+      if (refusal === undefined) this.read()
+      else this.refuse(refusal)
+    } else if (this.method === 'GET') this.#listen(caller)
     else if (this.method === 'DELETE') this.#orFail(() => door.leave(caller, this.#lane))
     else this.refuse(wrongMethod(this.method))
   }
 
-  #post(): void {
-    const refusal = checkBody(this, this.endpoint.limits) ?? (this.#takes === 0 ? acceptsNeither : undefined)
-    if (refusal === undefined) this.read()
-    else this.refuse(refusal)
-  }
-
-  #deliver(text: string): void {
-    const caller = this.#caller
-    const lane = this.#lane
-    try {
-      if (caller !== undefined) this.endpoint.door.deliver(text, caller, lane)
-    } catch {
-      lane.refuse(failed)
-    }
-  }
-
   #listen(caller: Caller): void {
     const lane = this.#lane
-    const refusal = (this.#takes & takesStream) === 0 ? acceptsNoStream : this.endpoint.streams.refusal(this.tenant)
+    const refusal = lane.answerOnly ? acceptsNoStream : this.endpoint.streams.refusal(this.tenant)
     if (refusal !== undefined) return lane.refuse(refusal)
     this.#orFail(() => {
       const listening = this.endpoint.door.listen(caller, lane)
@@ -227,18 +218,18 @@ export abstract class HttpExchange implements HttpRequestFacts {
     this.reply(204, headers, '')
   }
 
-  get #takes(): number {
-    return this.endpoint.takes(this.header('accept'))
-  }
-
   get #lane(): HttpLane {
     const listening = this.method === 'GET' && !this.endpoint.answersOnGet
-    this.#opened ??= new HttpLane(this, this.endpoint.streams, this.#takes, this.#cors(), listening)
+    const { streams, takes } = this.endpoint
+    this.#opened ??= new HttpLane(this, streams, takes(this.header('accept')), this.#cors(), listening)
     return this.#opened
   }
 
+  /** CORS headers that let a page read the answer; none for an origin that is not listed. */
   #cors(): readonly string[] {
-    return corsHeaders(this.endpoint.guard, this.header('origin'))
+    const origin = this.header('origin')
+    if (origin === undefined || !this.endpoint.guard.lists(origin)) return noHeaders
+    return ['access-control-allow-origin', origin, 'access-control-expose-headers', exposed, 'vary', 'origin']
   }
 }
 
@@ -316,9 +307,3 @@ function wrongMethod(method: string | undefined): Refusal {
 const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, ratelimit, ratelimit-policy'
 const headerNames = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
 const noHeaders: readonly string[] = []
-
-/** Headers that let a page read the answer; none for an origin that is not listed. */
-function corsHeaders(guard: Guard, origin: string | undefined): readonly string[] {
-  if (origin === undefined || !guard.lists(origin)) return noHeaders
-  return ['access-control-allow-origin', origin, 'access-control-expose-headers', exposed, 'vary', 'origin']
-}

@@ -2,7 +2,7 @@
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import type { Download } from './document.ts'
-import { type AuthenticateCaller, createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
+import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import type { OutletOwner, StreamAccount, StreamOutlet } from './event-writer.ts'
 import { HttpExchange } from './exchange.ts'
 import { failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
@@ -35,6 +35,7 @@ export function fetchHandler(door: Door, options?: HttpOptions): FetchHandler {
 
 /** One request of a web-standard runtime. */
 class FetchExchange extends HttpExchange {
+  readonly method: string
   readonly #remotes: Map<string, object>
   readonly #request: Request
   readonly #info: FetchInfo
@@ -48,15 +49,13 @@ class FetchExchange extends HttpExchange {
     info: FetchInfo,
     answer: (response: Response) => void,
   ) {
-    super(endpoint)
+    // Nobody is identified whom code in front has identified.
+    super(endpoint, info.principal === undefined ? endpoint.identify : undefined)
+    this.method = request.method
     this.#remotes = remotes
     this.#request = request
     this.#info = info
     this.#answer = answer
-  }
-
-  get method(): string {
-    return this.#request.method
   }
 
   get url(): string {
@@ -96,11 +95,6 @@ class FetchExchange extends HttpExchange {
 
   onGone(fn: () => void): void {
     this.#request.signal.addEventListener('abort', fn, { once: true })
-  }
-
-  /** Nobody is identified whom code in front has identified. */
-  protected override get identify(): AuthenticateCaller | undefined {
-    return this.#info.principal === undefined ? this.endpoint.identify : undefined
   }
 
   protected check(anyOrigin: boolean): Refusal | undefined {

@@ -17,7 +17,7 @@ import type { Streams } from './streams.ts'
 export class HttpLane implements Lane {
   readonly #exchange: HttpExchange
   readonly #streams: Streams
-  readonly #takes: number
+  readonly takes: number
   readonly #extra: readonly string[]
   readonly #listening: boolean
   #stream: Stream | undefined = undefined
@@ -31,7 +31,7 @@ export class HttpLane implements Lane {
   constructor(exchange: HttpExchange, streams: Streams, takes: number, extra: readonly string[], listening: boolean) {
     this.#exchange = exchange
     this.#streams = streams
-    this.#takes = takes
+    this.takes = takes
     this.#extra = extra
     this.#listening = listening
   }
@@ -41,7 +41,7 @@ export class HttpLane implements Lane {
     else if (this.#ended) return
     else if (hints?.final === true) this.#answer(frame, hints)
     // Without an event stream only the answer itself can be sent.
-    else if ((this.#takes & takesStream) === 0) this.#streams.dropped++
+    else if ((this.takes & takesStream) === 0) this.#streams.dropped++
     else this.#open(hints)?.send(frame, false, hints?.merge, hints?.spare)
   }
 
@@ -54,7 +54,7 @@ export class HttpLane implements Lane {
   }
 
   get answerOnly(): boolean {
-    return (this.#takes & takesStream) === 0
+    return (this.takes & takesStream) === 0
   }
 
   get attached(): boolean {
@@ -85,7 +85,7 @@ export class HttpLane implements Lane {
   }
 
   keep(session: string, prime: boolean, will?: string): void {
-    if (this.#ended || (this.#takes & takesStream) === 0) return
+    if (this.#ended || (this.takes & takesStream) === 0) return
     this.#session = session
     this.#will = will
     const primes = prime && this.#streams.priming
@@ -160,7 +160,7 @@ export class HttpLane implements Lane {
     this.#finish()
     const status = hints.status ?? 200
     // An error body is JSON whatever the caller accepts: a 406 in its place would tell it less.
-    if ((this.#takes & takesJson) === 0 && status === 200) {
+    if ((this.takes & takesJson) === 0 && status === 200) {
       this.#exchange.reply(status, this.#headers(eventStream, hints), eventText(frame))
     } else this.#exchange.reply(status, this.#headers(json, hints), frame)
   }

@@ -38,20 +38,18 @@ export class NodeExchange extends HttpExchange implements Caller, BodyTaker {
   readonly carrier = 'http'
   principal: Principal | undefined = undefined
   readonly connection: object
+  readonly method: string | undefined
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
   readonly #parsedBody: unknown
 
   constructor(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse, parsedBody?: unknown) {
-    super(endpoint)
+    super(endpoint, endpoint.identify)
+    this.method = req.method
     this.#req = req
     this.#res = res
     this.#parsedBody = parsedBody
     this.connection = req.socket
-  }
-
-  get method(): string | undefined {
-    return this.#req.method
   }
 
   get url(): string {
@@ -118,10 +116,24 @@ export class NodeExchange extends HttpExchange implements Caller, BodyTaker {
     return this
   }
 
+  /** If the caller disconnects before the end of the body, nothing is called. */
   protected read(): void {
-    const { frameBytes } = this.endpoint.limits
-    if (this.#parsedBody === undefined) readBody(this.#req, frameBytes, this)
-    else takeParsed(this.#parsedBody, frameBytes, this)
+    const limit = this.endpoint.limits.frameBytes
+    if (this.#parsedBody !== undefined) return takeParsed(this.#parsedBody, limit, this)
+    let first: Buffer | undefined
+    let rest: Buffer[] | undefined
+    let size = 0
+    this.#req.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > limit) {
+        if (size - chunk.length <= limit) this.refuse(tooLarge(limit))
+      } else if (first === undefined) first = chunk
+      else if (rest === undefined) rest = [first, chunk]
+      else rest.push(chunk)
+    })
+    this.#req.on('end', () => {
+      if (size <= limit) decode(rest === undefined ? (first ?? nothing) : Buffer.concat(rest, size), this)
+    })
   }
 
   protected send(download: Download): Promise<void> {
@@ -165,30 +177,12 @@ function lingerReply(req: IncomingMessage, res: ServerResponse, status: number, 
   res.once('close', close)
 }
 
-// Reads the body of a node:http request: counted as it arrives, checked as UTF-8, decoded once.
+// A body: counted as it arrives, checked as UTF-8, decoded once.
 
 /** Receives the text of a body, or the refusal of it. */
 interface BodyTaker {
   body(text: string): void
   refuse(refusal: Refusal): void
-}
-
-/** Reads the body. If the caller disconnects before its end, nothing is called. */
-function readBody(req: IncomingMessage, limit: number, taker: BodyTaker): void {
-  let first: Buffer | undefined
-  let rest: Buffer[] | undefined
-  let size = 0
-  req.on('data', (chunk: Buffer) => {
-    size += chunk.length
-    if (size > limit) {
-      if (size - chunk.length <= limit) taker.refuse(tooLarge(limit))
-    } else if (first === undefined) first = chunk
-    else if (rest === undefined) rest = [first, chunk]
-    else rest.push(chunk)
-  })
-  req.on('end', () => {
-    if (size <= limit) decode(rest === undefined ? (first ?? nothing) : Buffer.concat(rest, size), taker)
-  })
 }
 
 /** Takes a body that a framework has already read, as bytes, text or parsed JSON. */

@@ -61,11 +61,11 @@ export const ratesFeature = defineServerFeature<RatesServerOptions>({
     const completions = buckets('completions')
     const log = buckets('log')
     const progress = buckets('progress')
-    const chosen = (name: keyof RateOptions): boolean => given !== false && isRecord(given[name])
+    const chosen = new Set(Object.entries(given).flatMap(([name, rate]) => (isRecord(rate) ? [name] : [])))
     // Only configured limits are reported in headers; the defaults are too far away to matter.
-    const told = chosen('calls')
+    const told = chosen.has('calls')
     /** On stdio and in memory only configured limits apply, because the caller owns the process. */
-    const holds = (name: keyof RateOptions, exchange: Exchange): boolean => chosen(name) || !ownsProcess(exchange)
+    const holds = (name: keyof RateOptions, exchange: Exchange): boolean => chosen.has(name) || !ownsProcess(exchange)
     /** A repeated call may be answered from the journal without reaching the tool. */
     const mayRepeat = (exchange: Exchange): boolean =>
       isKeyed(exchange) || tools.facts(exchange.params['name'] as string)?.dedupe !== undefined
