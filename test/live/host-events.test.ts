@@ -180,6 +180,23 @@ describe.each(carriers)('%s', carrier => {
     ])
   })
 
+  test('L11.4-1: a piece that is given after the result follows no response', async () => {
+    let late: ((delta: string) => void) | undefined
+    const { raw } = await host(carrier, {
+      handlers: {
+        onInfer: async (_, { chunk }) => {
+          chunk('a b c')
+          late = chunk
+          return done
+        },
+      },
+    })
+    await raw.ask('inference/request', { featureSet: 'lab.think', stream: true, messages })
+    late?.('d')
+    await raw.ask('inference/request', { featureSet: 'lab.think', messages })
+    expect(chunks(raw).map(({ delta }) => delta)).toEqual(['a b c'])
+  })
+
   test('L11.4-2: without stream there is no chunk', async () => {
     const { raw } = await host(carrier, {
       handlers: {

@@ -6,7 +6,7 @@ import { type Answerer, type LiveGate, Pieces, unannounced } from '../answers/me
 import { readInference, writeInference } from '../dialects/messages.ts'
 import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
 
-/** Runs an inference for a server. */
+/** Runs an inference for a server. `chunk` sends a piece of the answer; pieces given after the promise has resolved are dropped. */
 export type OnInfer = (
   request: InferenceRequest,
   context: { readonly signal: AbortSignal; chunk(delta: string): void },
