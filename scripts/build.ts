@@ -59,8 +59,10 @@ async function bundle(): Promise<RolldownOutput['output']> {
     format: 'esm',
     sourcemap: true,
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // Comments and dead branches go; names and lines stay, because Node shows both when a program ends by an error.
+    // Dead branches go, and comments, which editors read in the declarations; names and lines stay, because Node shows both when a
+    // program ends by an error.
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
+    comments: { jsdoc: false },
     codeSplitting: { groups },
   })
   await build.close()
@@ -82,6 +84,7 @@ async function bundleWeb(): Promise<RolldownOutput['output'][number][]> {
     entryFileNames: 'web/[name].js',
     chunkFileNames: 'web/chunks/[name]-[hash].js',
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
+    comments: { jsdoc: false },
     codeSplitting: { groups: groups.slice(0, 2) },
   })
   await build.close()
