@@ -95,7 +95,7 @@ async function bundleWeb(): Promise<RolldownOutput['output'][number][]> {
 function replaceOutput(files: readonly RolldownOutput['output'][number][]): number {
   for (const file of files) {
     const path = join(dist, file.fileName)
-    const contents = file.type === 'chunk' ? file.code : file.source
+    const contents = file.type === 'chunk' ? escaped(file.code) : file.source
     if (existsSync(path) && readFileSync(path).equals(Buffer.from(contents))) continue
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, contents)
@@ -103,6 +103,11 @@ function replaceOutput(files: readonly RolldownOutput['output'][number][]): numb
   const fresh = new Set(files.map(({ fileName }) => `dist/${fileName}`))
   for (const path of listBuilt(/\.js(\.map)?$/)) if (!fresh.has(path)) rmSync(join(root, path))
   return files.length
+}
+
+/** In ASCII: one other character in a file makes V8 hold all of it at two bytes each, and reading it takes a tenth longer. */
+function escaped(code: string): string {
+  return code.replace(/[^\x00-\x7f]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function writeDeclarations(): boolean {
