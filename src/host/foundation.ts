@@ -17,7 +17,7 @@ import { type HeldTool, Pins } from '../policy/pins/pins.ts'
 import { openStore } from '../stores/open.ts'
 import { messageOf, prefixedStore, type Store } from '../stores/store.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
-import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
+import { knownServer, type ServerDefinition, type ServerOption } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
 import { Servers } from './servers/servers.ts'
 import { StateBook, stateBookPort } from './state/book.ts'
@@ -73,7 +73,7 @@ export interface FoundationPort {
   /** The connect options of a server. */
   connecting(server: string): ConnectOptions
   /** Called with the wanted servers, before they are connected. */
-  configured(servers: ReadonlyMap<string, KnownServer>): Promise<void>
+  configured(servers: ReadonlyMap<string, ServerDefinition>): Promise<void>
   /** Called when a server connects, disconnects, or changes its tools. */
   changed(server: HostServer): void
   /** Called when a tool definition is held. */
@@ -222,7 +222,7 @@ export class HostFoundation {
   /** Connects the servers of the config and of the options. */
   async #apply(config: HostConfig | undefined): Promise<void> {
     const given = Object.entries(this.#options.servers ?? {}).map(([name, option]) => [name, knownServer(name, option)] as const)
-    const wanted = new Map<string, KnownServer>([...(config?.servers ?? []), ...given])
+    const wanted = new Map<string, ServerDefinition>([...(config?.servers ?? []), ...given])
     await this.#port?.configured(wanted)
     await this.servers.apply(wanted, config?.refused)
   }

@@ -8,7 +8,7 @@ import type { ScopeLists } from '../features/live/scopes/messages.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { PolicyRules, Rule, ServerRules } from '../policy/rules/rule.ts'
 import type { HostFoundation } from './foundation.ts'
-import type { KnownServer } from './servers/entry.ts'
+import type { ServerDefinition } from './servers/entry.ts'
 import { KeyedQueue } from './waiting.ts'
 
 /** Open questions per server about undeclared uses; more are refused without asking. */
@@ -85,7 +85,7 @@ function words(facts: FeatureSetFacts | undefined): readonly unknown[] {
 export class HostRules {
   readonly #policy: Policy
   #given: PolicyRules
-  #servers: ReadonlyMap<string, KnownServer> = new Map()
+  #servers: ReadonlyMap<string, ServerDefinition> = new Map()
 
   constructor(policy: Policy, given: PolicyRules) {
     this.#policy = policy
@@ -93,7 +93,7 @@ export class HostRules {
   }
 
   /** The config has changed. */
-  async configured(servers: ReadonlyMap<string, KnownServer>): Promise<void> {
+  async configured(servers: ReadonlyMap<string, ServerDefinition>): Promise<void> {
     this.#servers = servers
     await this.#policy.update(configuredRules(this.#given, servers))
   }
@@ -107,7 +107,7 @@ export class HostRules {
 }
 
 /** Merges the config into the rules; lists of both are joined. */
-function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownServer>): PolicyRules {
+function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, ServerDefinition>): PolicyRules {
   const sections = new Map<string, ServerRules>(Object.entries(given.servers ?? {}))
   const rules: Rule[] = [...(given.rules ?? [])]
   for (const [name, { live, autoApprove }] of servers) {

@@ -178,17 +178,14 @@ export const append = <V>(log: string, value: V, at?: LogPosition): Op<V> =>
 /** Drops the entries of a log before a position. */
 export const trim = <V = string>(log: string, before: LogPosition): Op<V> => ({ op: 'trim', log, before })
 
-/** All entries of a prefix in the order of their keys, page after page. */
-export async function* entriesUnder(
-  store: Store,
-  prefix: string,
-  options: Omit<ScanOptions, 'limit'> = {},
-): AsyncGenerator<Entry> {
+/** All entries of a prefix in the order of their keys, in pages of `limit`. */
+export async function* entriesUnder(store: Store, prefix: string, options: ScanOptions = {}): AsyncGenerator<Entry> {
+  const { limit = storeLimits.page } = options
   for (let { after } = options; ; ) {
     const page = await store.scan(prefix, { ...options, ...(after !== undefined && { after }) })
     yield* page
     after = page.at(-1)?.key
-    if (after === undefined || page.length < storeLimits.page) return
+    if (after === undefined || page.length < limit) return
   }
 }
 

@@ -7,7 +7,7 @@ import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { messageOf } from '../../stores/store.ts'
 import { portOf } from '../arguments.ts'
 import type { AnswerOptions } from '../gateway/approvals.ts'
-import type { AuditOptions } from '../gateway/reports.ts'
+import type { AuditReportOptions } from '../gateway/reports.ts'
 import { CliError, type Io, untilInterrupted } from '../io.ts'
 import { printerOf } from '../print.ts'
 import type { CommandLike, Verb, VerbCall } from '../program.ts'
@@ -227,7 +227,7 @@ function auditing(command: CommandLike, io: Io): void {
     .option('--verify', 'Compute the chain anew, and fail where a line is not what was written')
     .option('--format <kind>', 'text for people, json for programs: a line each', formats)
     .examples([['vivarium gateway audit gateway.yaml --tool delete_file --since 2d', 'who deleted that yesterday?']])
-    .action<Partial<AuditOptions>>(async ({ words: [file = ''], options }) => {
+    .action<Partial<AuditReportOptions>>(async ({ words: [file = ''], options }) => {
       const { showAudit } = await import('../gateway/reports.ts')
       const config = await configOf(file, io)
       return showAudit(config, { format: 'text', since: timeOf('1d'), limit: 100, ...options }, io)

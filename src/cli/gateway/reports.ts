@@ -79,7 +79,7 @@ async function read(url: string, key: string | undefined): Promise<Readonly<Reco
 // `vivarium gateway audit`: who did what, and whether anybody changed what was written down of it.
 
 /** The options of `vivarium gateway audit`. */
-export interface AuditOptions {
+export interface AuditReportOptions {
   /** In milliseconds since the epoch. */
   readonly since: number
   /** In milliseconds since the epoch. */
@@ -98,7 +98,7 @@ export interface AuditOptions {
 }
 
 /** Lists lines of the audit log, or checks its chain. 1: the chain is broken. */
-export async function showAudit(config: GatewayConfig<TrustSettings>, options: AuditOptions, io: Io): Promise<number> {
+export async function showAudit(config: GatewayConfig<TrustSettings>, options: AuditReportOptions, io: Io): Promise<number> {
   const { since, limit, verify, format, ...filter } = options
   const store = await neededStore(config)
   const audit = auditIn(store, realClock, config.trust.audit, () => {})

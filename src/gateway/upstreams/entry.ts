@@ -7,7 +7,7 @@ import { createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { isSecretName, redact, secretValues } from '../../core/redact.ts'
 import { quoted } from '../../core/suggestion.ts'
-import { type KnownServer, knownServer, type Opening, type ServerOption } from '../../host/servers/entry.ts'
+import { knownServer, type Opening, type ServerDefinition, type ServerOption } from '../../host/servers/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { GatewayOptions } from '../gateway.ts'
@@ -62,11 +62,11 @@ export function upstreamEntry(name: string, option: GatewayServer, { credentials
 
 /** The entry with credentials. Throws the first mistake in `auth`. */
 function withAuth(
-  entry: KnownServer,
+  entry: ServerDefinition,
   auth: UpstreamAuthOption | ClientAuthorization,
   address: string | undefined,
   credentials: CredentialsParts,
-): KnownServer {
+): ServerDefinition {
   const own = typeof auth === 'object' && 'authorizer' in auth
   const [fault] = own ? [] : authFaults(auth, address)
   if (fault !== undefined) throw new TypeError(`The server ${quoted(entry.name)}: ${fault.message}. ${fault.fix}`)

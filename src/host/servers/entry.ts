@@ -10,7 +10,7 @@ import type { LiveSection, ServerEntry } from '../config/entry.ts'
 export type Opening = Target | (() => Awaitable<Target>)
 
 /** A server in one shape, from the config or the program. */
-export interface KnownServer extends Omit<ServerEntry, 'target' | 'more'> {
+export interface ServerDefinition extends Omit<ServerEntry, 'target' | 'more'> {
   readonly target: Opening
   readonly connect?: ConnectOptions
   /** Changes when the server has to be reconnected. */
@@ -46,7 +46,7 @@ const commandMembers = ['command', 'args', 'env', 'cwd', 'stderr'] as const
 const liveMembers: readonly (keyof LiveSection)[] = ['enable', 'disable', 'scopes', 'uses', 'tools']
 
 /** Reads a server of the program's options. */
-export function knownServer(name: string, option: ServerOption): KnownServer {
+export function knownServer(name: string, option: ServerOption): ServerDefinition {
   return { disabled: false, autoApprove: [], live: {}, digest: name, ...detailed(name, option), name }
 }
 
@@ -95,7 +95,7 @@ function isOpening(target: unknown): target is Opening {
  * Identifies what is connected under a name, so that an approval for one server does not count for another with the same name. Headers and
  * environment are left out, because credentials change while the server stays the same. Undefined where only the name is known.
  */
-export function identityOf(entry: Pick<KnownServer, 'target'> | undefined): string | undefined {
+export function identityOf(entry: Pick<ServerDefinition, 'target'> | undefined): string | undefined {
   const target = entry?.target
   if (typeof target === 'string' || target instanceof URL) return placeOf(target)
   if (!isRecord(target) || !('command' in target)) return undefined

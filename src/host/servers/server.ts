@@ -17,7 +17,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../../policy/audit/host-audit.ts'
 import type { HeldTool, Pins } from '../../policy/pins/pins.ts'
-import type { KnownServer } from './entry.ts'
+import type { ServerDefinition } from './entry.ts'
 import { ToolList } from './tool-list.ts'
 
 /** A tool that may be offered to a model. */
@@ -59,9 +59,9 @@ export interface ServerPort {
   /** The connect options of a server. */
   options(server: string): ConnectOptions
   /** The longest reconnect delay. Default: a minute. */
-  mostMs?(entry: KnownServer, reason: unknown): number | undefined
+  mostMs?(entry: ServerDefinition, reason: unknown): number | undefined
   /** A better reason why a server is down, if known. It is retried all the same. */
-  explain?(entry: KnownServer, reason: unknown): Why | undefined
+  explain?(entry: ServerDefinition, reason: unknown): Why | undefined
   /** A server connected, disconnected, or changed its tools. */
   changed(server: HostServer): void
   /** A tool is held for the first time. */
@@ -80,7 +80,7 @@ const connectMs = 30_000
 /** Keeps one server connected. */
 export class ManagedServer implements HostServer {
   /** Settings that do not concern the connection may change while it lasts. */
-  entry: KnownServer
+  entry: ServerDefinition
   readonly #port: ServerPort
   readonly #stop = new AbortController()
   readonly #first = Promise.withResolvers<void>()
@@ -97,7 +97,7 @@ export class ManagedServer implements HostServer {
   /** How long the last connection lasted. */
   #lastedMs = 0
 
-  constructor(entry: KnownServer, port: ServerPort) {
+  constructor(entry: ServerDefinition, port: ServerPort) {
     this.entry = entry
     this.#port = port
   }

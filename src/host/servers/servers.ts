@@ -1,7 +1,7 @@
 /** All servers of a host. A new config only affects the servers whose entries changed. */
 import { quoted, type Why, why } from '../../core/suggestion.ts'
 import type { HeldTool } from '../../policy/pins/pins.ts'
-import type { KnownServer } from './entry.ts'
+import type { ServerDefinition } from './entry.ts'
 import { type HostServer, ManagedServer, type ServerPort, type ServerStatus } from './server.ts'
 
 /** The effect of a new config. */
@@ -33,12 +33,12 @@ export class Servers {
   }
 
   /** The entry of a server that is not refused. */
-  entry(name: string): KnownServer | undefined {
+  entry(name: string): ServerDefinition | undefined {
     return this.#lines.get(name)?.entry
   }
 
   /** Starts, stops and updates servers to match the config; unchanged ones are not touched. */
-  async apply(wanted: ReadonlyMap<string, KnownServer>, refused: ReadonlyMap<string, Why> = new Map()): Promise<Applied> {
+  async apply(wanted: ReadonlyMap<string, ServerDefinition>, refused: ReadonlyMap<string, Why> = new Map()): Promise<Applied> {
     const started: string[] = []
     const stopped: string[] = []
     const updated: string[] = []
@@ -97,14 +97,14 @@ export class Servers {
   }
 
   /** Connects a new server. */
-  #start(entry: KnownServer): void {
+  #start(entry: ServerDefinition): void {
     const line = new ManagedServer(entry, this.#port)
     this.#lines.set(entry.name, line)
     line.start()
   }
 
   /** Applies settings that do not concern the connection. True if there were changes. */
-  #update(name: string, entry: KnownServer): boolean {
+  #update(name: string, entry: ServerDefinition): boolean {
     const line = this.#lines.get(name)
     if (line === undefined || JSON.stringify(beside(line.entry)) === JSON.stringify(beside(entry))) return false
     line.entry = entry
@@ -131,7 +131,7 @@ function unnamed(name: string): Why {
 }
 
 /** The settings that do not concern the connection. */
-function beside({ live, autoApprove, events = [] }: KnownServer): unknown {
+function beside({ live, autoApprove, events = [] }: ServerDefinition): unknown {
   return [live, autoApprove, events]
 }
 

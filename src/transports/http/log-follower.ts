@@ -4,9 +4,9 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import type { ProcessLeases } from '../../core/journal/process-leases.ts'
-import { put, remove, type Store } from '../../stores/store.ts'
+import { entriesUnder, put, remove, type Store } from '../../stores/store.ts'
 import type { EventPosition } from './event.ts'
-import { type Ending, entriesUnder, keys, readRecord, type StreamRecord, Unpacker } from './log-records.ts'
+import { type Ending, keys, pages, readRecord, type StreamRecord, Unpacker } from './log-records.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
 /** What a follower needs: the store, time, and which processes are alive. */
@@ -116,7 +116,8 @@ class Follower {
   /** Passes on new events; true if there were any. */
   async #read(): Promise<boolean> {
     let found = false
-    for await (const { key, value } of entriesUnder(this.#port.store, keys.chunks(this.#session, this.#stream), this.#cursor)) {
+    const from = this.#cursor === undefined ? pages : { ...pages, after: this.#cursor }
+    for await (const { key, value } of entriesUnder(this.#port.store, keys.chunks(this.#session, this.#stream), from)) {
       this.#cursor = key
       for (const event of this.#unpacker.take(value)) {
         if (event.number <= this.#seen || this.#stopping.signal.aborted) continue

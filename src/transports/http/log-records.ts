@@ -4,7 +4,7 @@
  */
 
 import { digestText } from '../../core/digest.ts'
-import type { Entry, Store } from '../../stores/store.ts'
+import type { Store } from '../../stores/store.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
 /** How a stream ended: with its answer, without one because none was due, or because its process died. */
@@ -52,17 +52,8 @@ export async function readRecord(store: Store, key: string): Promise<StreamRecor
   return entry === undefined ? undefined : (JSON.parse(entry.value) as StreamRecord)
 }
 
-/** All entries under a prefix, page by page. */
-export async function* entriesUnder(store: Store, prefix: string, from?: string): AsyncGenerator<Entry> {
-  for (let after = from; ; ) {
-    const page = await store.scan(prefix, { limit: pageSize, ...(after === undefined ? {} : { after }) })
-    yield* page
-    after = page.at(-1)?.key
-    if (page.length < pageSize) return
-  }
-}
-
-const pageSize = 100
+/** How many values are read at once: they may be long. */
+export const pages = { limit: 100 }
 
 // Events as values of a store: many short ones in one value, a long one in several, since the length of values is limited.
 

@@ -3,10 +3,10 @@
  * original process logged, follows what comes next, and reports if that process is gone. Stored as values with a time to live,
  * so that processes that die leave nothing behind.
  */
-import { remove, type Store } from '../../stores/store.ts'
+import { entriesUnder, remove, type Store } from '../../stores/store.ts'
 import type { EventPosition } from './event.ts'
 import { followMs, foreignStream, pollStore, type RemoteStream } from './log-follower.ts'
-import { entriesUnder, keys, readRecord, sessionKey, Unpacker } from './log-records.ts'
+import { keys, pages, readRecord, sessionKey, Unpacker } from './log-records.ts'
 import { LogWriter, OwnStream, type StoreLogsOptions } from './log-writer.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
@@ -65,7 +65,7 @@ class StoreLogs implements SharedLogs {
     const { store } = await this.#writer.open()
     const unpacker = new Unpacker()
     const events: LoggedEvent[] = []
-    for await (const { value } of entriesUnder(store, keys.chunks(await sessionKey(session), stream)))
+    for await (const { value } of entriesUnder(store, keys.chunks(await sessionKey(session), stream), pages))
       for (const event of unpacker.take(value)) if (event.number > after) events.push(event)
     return events
   }
@@ -95,7 +95,7 @@ class StoreLogs implements SharedLogs {
     const key = await sessionKey(session)
     const doomed: string[] = []
     for (const prefix of [keys.records(key), keys.allChunks(key)])
-      for await (const entry of entriesUnder(store, prefix)) doomed.push(entry.key)
+      for await (const entry of entriesUnder(store, prefix, pages)) doomed.push(entry.key)
     this.#writer.doom(doomed)
   }
 
@@ -191,7 +191,7 @@ class StoreLogs implements SharedLogs {
     const look = ++this.#looks
     const now = this.#options.clock.now()
     const versions = new Map<string, number>()
-    for await (const { key, version } of entriesUnder(store, prefix)) versions.set(key.slice(prefix.length), version)
+    for await (const { key, version } of entriesUnder(store, prefix, pages)) versions.set(key.slice(prefix.length), version)
     let found = false
     for (const own of versions.size === 0 ? [] : this.#writer.all()) {
       const version = versions.get(`${own.key}/${own.id}`)

@@ -39,7 +39,7 @@ export function boundedBody({ to, maxBytes, signal, idleMs }: Hop, { read, stop,
         size += value.byteLength
         if (size > maxBytes) {
           stop()
-          throw tooLarge(to, maxBytes)
+          throw answerTooLarge(to, maxBytes)
         }
         controller.enqueue(value)
       },
@@ -50,6 +50,6 @@ export function boundedBody({ to, maxBytes, signal, idleMs }: Hop, { read, stop,
 }
 
 /** The error for an answer beyond the limit. */
-export function tooLarge(to: Destination, maxBytes: number): OutboundError {
+export function answerTooLarge(to: Destination, maxBytes: number): OutboundError {
   return new OutboundError('limit', `The answer of ${displayUrl(to.url)} is larger than ${maxBytes} bytes and was cut off`)
 }

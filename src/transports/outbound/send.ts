@@ -13,7 +13,7 @@ import { joinBytes } from '../../core/base64.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { releaseBuffer } from '../../stores/blobs.ts'
-import { boundedBody, tooLarge } from './body.ts'
+import { answerTooLarge, boundedBody } from './body.ts'
 import { addressFault, type Destination, displayUrl, isOwnName, type Ranges, refusedAddress } from './destination.ts'
 
 /** One request to one destination, without redirects. */
@@ -125,7 +125,7 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
       'failed',
       `The answer of ${displayUrl(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
     )
-  if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(to, maxBytes)
+  if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw answerTooLarge(to, maxBytes)
   if (thrift !== undefined) {
     const source = { read: oneByOne(response, thrift), stop: () => void response.destroy(), failure }
     return { status: response.statusCode ?? 0, headers, body: boundedBody(hop, source) }
@@ -134,7 +134,7 @@ async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | u
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.byteLength
-    if (size > maxBytes) throw tooLarge(to, maxBytes)
+    if (size > maxBytes) throw answerTooLarge(to, maxBytes)
     chunks.push(chunk)
   }
   return { status: response.statusCode ?? 0, headers, body: joinBytes(chunks) }

@@ -170,7 +170,7 @@ interface Page extends PendingApproval {
 }
 
 /** Approvals from outside of the call: by a page, by the operator, or for many calls at once. */
-export class Approvals {
+export class OutOfCallApprovals {
   readonly #parts: ConfirmationParts
 
   constructor(parts: ConfirmationParts) {

@@ -20,7 +20,7 @@ import { costPort } from '../cost/messages.ts'
 import { type FacadePart, facadeParts } from '../facade/messages.ts'
 import { type ApprovedCalls, confirmationExtension, confirmationPort, isRisk, type Risk, risks } from './messages.ts'
 import type { WaitingCall } from './queue.ts'
-import type { Approvals } from './runtime.ts'
+import type { OutOfCallApprovals } from './runtime.ts'
 
 /** The options of `createServer` that this feature reads. */
 interface ConfirmationServerOptions {
@@ -30,7 +30,7 @@ interface ConfirmationServerOptions {
 /** What the feature adds to the server. */
 export interface ConfirmationApi {
   /** For your approval page (`channel: 'url'`), and for answering waiting calls (`queue`). */
-  readonly confirmations: Pick<Approvals, 'find' | 'approve' | 'waiting' | 'refuse'>
+  readonly confirmations: Pick<OutOfCallApprovals, 'find' | 'approve' | 'waiting' | 'refuse'>
 }
 
 /** What the feature adds to `ctx`. */
@@ -54,7 +54,7 @@ export const confirmationFeature = defineServerFeature<ConfirmationServerOptions
   setup: (kit, { facade }) => {
     const tools = kit.port(toolsPort)
     const parts: ConfirmationParts = { ...kit, toEveryone: facadeParts(facade).has('confirmation') }
-    const approvals = async (): Promise<Approvals> => new (await import('./runtime.ts')).Approvals(parts)
+    const approvals = async (): Promise<OutOfCallApprovals> => new (await import('./runtime.ts')).OutOfCallApprovals(parts)
     const approvalOf = (facts: ConfirmToolOption): ConfirmFacts | undefined => withPrice(facts, kit.port(costPort).price(facts))
     const factsOf = ({ params }: Exchange): ConfirmFacts | undefined => {
       const facts = tools.facts<ConfirmToolOption>(params['name'] as string)

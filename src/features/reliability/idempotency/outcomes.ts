@@ -88,11 +88,11 @@ export function giveAgain({ port }: IdempotencyParts, exchange: Exchange, key: s
     ...(why && { [failureProblem]: why }),
     ...(more.wraps === true && { [wrappedOutput]: true }),
   }
-  return stamped(exchange, key, again, operation, true)
+  return withKeyMeta(exchange, key, again, operation, true)
 }
 
 /** Adds the key to the result, for clients that declared the extension. */
-export function stamped<R extends CallToolResult>(
+export function withKeyMeta<R extends CallToolResult>(
   { peer }: Exchange,
   key: string,
   result: R,

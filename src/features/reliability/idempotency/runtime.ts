@@ -20,7 +20,7 @@ import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { workAfterAnswer } from '../../mcp/tasks/messages.ts'
 import { type CallToolResult, type FailedResult, failureProblem, type ToolEntry } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension, keyHeader, keyPattern, keyRule, otherKeyHeader, type WireStatus } from './messages.ts'
-import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, stamped } from './outcomes.ts'
+import { giveAgain, type RememberedOutcome, rememberFailure, rememberResult, withKeyMeta } from './outcomes.ts'
 import { dedupeMs, type IdempotencyParts } from './server.ts'
 
 interface Parts extends IdempotencyParts {
@@ -161,7 +161,7 @@ export class KeyedCallRunner {
       await ticket.lose(lostBy(result), audited('indeterminate'))
     } else {
       const ended = await settled(rememberResult(exchange, result, longest()))
-      return ended && stamped(exchange, wish.key, result, ended, false, wish.shortened)
+      return ended && withKeyMeta(exchange, wish.key, result, ended, false, wish.shortened)
     }
     return result
   }
